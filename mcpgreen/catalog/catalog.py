@@ -19,17 +19,17 @@ from typing import TYPE_CHECKING, NamedTuple
 from mcpgreen import journal
 from mcpgreen.catalog.item_kinds import SOURCE_OF, SOURCES, TITLE_OF, Source, look_at_disk
 from mcpgreen.catalog.items import Discovery
+from mcpgreen.catalog.manual.items import CompletionScript, registered_completions
+from mcpgreen.catalog.manual.rules import Registration
 from mcpgreen.catalog.registry_files import RegistryFiles, file_text, kept_items
 from mcpgreen.catalog.snapshot import Snapshot, listing_changed, snapshot_of, without_dots
 from mcpgreen.catalog.tree_scan import Loss, Memory, Pace, Tree, nearest, subdirectory
 from mcpgreen.errors import InternalError, OutputTooLarge, ProjectError
+from mcpgreen.project.project import Project
 from mcpgreen.text.json_types import Json
 
 if TYPE_CHECKING:
     from mcpgreen.catalog.manual.current import Registrar
-    from mcpgreen.catalog.manual.items import CompletionScript
-    from mcpgreen.catalog.manual.rules import Registration
-    from mcpgreen.project.project import Project
     from mcpgreen.running.storage import Storage
 
 OVERSIZED_ABOVE = 500
@@ -174,11 +174,7 @@ class Catalog:
             registration = self.registrar.current() if self.registrar is not None else None
         except ProjectError as error:
             raise InternalError("Unable to load completion registry", data=self._reason_of(error)) from error
-        if registration is None:
-            return {}
-        from mcpgreen.catalog.manual.items import registered_completions
-
-        return registered_completions(self.project, registration)
+        return registered_completions(self.project, registration) if registration is not None else {}
 
     def mark_stale(self) -> None:
         """Look at the disk again before the next answer, whatever the time to live says."""

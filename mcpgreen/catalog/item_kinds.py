@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from mcpgreen.catalog.apps.resources import discover_apps, look_at_apps
 from mcpgreen.catalog.items import Discovery
 from mcpgreen.catalog.manual.items import registered_items
+from mcpgreen.catalog.manual.rules import Registration
+from mcpgreen.catalog.prompts import discover_prompts
+from mcpgreen.catalog.resources import discover_resources, resource_of_app
+from mcpgreen.catalog.tools import discover_tools
 from mcpgreen.catalog.tree_scan import UNPACED, Memory, Pace, Tree, survey
-
-if TYPE_CHECKING:
-    from mcpgreen.catalog.manual.rules import Registration
-    from mcpgreen.project.project import Project
+from mcpgreen.project.project import Project
 
 
 class Source(NamedTuple):
@@ -57,8 +59,6 @@ def registry_file(project: Project, kind: str) -> str:
 
 
 def _read_tools(project: Project, tree: Tree, registration: Registration | None) -> dict[str, Discovery]:
-    from mcpgreen.catalog.tools import discover_tools
-
     found = registered_items(project, registration, "tools") or discover_tools(project, tree)
     # Warnings about the registration itself come here, once for all kinds.
     warnings = registration.warnings if registration is not None else ()
@@ -66,15 +66,10 @@ def _read_tools(project: Project, tree: Tree, registration: Registration | None)
 
 
 def _read_prompts(project: Project, tree: Tree, registration: Registration | None) -> dict[str, Discovery]:
-    from mcpgreen.catalog.prompts import discover_prompts
-
     return {"prompts": registered_items(project, registration, "prompts") or discover_prompts(project, tree)}
 
 
 def _read_resources(project: Project, tree: Tree, registration: Registration | None) -> dict[str, Discovery]:
-    from mcpgreen.catalog.apps.resources import discover_apps
-    from mcpgreen.catalog.resources import resource_of_app
-
     found = _resources_and_templates(project, tree, registration)
     apps, warnings = discover_apps(project, project.server_name(), tree.pace)
     listed = [resource_of_app(project, app) for app in apps]
@@ -90,8 +85,6 @@ def _read_resources(project: Project, tree: Tree, registration: Registration | N
 
 def _resources_and_templates(project: Project, tree: Tree, registration: Registration | None) -> dict[str, Discovery]:
     """Read resources and templates. Registered templates are added to those on disk; an empty list means none."""
-    from mcpgreen.catalog.resources import discover_resources
-
     instead = registered_items(project, registration, "resources")
     templates = registered_items(project, registration, "resourceTemplates")
     if registration is None or templates is None:
@@ -115,12 +108,6 @@ def _merged(found: Discovery, by_hand: Discovery, source: str) -> Discovery:
     return Discovery(items, [*found.warnings, *by_hand.warnings], [*found.hints, *hints])
 
 
-def _look_at_apps(project: Project, pace: Pace) -> Tree:
-    from mcpgreen.catalog.apps.resources import look_at_apps
-
-    return look_at_apps(project, pace)
-
-
 # By the name in notifications of changes. Kinds that are read together change together.
 SOURCES = {
     "tools": Source(lambda project: [project.tools_dir], _read_tools, ("tools",)),
@@ -128,7 +115,7 @@ SOURCES = {
         lambda project: [project.resources_dir, project.ui_dir],
         _read_resources,
         ("resources", "resourceTemplates", "ui"),
-        _look_at_apps,
+        look_at_apps,
     ),
     "prompts": Source(lambda project: [project.prompts_dir], _read_prompts, ("prompts",)),
 }

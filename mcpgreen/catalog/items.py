@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from mcpgreen.catalog.descriptions import metadata
+from mcpgreen.catalog.descriptions.in_script import reason_with_place
 from mcpgreen.catalog.tree_scan import Directory, Loss, Reading, Tree
 from mcpgreen.errors import ProjectError
+from mcpgreen.project.project import Project
 from mcpgreen.text.json_types import Json
-
-if TYPE_CHECKING:
-    from mcpgreen.project.project import Project
 
 Found = TypeVar("Found")
 
@@ -35,7 +34,7 @@ class Discovery(NamedTuple):
     hints: list[str] = []  # about files that may be left out on purpose; `validate` shows them
 
 
-Read = Callable[["Project", Directory, str, list[str], list[str]], "Found | None"]
+Read = Callable[[Project, Directory, str, list[str], list[str]], Found | None]
 
 
 def read_files(
@@ -72,8 +71,6 @@ def _reading(project: Project, directory: Directory, file_name: str, read: Read[
         _require_one_description(directory, file_name)
         return Reading(read(project, directory, file_name, warnings, hints), warnings, hints)
     except ProjectError as error:
-        from mcpgreen.catalog.descriptions.in_script import reason_with_place
-
         loss = Loss(f"{project.shown(error.path)}: {reason_with_place(error)}; {what} is left out")
         return Reading(None, [*warnings, loss], hints)
 
@@ -94,12 +91,12 @@ def _stamp(tree: Tree, directory: Directory, file_name: str) -> tuple[object, ..
     that was just written may be written again without a new time, and a README depends on its neighbours."""
     if metadata.stem_of(file_name).lower() == "readme":
         return None
-    meta_files = tuple(metadata.meta_files_for(file_name, directory.files.keys() | directory.unusable))
-    files = [directory.files[name] for name in (file_name, *meta_files) if name in directory.files]
+    meta_files = tuple(metadata.meta_files_for(file_name, directory.files))
+    files = [directory.files[name] for name in (file_name, *meta_files)]
     if any(status.st_ctime_ns > tree.settled_ns for status in files):
         return None
     stamps = ((each.st_mtime_ns, each.st_ctime_ns, each.st_size, each.st_mode, each.st_ino) for each in files)
-    return meta_files, *stamps
+    return meta_files, tuple(metadata.meta_files_for(file_name, directory.unusable)), *stamps
 
 
 def leave_out_readme(project: Project, directory: Directory, file_name: str, kind: str, hints: list[str]) -> bool:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from mcpgreen.catalog.items import Item
+from mcpgreen.catalog.snapshot import Snapshot
 from mcpgreen.protocol import pagination, revision_fields
+from mcpgreen.protocol.revisions import Revision
+from mcpgreen.protocol.schemas.portable import portable
 from mcpgreen.text import jsontext
 from mcpgreen.text.json_types import Json
-
-if TYPE_CHECKING:
-    from mcpgreen.catalog.items import Item
-    from mcpgreen.catalog.snapshot import Snapshot
-    from mcpgreen.protocol.revisions import Revision
 
 TOTAL_KEY = "mcpbash/total"
 # Only FastMCP's client understands this in an outputSchema: it then returns the member `result` of the object.
@@ -97,8 +96,6 @@ def listed_definition(snapshot: Snapshot, item: Item, *, for_fastmcp: bool = Fal
     known: dict[str, Json] = snapshot.cache.setdefault("listed definitions", {})
     definition = known.get(item.name)
     if definition is None:
-        from mcpgreen.protocol.schemas.portable import portable
-
         definition = {**item.definition, "name": snapshot.listed_names.get(item.name, item.name)}
         for key in ("inputSchema", "outputSchema"):
             if key in definition:

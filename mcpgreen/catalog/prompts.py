@@ -10,19 +10,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from mcpgreen.catalog.descriptions import metadata
 from mcpgreen.catalog.descriptions.metadata import A_STRING, AN_OBJECT, Origin, Rule
 from mcpgreen.catalog.items import Discovery, distinct, leave_out_readme, read_files
 from mcpgreen.catalog.tree_scan import Directory, Tree
 from mcpgreen.errors import ProjectError
+from mcpgreen.project.project import Project
 from mcpgreen.protocol.content import CONTENT_TYPES, ROLES
+from mcpgreen.protocol.input import requests
 from mcpgreen.text import media
 from mcpgreen.text.json_types import Json
-
-if TYPE_CHECKING:
-    from mcpgreen.project.project import Project
 
 PROGRAM_STARTS = (b"#!", b"\x7fELF")
 SHOWN_TYPES = ("image/", "audio/", "video/")
@@ -78,7 +77,6 @@ def discover_prompts(project: Project, tree: Tree) -> Discovery:
     """Read every prompt in a tree of prompts/, sorted by name."""
     warnings = tree.warnings_with_links(project, "prompts")
     hints: list[str] = []
-
     found = list(read_files(project, tree, _sources_in, _prompt_of, what="the prompt", warnings=warnings, hints=hints))
     found.sort(key=lambda prompt: (prompt.name, prompt.relative_path))
     kept, losses = distinct(found, "name", "provides the prompt")
@@ -100,12 +98,8 @@ def describe_prompt(origin: Origin, fields: Json, *, default_name: str = "") -> 
     if "messages" in fields:
         fields["messages"] = [_checked_message(source, each, complaints) for each in fields["messages"]]
     input_requests = fields.get("inputRequests") or {}
-    if input_requests:
-        from mcpgreen.protocol.input import requests
-
-        fault = requests.fault_of(input_requests)
-        if fault:
-            raise ProjectError(source, f"inputRequests cannot be asked: {fault}")
+    if input_requests and (fault := requests.fault_of(input_requests)):
+        raise ProjectError(source, f"inputRequests cannot be asked: {fault}")
     others = {key: value for key, value in fields.items() if key not in ("icons", "_meta", "path")}
     if schemas:
         others["inputSchema"] = {"type": "object", "properties": schemas, "required": list(required)}

@@ -19,17 +19,17 @@ from mcpgreen.catalog.descriptions.metadata import Origin
 from mcpgreen.catalog.item_kinds import registry_file
 from mcpgreen.catalog.items import Discovery
 from mcpgreen.catalog.manual.items import Reader, read_each, read_prompt, read_tool
+from mcpgreen.catalog.prompts import Prompt
+from mcpgreen.catalog.resources import Resource, ResourceTemplate, describe_resource, describe_template
 from mcpgreen.catalog.snapshot import Snapshot
+from mcpgreen.catalog.tree_scan import Pace
 from mcpgreen.errors import ProjectError
 from mcpgreen.files.regular_files import content_of, new_file, unguessable
+from mcpgreen.project.project import Project
 from mcpgreen.text import jsontext
 from mcpgreen.text.json_types import Json
 
 if TYPE_CHECKING:
-    from mcpgreen.catalog.prompts import Prompt
-    from mcpgreen.catalog.resources import Resource, ResourceTemplate
-    from mcpgreen.catalog.tree_scan import Pace
-    from mcpgreen.project.project import Project
     from mcpgreen.running.storage import Storage
 
 FORMAT_VERSION = 1
@@ -144,8 +144,6 @@ def _origin(project: Project, fields: Json, complaints: list[str]) -> Origin:
 
 
 def _resource(project: Project, fields: Json, complaints: list[str]) -> Resource:
-    from mcpgreen.catalog.resources import describe_resource
-
     origin = _origin(project, fields, complaints)
     resource = describe_resource(origin, fields)
     has_file = resource.provider != "ui" and not metadata.is_description(origin.path)
@@ -153,8 +151,6 @@ def _resource(project: Project, fields: Json, complaints: list[str]) -> Resource
 
 
 def _template(project: Project, fields: Json, complaints: list[str]) -> ResourceTemplate:
-    from mcpgreen.catalog.resources import describe_template
-
     return describe_template(_origin(project, fields, complaints), fields)._replace(relative_path=fields["path"])
 
 

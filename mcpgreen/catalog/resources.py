@@ -9,24 +9,20 @@ Rule: one bad description costs one item and a warning, never the list. Equal na
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple, Union
+from typing import Any, NamedTuple
 
+from mcpgreen.catalog.apps.resources import App
 from mcpgreen.catalog.descriptions import metadata
 from mcpgreen.catalog.descriptions.metadata import A_STRING, AN_OBJECT, Origin, Rule
 from mcpgreen.catalog.items import Discovery, distinct, leave_out_readme, read_files
 from mcpgreen.catalog.schemes import PROVIDER_OF_SCHEME
 from mcpgreen.catalog.tree_scan import Directory, Loss, Memory, Tree
 from mcpgreen.errors import ProjectError
+from mcpgreen.project.project import Project
 from mcpgreen.text import media
 from mcpgreen.text.json_types import Json
 from mcpgreen.text.uri_templates import UriTemplate
 from mcpgreen.text.uris import file_uri, problem_with, scheme_of, with_encoded_text
-
-if TYPE_CHECKING:
-    from mcpgreen.catalog.apps.resources import App
-    from mcpgreen.project.project import Project
-
-AnyResource = Union["Resource", "ResourceTemplate"]
 
 DEFAULT_PROVIDER = "file"
 
@@ -58,6 +54,8 @@ class ResourceTemplate(NamedTuple):
     path: str | None = None
     relative_path: str = ""
 
+
+AnyResource = Resource | ResourceTemplate
 
 FIELD_RULES = {
     **metadata.COMMON_RULES,

@@ -16,12 +16,15 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from mcpgreen.catalog.apps.resources import directory_beside, discover_apps, with_ui
 from mcpgreen.catalog.descriptions import metadata
 from mcpgreen.catalog.descriptions.comments import HEAD_BYTES
 from mcpgreen.catalog.descriptions.in_script import ScriptDescription, read_script, scopes_in_comment
 from mcpgreen.catalog.items import Discovery, distinct, read_files
 from mcpgreen.catalog.tree_scan import Directory, Loss, Pace, Tree
 from mcpgreen.errors import ProjectError
+from mcpgreen.files.confined import Private
+from mcpgreen.project.project import Project
 from mcpgreen.project.unmarked import META_SUFFIXES
 from mcpgreen.protocol.revisions import CLIENT_NEEDS
 from mcpgreen.protocol.schemas import lint
@@ -31,8 +34,6 @@ from mcpgreen.text.json_types import Json
 
 if TYPE_CHECKING:
     from mcpgreen.catalog.functions.reading import FunctionTool
-    from mcpgreen.files.confined import Private
-    from mcpgreen.project.project import Project
 
 UI_DIRECTORY = "ui"  # holds the app of a tool and its files
 
@@ -122,7 +123,6 @@ def discover_tools(project: Project, tree: Tree) -> Discovery:
     """Read every tool in a tree of tools/, sorted by name and path."""
     warnings = [*tree.warnings, *_warn_of_links(project, tree)]
     hints: list[str] = []
-
     ui = os.path.join(project.tools_dir, UI_DIRECTORY)
     if any(directory.path == ui for directory in tree.directories):
         hints.append(f"{project.shown(ui)}: not a tool, and none is in it: the files below ui/ belong to a page")
@@ -150,8 +150,6 @@ def _scripts_in(names: Iterable[str]) -> list[str]:
 
 def _with_apps(project: Project, tools: list[Tool], pace: Pace) -> list[Tool]:
     """The same tools; the definition of a tool with an MCP App beside it names the app."""
-    from mcpgreen.catalog.apps.resources import directory_beside, discover_apps, with_ui
-
     apps, _ = discover_apps(project, project.server_name(), pace)
     by_directory = {app.directory: app for app in apps}
     linked = []
@@ -212,7 +210,7 @@ def _function_tool(path: str, head: bytes) -> FunctionTool | None:
     is_whole = len(head) < HEAD_BYTES
     if is_whole and b"mcp_tool" not in head:
         return None
-    from mcpgreen.catalog.functions import reading
+    from mcpgreen.catalog.functions import reading  # most projects have no such tools
 
     return reading.function_tool(head if is_whole else metadata.read_start(path, reading.MAX_BYTES + 1))
 

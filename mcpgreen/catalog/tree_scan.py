@@ -15,14 +15,12 @@ import os
 import stat
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from mcpgreen.errors import ProjectError
+from mcpgreen.project.project import Project
 from mcpgreen.project.unmarked import META_SUFFIXES
 from mcpgreen.text.uris import is_within
-
-if TYPE_CHECKING:
-    from mcpgreen.project.project import Project
 
 Thing = TypeVar("Thing")
 

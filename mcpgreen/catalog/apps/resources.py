@@ -13,18 +13,17 @@ import os
 import re
 import stat
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
+from urllib.parse import quote, unquote
 
 from mcpgreen.catalog.descriptions import metadata
 from mcpgreen.catalog.descriptions.metadata import A_BOOLEAN, A_STRING, AN_OBJECT, AN_OBJECT_OR_BOOLEAN, Rule
 from mcpgreen.catalog.tree_scan import UNPACED, Loss, Pace, Tree, survey
 from mcpgreen.errors import InvalidParams, OutputTooLarge, ProjectError
 from mcpgreen.files.regular_files import existing_file
+from mcpgreen.project.project import Project
 from mcpgreen.text.json_types import Json
 from mcpgreen.text.uris import is_within
-
-if TYPE_CHECKING:
-    from mcpgreen.project.project import Project
 
 DEFAULT_ENTRY = "index.html"
 SCHEME = "ui://"
@@ -107,8 +106,6 @@ def name_in(uri: str) -> str:
     segments = rest.split("/")
     if scheme.lower() != SCHEME or not segments[-1] or len(segments) > 2:
         raise InvalidParams("A page has a URI of the form ui://<server>/<name>.")
-    from urllib.parse import unquote
-
     name = unquote(segments[-1])
     if name in (".", "..") or any(character in name for character in "/\\\0"):
         raise InvalidParams("A page is named by a URI of the form ui://<server>/<name>, without a path.")
@@ -120,7 +117,7 @@ def app_html(app: App, *, limit_bytes: int) -> bytes:
     if app.entry is not None:
         content = _content_of(app, app.entry, limit_bytes)
     else:
-        from mcpgreen.catalog.apps import templates
+        from mcpgreen.catalog.apps import templates  # it needs a table of all entities of HTML
 
         assert app.template is not None, "an app has a file or a template"
         title = app.definition.get("title") or app.name
@@ -225,8 +222,6 @@ def _app_in(directory: str, name: str, server_name: str, *, warnings: list[str],
         from mcpgreen.catalog.apps import templates
 
         templates.require_usable(source, template, config)
-    from urllib.parse import quote
-
     server, path = (quote(part, safe="", errors="replace") for part in (server_name, name))
     uri = f"{SCHEME}{server}/{path}"
     owner = "the tool " if is_within(directory, project.tools_dir) else ""

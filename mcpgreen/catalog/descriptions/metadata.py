@@ -15,17 +15,17 @@ import os
 import re
 import stat
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, NamedTuple, TypeGuard
+from typing import NamedTuple, TypeGuard
 
+from mcpgreen.catalog.descriptions import yaml_text
 from mcpgreen.catalog.descriptions.comments import HEAD_BYTES, Inline, inline_in
 from mcpgreen.errors import ProjectError
+from mcpgreen.files.confined import Private
+from mcpgreen.project.icons import wire_icons
 from mcpgreen.project.unmarked import META_SUFFIXES
 from mcpgreen.running.processes.deadline import MAX_SECS
 from mcpgreen.text import jsontext
 from mcpgreen.text.json_types import Json
-
-if TYPE_CHECKING:
-    from mcpgreen.files.confined import Private
 
 UI_DESCRIPTION = "ui.meta.json"  # describes an MCP App, and not a script beside which it lies
 COMPLETION_SUFFIXES = (".completion.sh", ".completion")
@@ -60,7 +60,7 @@ def is_instant(value: object) -> bool:
     found = _INSTANT.fullmatch(value) if isinstance(value, str) else None
     if found is None:
         return False
-    from datetime import date
+    from datetime import date  # takes memory, and few descriptions have a time
 
     try:
         date(*map(int, found.groups()[:3]))
@@ -301,8 +301,6 @@ def definition_of(origin: Origin, named: Json, fields: Json, *, plain: Iterable[
         require_known_scopes(origin.path, fields["annotations"], ANNOTATION_RULES, "annotations.")
         definition["annotations"] = _sound_annotations(fields["annotations"], origin.complaints)
     if "icons" in fields:
-        from mcpgreen.project.icons import wire_icons
-
         directories = (os.path.dirname(origin.path),)
         usable, complaints = wire_icons(fields["icons"], directories=directories, private=origin.private)
         origin.complaints.extend(complaints)
@@ -350,8 +348,6 @@ def _parsed_json(path: str, raw: bytes) -> Json:
 
 
 def _parsed_yaml(path: str, raw: bytes) -> Json:
-    from mcpgreen.catalog.descriptions import yaml_text
-
     try:
         return require_object(path, yaml_text.value_of(raw))
     except ValueError as error:
