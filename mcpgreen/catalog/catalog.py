@@ -20,7 +20,7 @@ from mcpgreen import journal
 from mcpgreen.catalog.item_kinds import SOURCE_OF, SOURCES, TITLE_OF, Source, look_at_disk
 from mcpgreen.catalog.items import Discovery
 from mcpgreen.catalog.manual.items import CompletionScript, registered_completions
-from mcpgreen.catalog.manual.rules import Registration
+from mcpgreen.catalog.manual.registration import Registration
 from mcpgreen.catalog.registry_files import RegistryFiles, file_text, kept_items
 from mcpgreen.catalog.snapshot import Snapshot, listing_changed, snapshot_of, without_dots
 from mcpgreen.catalog.tree_scan import Loss, Memory, Pace, Tree, nearest, subdirectory
@@ -29,7 +29,7 @@ from mcpgreen.project.project import Project
 from mcpgreen.text.json_types import Json
 
 if TYPE_CHECKING:
-    from mcpgreen.catalog.manual.current import Registrar
+    from mcpgreen.catalog.manual.registration import Registrar
     from mcpgreen.running.storage import Storage
 
 OVERSIZED_ABOVE = 500

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from mcpgreen.catalog.apps.resources import discover_apps, look_at_apps
 from mcpgreen.catalog.items import Discovery
 from mcpgreen.catalog.manual.items import registered_items
-from mcpgreen.catalog.manual.rules import Registration
+from mcpgreen.catalog.manual.registration import Registration
 from mcpgreen.catalog.prompts import discover_prompts
 from mcpgreen.catalog.resources import discover_resources, resource_of_app
 from mcpgreen.catalog.tools import discover_tools

@@ -19,7 +19,7 @@ from gevent.lock import Semaphore
 from mcpgreen import journal
 from mcpgreen.catalog.catalog import Catalog
 from mcpgreen.catalog.item_kinds import SOURCE_OF, SOURCES
-from mcpgreen.catalog.manual.current import Registrar
+from mcpgreen.catalog.manual.registration import Registrar
 from mcpgreen.catalog.snapshot import Snapshot
 from mcpgreen.errors import InternalError
 from mcpgreen.running.disk_watcher import DiskWatcher

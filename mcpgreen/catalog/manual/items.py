@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from mcpgreen.catalog.descriptions.metadata import Origin, shown
 from mcpgreen.catalog.items import Discovery
-from mcpgreen.catalog.manual.rules import Registration
+from mcpgreen.catalog.manual.registration import Registration
 from mcpgreen.catalog.prompts import Prompt, describe_prompt, is_program, with_file
 from mcpgreen.catalog.resources import Resource, ResourceTemplate, describe_resource, describe_template
 from mcpgreen.catalog.tools import Tool, tool_at, with_scopes_beside

@@ -15,7 +15,7 @@ from mcpgreen.catalog.descriptions import metadata
 from mcpgreen.catalog.descriptions.in_script import keys_in
 from mcpgreen.catalog.item_kinds import SOURCES
 from mcpgreen.catalog.items import Discovery
-from mcpgreen.catalog.manual.rules import Registration
+from mcpgreen.catalog.manual.registration import Registration
 from mcpgreen.catalog.prompts import Prompt
 from mcpgreen.catalog.resources import DEFAULT_PROVIDER, Resource, ResourceTemplate
 from mcpgreen.catalog.schemes import PROVIDERS
