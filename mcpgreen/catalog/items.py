@@ -34,21 +34,47 @@ class Discovery(NamedTuple):
     hints: list[str] = []  # about files that may be left out on purpose; `validate` shows them
 
 
-Read = Callable[[Project, Directory, str, list[str], list[str]], Found | None]
+class ItemFile(NamedTuple):
+    """A file that may be an item. `origin` is its description, or else the file itself. Warnings and hints about it are
+    collected here."""
+
+    project: Project
+    directory: Directory
+    name: str
+    origin: metadata.Origin
+    warnings: list[str]
+    hints: list[str]
+
+    @property
+    def path(self) -> str:
+        return f"{self.directory.path}/{self.name}"
+
+    @property
+    def shown(self) -> str:
+        return self.project.shown(self.path)
+
+    @property
+    def is_description(self) -> bool:
+        """The file describes an item that has no other file."""
+        return metadata.is_description(self.name)
+
+    @property
+    def has_description(self) -> bool:
+        return metadata.is_description(self.origin.path)
 
 
 def read_files(
     project: Project,
     tree: Tree,
     names_in: Callable[[Iterable[str]], Iterable[str]],
-    read: Read[Found],
+    read: Callable[[ItemFile], Found | None],
     *,
     what: str,
     warnings: list[str],
     hints: list[str],
 ) -> Iterator[Found]:
-    """Read the items of a tree. `names_in` chooses the files of a directory that stand for an item each; `read` adds
-    warnings and hints about its file to the lists that it is given. A bad file costs one item and a warning."""
+    """Read the items of a tree. `names_in` chooses the files of a directory that stand for an item each. A bad file
+    costs one item and a warning."""
     for directory in tree.directories:
         for file_name in tree.pace.over(names_in(directory.files)):
             path = f"{directory.path}/{file_name}"
@@ -64,22 +90,26 @@ def read_files(
                 yield reading.item
 
 
-def _reading(project: Project, directory: Directory, file_name: str, read: Read[Any], what: str) -> Reading:
-    warnings: list[str] = []
-    hints: list[str] = []
+def _reading(
+    project: Project, directory: Directory, name: str, read: Callable[[ItemFile], object], what: str
+) -> Reading:
+    meta_file = name if metadata.is_description(name) else metadata.meta_file_for(name, directory.files)
+    origin = metadata.Origin(f"{directory.path}/{meta_file or name}", project.private, [])
+    file = ItemFile(project, directory, name, origin, [], [])
     try:
-        _require_one_description(directory, file_name)
-        return Reading(read(project, directory, file_name, warnings, hints), warnings, hints)
+        _require_one_description(directory, name)
+        item = read(file)
     except ProjectError as error:
         loss = Loss(f"{project.shown(error.path)}: {reason_with_place(error)}; {what} is left out")
-        return Reading(None, [*warnings, loss], hints)
+        return Reading(None, [*file.warnings, loss], file.hints)
+    complaints = [f"{file.shown}: {complaint}" for complaint in origin.complaints]
+    return Reading(item, [*file.warnings, *complaints], file.hints)
 
 
 def _require_one_description(directory: Directory, file_name: str) -> None:
     """Raise ProjectError if scopes may be lost: the description cannot be read, or one that does not count has some."""
-    if directory.unusable:
-        for name in metadata.meta_files_for(file_name, directory.unusable):
-            raise ProjectError(f"{directory.path}/{name}", "is no file of its own, so the description cannot be read")
+    for name in metadata.meta_files_for(file_name, directory.unusable):
+        raise ProjectError(f"{directory.path}/{name}", "is no file of its own, so the description cannot be read")
     counting, *others = [*metadata.meta_files_for(file_name, directory.files), ""]
     for name in filter(None, others):
         if b"scope" in metadata.read_start(f"{directory.path}/{name}", metadata.MAX_META_BYTES).lower():
@@ -99,19 +129,17 @@ def _stamp(tree: Tree, directory: Directory, file_name: str) -> tuple[object, ..
     return meta_files, tuple(metadata.meta_files_for(file_name, directory.unusable)), *stamps
 
 
-def leave_out_readme(project: Project, directory: Directory, file_name: str, kind: str, hints: list[str]) -> bool:
+def leave_out_readme(file: ItemFile, kind: str) -> bool:
     """Return True for a README without a description of its own beside a described file. Add a hint about it, unless
     it is in the folder of one item, where `scaffold` puts it."""
-    if metadata.stem_of(file_name).lower() != "readme" or metadata.is_description(file_name):
+    if metadata.stem_of(file.name).lower() != "readme" or file.has_description:
         return False
-    stems = {metadata.described_stem(name) for name in directory.files if metadata.is_description(name)}
-    if not stems or metadata.meta_file_for(file_name, directory.files):
+    stems = {metadata.described_stem(name) for name in file.directory.files if metadata.is_description(name)}
+    if not stems or metadata.read_inline_of(file.path, is_prose=True) is not None:
         return False
-    if metadata.read_inline_of(f"{directory.path}/{file_name}", is_prose=True) is not None:
-        return False
-    if directory.path.rpartition("/")[2] not in stems:
+    if file.directory.path.rpartition("/")[2] not in stems:
         reason = f"not a {kind}: a README beside something described, without a description of its own"
-        hints.append(f"{project.shown(directory.path)}/{file_name}: {reason}")
+        file.hints.append(f"{file.shown}: {reason}")
     return True
 
 

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 from mcpgreen.catalog.descriptions import metadata
 from mcpgreen.catalog.descriptions.metadata import A_STRING, AN_OBJECT, Origin, Rule
-from mcpgreen.catalog.items import Discovery, distinct, leave_out_readme, read_files
-from mcpgreen.catalog.tree_scan import Directory, Tree
+from mcpgreen.catalog.items import Discovery, ItemFile, distinct, leave_out_readme, read_files
+from mcpgreen.catalog.tree_scan import Tree
 from mcpgreen.errors import ProjectError
 from mcpgreen.project.project import Project
 from mcpgreen.protocol.content import CONTENT_TYPES, ROLES
@@ -138,26 +138,20 @@ def _sources_in(names: Iterable[str]) -> list[str]:
     return metadata.item_sources(name for name in names if not (media.type_by_name(name) or "").startswith(SHOWN_TYPES))
 
 
-def _prompt_of(
-    project: Project, directory: Directory, file_name: str, warnings: list[str], hints: list[str]
-) -> Prompt | None:
-    if leave_out_readme(project, directory, file_name, "prompt", hints):
+def _prompt_of(file: ItemFile) -> Prompt | None:
+    if leave_out_readme(file, "prompt"):
         return None
-    path = f"{directory.path}/{file_name}"
-    relative_path = path.removeprefix(project.prompts_dir.rstrip("/") + "/")
-    is_lonely = metadata.is_description(file_name)
-    meta_file = file_name if is_lonely else metadata.meta_file_for(file_name, directory.files)
-    origin = Origin(f"{directory.path}/{meta_file}" if meta_file else path, project.private, [])
-    runs = not is_lonely and is_program(path, directory.files[file_name])
+    runs = not file.is_description and is_program(file.path, file.directory.files[file.name])
     # A comment in a template is part of its text.
-    inline = metadata.read_inline_of(path) if runs and not meta_file else None
-    fields = metadata.read_meta_file(origin.path) if meta_file else inline or {}
-    prompt = describe_prompt(origin, fields, default_name=metadata.described_stem(file_name))
-    if is_lonely and prompt.messages is None:
-        raise ProjectError(path, "describes no prompt: no template of that name is beside it, and it has no messages")
-    warnings.extend(f"{project.shown(directory.path)}/{file_name}: {complaint}" for complaint in origin.complaints)
-    prompt = with_file(prompt, path, relative_path, is_program=runs)
-    return prompt._replace(path=None) if is_lonely else prompt
+    inline = metadata.read_inline_of(file.path) if runs and not file.has_description else None
+    fields = metadata.read_meta_file(file.origin.path) if file.has_description else inline or {}
+    prompt = describe_prompt(file.origin, fields, default_name=metadata.described_stem(file.name))
+    if file.is_description and prompt.messages is None:
+        lack = "describes no prompt: no template of that name is beside it, and it has no messages"
+        raise ProjectError(file.path, lack)
+    relative_path = file.path.removeprefix(file.project.prompts_dir.rstrip("/") + "/")
+    prompt = with_file(prompt, file.path, relative_path, is_program=runs)
+    return prompt._replace(path=None) if file.is_description else prompt
 
 
 def _arguments(source: str, fields: Json) -> tuple[list[Json], Json]:

@@ -20,7 +20,7 @@ from mcpgreen.catalog.apps.resources import directory_beside, discover_apps, wit
 from mcpgreen.catalog.descriptions import metadata
 from mcpgreen.catalog.descriptions.comments import HEAD_BYTES
 from mcpgreen.catalog.descriptions.in_script import ScriptDescription, read_script, scopes_in_comment
-from mcpgreen.catalog.items import Discovery, distinct, read_files
+from mcpgreen.catalog.items import Discovery, ItemFile, distinct, read_files
 from mcpgreen.catalog.tree_scan import Directory, Loss, Pace, Tree
 from mcpgreen.errors import ProjectError
 from mcpgreen.files.confined import Private
@@ -164,42 +164,40 @@ def _with_apps(project: Project, tools: list[Tool], pace: Pace) -> list[Tool]:
     return linked
 
 
-def _tool_of(
-    project: Project, directory: Directory, file_name: str, warnings: list[str], hints: list[str]
-) -> Tool | None:
-    path, status = f"{directory.path}/{file_name}", directory.files[file_name]
+def _tool_of(file: ItemFile) -> Tool | None:
+    project, path, source = file.project, file.path, file.origin.path
+    status = file.directory.files[file.name]
     is_executable = bool(status.st_mode & metadata.EXECUTABLE_BITS)
-    meta_file = metadata.meta_file_for(file_name, directory.files)
-    head = metadata.head_of(path)
-    command = command_of(path, head or b"", is_executable=is_executable, is_described=True)
+    readable_head = metadata.head_of(path)
+    head = readable_head or b""
+    command = command_of(path, head, is_executable=is_executable, is_described=True)
     if command is None:
-        if meta_file:
-            warnings.append(f"{project.shown(path)}: described, but neither executable nor a script (chmod +x)")
+        if file.has_description:
+            file.warnings.append(f"{file.shown}: described, but neither executable nor a script (chmod +x)")
         return None
-    source = f"{directory.path}/{meta_file}" if meta_file else path
-    written = ScriptDescription(metadata.read_meta_file(source)) if meta_file else read_script(path, head or b"")
-    function = _function_tool(path, head or b"")
+    written = ScriptDescription(metadata.read_meta_file(source)) if file.has_description else read_script(path, head)
+    function = _function_tool(path, head)
     if function is not None and (function.fields or function.notes):
         beside = written or ScriptDescription({})
         written = beside._replace(fields={**_missing_in(beside.fields, function.fields), **beside.fields})
-        warnings.extend(f"{project.shown(path)}: {note}" for note in function.notes)
-    if written is None and not (is_executable and (head is None or is_program(path, head))):
+        file.warnings.extend(f"{file.shown}: {note}" for note in function.notes)
+    if written is None and not (is_executable and (readable_head is None or is_program(path, head))):
         # A library for tools, a text on a file system where all files are executable, or a tool without its bit.
         lack = "neither a script (#!) nor a program" if is_executable else "not executable (chmod +x)"
-        hints.append(f"{project.shown(path)}: not a tool: {lack} and without a description")
+        file.hints.append(f"{file.shown}: not a tool: {lack} and without a description")
         return None
     fields, complaints, own_hints = written or ScriptDescription({})
-    fields = _with_scopes_of_script(path, head or b"", fields, function)
-    stem = metadata.stem_of(file_name)
-    if stem == "tool" and directory.path != project.tools_dir.rstrip("/"):
-        stem = os.path.basename(directory.path)  # each tool has a folder of its own
+    fields = _with_scopes_of_script(path, head, fields, function)
+    stem = metadata.stem_of(file.name)
+    if stem == "tool" and file.directory.path != project.tools_dir.rstrip("/"):
+        stem = os.path.basename(file.directory.path)  # each tool has a folder of its own
     description = describe_tool(source, fields, stem=stem, private=project.private)
-    warnings.extend(f"{project.shown(source)}: {each}" for each in (*complaints, *description.complaints))
-    hints.extend(f"{project.shown(source)}: {hint}" for hint in own_hints)
-    warnings.extend(_warn_of_open_file(project, path, status))
+    file.warnings.extend(f"{project.shown(source)}: {each}" for each in (*complaints, *description.complaints))
+    file.hints.extend(f"{project.shown(source)}: {hint}" for hint in own_hints)
+    file.warnings.extend(_warn_of_open_file(project, path, status))
     name = description.definition["name"]
     if name not in (stem, fields.get("name")):
-        hints.append(f"{project.shown(path)}: the tool is called {name}: a name consists of A-Z a-z 0-9 _ . -")
+        file.hints.append(f"{file.shown}: the tool is called {name}: a name consists of A-Z a-z 0-9 _ . -")
     return _described_tool(project, path, command, description)
 
 

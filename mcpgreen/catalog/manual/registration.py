@@ -8,7 +8,7 @@ static registry, the first registration that can be used counts for good. A serv
 and `current` returns the answer of its last run. Without a server, `current` runs the hook itself.
 
 Rules: one mistake makes a whole register.json invalid. The author wrote down what to offer, so a guess, or the items on
-disk instead, would offer something else. Nothing here switches greenlets, apart from the `run` that `run_hook` is given.
+disk instead, would offer something else. Nothing here switches greenlets, apart from the `run` of `run_hook`.
 """
 
 from __future__ import annotations
