@@ -272,7 +272,7 @@ FAULTS = [
     ),
     Fault(
         "addresses-in-disguise",
-        "mcpgreen/providers/urls.py",
+        "mcpgreen/providers/netguard.py",
         "    if NUMBER.fullmatch(labels[-1]):\n",
         "    if not labels:\n",
         "tests/providers/test_urls.py",

@@ -25,8 +25,7 @@ from typing import BinaryIO, NamedTuple
 from urllib.parse import unquote
 
 from mcpgreen.providers.exits import FETCH_FAILED, MEMORY_MB, NOT_FOUND, TOO_LARGE, ProviderFailure, refusal
-from mcpgreen.providers.netguard import Guard
-from mcpgreen.providers.urls import Url, read_url
+from mcpgreen.providers.netguard import Guard, Url, read_url
 from mcpgreen.settings.settings import Settings
 
 DEFAULT_PORTS = {"git+https": 443, "git": 9418}

@@ -18,8 +18,7 @@ from urllib.parse import urljoin
 
 from mcpgreen import __version__
 from mcpgreen.providers.exits import FETCH_FAILED, REDIRECT, REDIRECT_PREFIX, TOO_LARGE, ProviderFailure, refusal
-from mcpgreen.providers.netguard import Guard
-from mcpgreen.providers.urls import Url, read_url
+from mcpgreen.providers.netguard import Guard, Url, read_url
 from mcpgreen.settings.settings import Settings
 
 CHUNK_BYTES = 64 * 1024

@@ -6,7 +6,6 @@ connection can be killed and nothing of it stays in the server. All programs kee
 
 from __future__ import annotations
 
-import importlib
 import io
 import os
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
@@ -18,7 +17,7 @@ from mcpgreen.errors import InternalError, OutputTooLarge
 from mcpgreen.files.confined import FileFailure, OpenFile
 from mcpgreen.project.project import Project
 from mcpgreen.providers.exits import ProviderFailure, rpc_error
-from mcpgreen.providers.file import as_provider_failure, open_path, path_of_uri
+from mcpgreen.providers.local import PROVIDE, as_provider_failure, html_of, open_path, path_of_uri
 from mcpgreen.providers.scripts import script_for, why_missing
 from mcpgreen.running.launch import run_script
 from mcpgreen.running.processes.deadline import Deadline
@@ -168,12 +167,10 @@ class Providers:
             file = open_path(path, allowed=request.allowed, private=private, limit_bytes=limit_bytes)
             return _opened(file, request.uri, limit_bytes, name=path)
         if request.provider == "ui":
-            from mcpgreen.providers.ui import html_of
-
             html = html_of(request.uri, self._project, limit_bytes=self._settings.max_resource_bytes)
             return _held([html], name=request.uri)
         out = io.BytesIO()
-        importlib.import_module(f"mcpgreen.providers.{request.provider}").provide(request.uri, self._settings, out)
+        PROVIDE[request.provider](request.uri, self._settings, out)
         return _held([out.getvalue()], name=request.uri)
 
     def _path_of(self, request: Request) -> str:
