@@ -201,7 +201,7 @@ class ChangeWatch:
         """Rely on file events only if they cover all directories."""
         if not self._events.hears_all:
             self._events.leave(self._events.directories)
-        self._catalog.trust_until_stale(self._events.hears_all)
+        self._catalog.is_watched = self._events.hears_all
 
 
 def _sources_of(method: str) -> tuple[str, ...]:
