@@ -259,8 +259,8 @@ FAULTS = [
     Fault(
         "links-out-of-tools",
         "mcpgreen/catalog/tree_scan.py",
-        "if not is_link or is_within(os.path.realpath(entry.path), home):",
-        "if home:",
+        "is_file and (not is_link or is_within(os.path.realpath(entry.path), home))",
+        "is_file",
         "tests/catalog/test_tools.py",
     ),
     Fault(

@@ -43,13 +43,11 @@ def look_at_disk(
     """Walk through the directories of a source; the files are then read with the `memory` of an earlier scan. The
     fingerprint covers everything that the listing depends on, also `registered`, the hash of the registration."""
     tree = survey(project, source.directories(project), only_below=only_below, pace=pace)
-    tree = tree._replace(memory=Memory(memory))
-    if source.look_at_more is None:
-        return tree._replace(fingerprint=(registered, tree.fingerprint, ()))
-    more = source.look_at_more(project, pace)
+    more = source.look_at_more(project, pace) if source.look_at_more is not None else tree
     return tree._replace(
         fingerprint=(registered, tree.fingerprint, more.fingerprint),
         is_settled=tree.is_settled and more.is_settled,
+        memory=Memory(memory),
     )
 
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 from mcpgreen.catalog.descriptions import metadata
 from mcpgreen.catalog.descriptions.in_script import reason_with_place
-from mcpgreen.catalog.tree_scan import Directory, Loss, Reading, Tree
+from mcpgreen.catalog.tree_scan import Directory, Loss, Reading, Tree, stamp_of
 from mcpgreen.errors import ProjectError
 from mcpgreen.project.project import Project
 from mcpgreen.text.json_types import Json
@@ -125,8 +125,7 @@ def _stamp(tree: Tree, directory: Directory, file_name: str) -> tuple[object, ..
     files = [directory.files[name] for name in (file_name, *meta_files)]
     if any(status.st_ctime_ns > tree.settled_ns for status in files):
         return None
-    stamps = ((each.st_mtime_ns, each.st_ctime_ns, each.st_size, each.st_mode, each.st_ino) for each in files)
-    return meta_files, tuple(metadata.meta_files_for(file_name, directory.unusable)), *stamps
+    return meta_files, tuple(metadata.meta_files_for(file_name, directory.unusable)), *map(stamp_of, files)
 
 
 def leave_out_readme(file: ItemFile, kind: str) -> bool:

@@ -103,7 +103,7 @@ class Tree(NamedTuple):
     """The result of a walk. Equal fingerprints mean equal files, provided that the earlier tree was settled."""
 
     directories: list[Directory]
-    fingerprint: tuple[object, ...]
+    fingerprint: object
     is_settled: bool
     warnings: list[str]
     links_out: dict[str, int]  # links to files elsewhere, which are not served, and the modes of those files
@@ -132,9 +132,28 @@ def survey(
     """List and stat the files below these directories, or below the subdirectory `only_below` of the first. Names in
     `without` are ignored."""
     walk = _Walk(project, pace, without)
+    started_ns = time.time_ns()
     for base in bases if only_below is None else [subdirectory(project, bases[0], only_below)]:
         walk.through(base, home=bases[0] if only_below is not None else base)
-    return walk.tree()
+    listed = (
+        (each.path, each.unusable, *((name, stamp_of(status)) for name, status in each.files.items()))
+        for each in walk.directories
+    )
+    changes_ns = (status.st_ctime_ns for each in walk.directories for status in each.files.values())
+    return Tree(
+        walk.directories,
+        (*listed, *walk.warnings, *walk.links_out),
+        max(changes_ns, default=0) < started_ns - SETTLING_NS,
+        walk.warnings,
+        walk.links_out,
+        pace,
+        settled_ns=started_ns - SETTLING_NS,
+    )
+
+
+def stamp_of(status: os.stat_result) -> tuple[int, ...]:
+    """A value that changes when the file does."""
+    return status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_mode, status.st_ino
 
 
 def subdirectory(project: Project, base: str, path: str) -> str:
@@ -155,15 +174,12 @@ def nearest(place: str) -> str:
 
 class _Walk:
     def __init__(self, project: Project, pace: Pace, without: Sequence[str]) -> None:
+        self.directories: list[Directory] = []
+        self.warnings: list[str] = []
+        self.links_out: dict[str, int] = {}
         self._project = project
         self._pace = pace
         self._without = without
-        self._directories: list[Directory] = []
-        self._fingerprint: list[object] = []
-        self._warnings: list[str] = []
-        self._links_out: dict[str, int] = {}
-        self._newest_ns = 0
-        self._started_ns = time.time_ns()
 
     def through(self, start: str, *, home: str) -> None:
         """Walk from `start` downwards. Links may lead to files below `home`."""
@@ -171,8 +187,10 @@ class _Walk:
         while pending:
             path, depth = pending.pop()
             self._pace.step()
-            if depth > MAX_DEPTH or len(self._directories) >= MAX_DIRECTORIES:
-                self._leave_out(start)
+            if depth > MAX_DEPTH or len(self.directories) >= MAX_DIRECTORIES:  # each would have to be watched
+                limits = f"more than {MAX_DEPTH} levels or {MAX_DIRECTORIES} folders"
+                warning = Loss(f"{self._project.shown(start)}: it has {limits}; those beyond are left out")
+                self.warnings += [warning] if warning not in self.warnings else []
                 continue
             files: dict[str, os.stat_result] = {}
             unusable: set[str] = set()
@@ -181,49 +199,22 @@ class _Walk:
             except (FileNotFoundError, NotADirectoryError):
                 continue  # vanished meanwhile, or it was never there
             except PermissionError:
-                self._warnings.append(f"{self._project.shown(path)}: the directory may not be read")
+                self.warnings.append(f"{self._project.shown(path)}: the directory may not be read")
                 continue
             with entries:
                 for entry in self._pace.over(entries):
                     if entry.name[0] == "." or entry.name in self._without or not self._accept_name(entry.path):
                         continue
+                    status = None
                     if entry.is_dir(follow_symlinks=False):
                         pending.append((entry.path, depth + 1))
-                        if entry.name.endswith(META_SUFFIXES):
-                            unusable.add(entry.name)
-                            self._fingerprint.append(entry.name)
-                        continue
-                    status = self._status_of(entry, home)
-                    self._fingerprint.append(entry.name)
-                    if status is None and entry.name.endswith(META_SUFFIXES):
-                        unusable.add(entry.name)
+                    else:
+                        status = self._status_of(entry, home)
                     if status is not None:
                         files[entry.name] = status
-                        if status.st_ctime_ns > self._newest_ns:
-                            self._newest_ns = status.st_ctime_ns
-                        self._fingerprint += (status.st_mtime_ns, status.st_ctime_ns)
-                        self._fingerprint += (status.st_size, status.st_mode, status.st_ino)
-            self._directories.append(Directory(path, files, frozenset(unusable)))
-            self._fingerprint.append(path)
-
-    def _leave_out(self, start: str) -> None:
-        """Warn once about directories that are too deep or too many: each would have to be watched."""
-        limits = f"more than {MAX_DEPTH} levels or {MAX_DIRECTORIES} folders"
-        warning = Loss(f"{self._project.shown(start)}: it has {limits}; those beyond are left out")
-        if warning not in self._warnings:
-            self._warnings.append(warning)
-
-    def tree(self) -> Tree:
-        age_ns = self._started_ns - self._newest_ns
-        return Tree(
-            self._directories,
-            tuple(self._fingerprint),
-            age_ns > SETTLING_NS,
-            self._warnings,
-            self._links_out,
-            self._pace,
-            settled_ns=self._started_ns - SETTLING_NS,
-        )
+                    elif entry.name.endswith(META_SUFFIXES):
+                        unusable.add(entry.name)
+            self.directories.append(Directory(path, files, frozenset(unusable)))
 
     def _accept_name(self, path: str) -> bool:
         """Return False, and warn, for a name that cannot be part of a line of UTF-8: registry, environment and log
@@ -235,7 +226,7 @@ class _Walk:
         if is_utf8 and "\n" not in name and "\r" not in name:
             return True
         problem = "contains a line break" if is_utf8 else "is not UTF-8"
-        self._warnings.append(Loss(f"{self._project.shown(path)!a}: skipped, its name {problem}"))
+        self.warnings.append(Loss(f"{self._project.shown(path)!a}: skipped, its name {problem}"))
         return False
 
     def _status_of(self, entry: os.DirEntry[str], home: str) -> os.stat_result | None:
@@ -250,10 +241,10 @@ class _Walk:
                 return None
             raise
         if is_link and stat.S_ISDIR(status.st_mode):
-            self._warnings.append(f"{self._project.shown(entry.path)}: a symbolic link to a directory is not followed")
-        if not stat.S_ISREG(status.st_mode):
-            return None
-        if not is_link or is_within(os.path.realpath(entry.path), home):
+            self.warnings.append(f"{self._project.shown(entry.path)}: a symbolic link to a directory is not followed")
+        is_file = stat.S_ISREG(status.st_mode)
+        if is_file and (not is_link or is_within(os.path.realpath(entry.path), home)):
             return status
-        self._links_out[entry.path] = status.st_mode
+        if is_file:
+            self.links_out[entry.path] = status.st_mode
         return None

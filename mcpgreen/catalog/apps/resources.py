@@ -146,8 +146,7 @@ def look_at_apps(project: Project, pace: Pace = UNPACED) -> Tree:
     """A tree whose fingerprint changes whenever a file of an app does. Reads no file."""
     directories = [directory for _, directory in _candidates(project, [], pace)]
     # It is not served, and may have thousands of files.
-    tree = survey(project, directories, pace=pace, without=("node_modules",))
-    return tree._replace(fingerprint=(*tree.fingerprint, *tree.links_out))
+    return survey(project, directories, pace=pace, without=("node_modules",))
 
 
 def _candidates(project: Project, warnings: list[str], pace: Pace) -> Iterator[tuple[str, str]]:
