@@ -68,42 +68,29 @@ def _read_prompts(project: Project, tree: Tree, registration: Registration | Non
 
 
 def _read_resources(project: Project, tree: Tree, registration: Registration | None) -> dict[str, Discovery]:
-    found = _resources_and_templates(project, tree, registration)
+    """Read resources, templates and apps. Registered templates are added to those on disk, and count before one of the
+    same name; an empty list of them means that there are none."""
+    instead = registered_items(project, registration, "resources")
+    by_hand = registered_items(project, registration, "resourceTemplates")
+    found = discover_resources(project, tree, instead=instead)
+    resources, templates = found["resources"], found["resourceTemplates"]
+    if registration is not None and by_hand is not None:
+        registered = {item.name for item in by_hand.items}
+        if not registration.items["resourceTemplates"]:
+            templates, resources = by_hand, instead or resources
+        else:
+            kept = [item for item in templates.items if item.name not in registered]
+            lost = [item for item in templates.items if item.name in registered]
+            reason = f"{registration.source} registers a template of the same name, which counts"
+            hints = [f"resources/{item.relative_path}: {reason}" for item in lost]
+            items = sorted([*kept, *by_hand.items], key=lambda item: str(item.name))
+            templates = Discovery(items, [*templates.warnings, *by_hand.warnings], [*templates.hints, *hints])
     apps, warnings = discover_apps(project, project.server_name(), tree.pace)
     listed = [resource_of_app(project, app) for app in apps]
-    resources = found["resources"]
     taken = {item.uri for item in resources.items}
     others = [app for app in listed if app.uri not in taken]
-    return {
-        **found,
-        "resources": Discovery([*resources.items, *others], [*resources.warnings, *warnings], resources.hints),
-        "ui": Discovery(listed, []),
-    }
-
-
-def _resources_and_templates(project: Project, tree: Tree, registration: Registration | None) -> dict[str, Discovery]:
-    """Read resources and templates. Registered templates are added to those on disk; an empty list means none."""
-    instead = registered_items(project, registration, "resources")
-    templates = registered_items(project, registration, "resourceTemplates")
-    if registration is None or templates is None:
-        return discover_resources(project, tree, instead=instead)
-    if registration.items["resourceTemplates"]:
-        found = discover_resources(project, tree, instead=instead)
-        return {**found, "resourceTemplates": _merged(found["resourceTemplates"], templates, registration.source)}
-    return {"resources": instead or discover_resources(project, tree)["resources"], "resourceTemplates": templates}
-
-
-def _merged(found: Discovery, by_hand: Discovery, source: str) -> Discovery:
-    """The templates on disk and the registered ones, sorted by name. Of two with one name the registered one counts."""
-    registered = {item.name for item in by_hand.items}
-    kept = [item for item in found.items if item.name not in registered]
-    hints = [
-        f"resources/{item.relative_path}: {source} registers a template of the same name, which counts"
-        for item in found.items
-        if item.name in registered
-    ]
-    items = sorted([*kept, *by_hand.items], key=lambda item: str(item.name))
-    return Discovery(items, [*found.warnings, *by_hand.warnings], [*found.hints, *hints])
+    resources = Discovery([*resources.items, *others], [*resources.warnings, *warnings], resources.hints)
+    return {"resources": resources, "resourceTemplates": templates, "ui": Discovery(listed, [])}
 
 
 # By the name in notifications of changes. Kinds that are read together change together.

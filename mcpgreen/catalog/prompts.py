@@ -164,9 +164,8 @@ def _arguments(source: str, fields: Json) -> tuple[list[Json], Json]:
     schemas: Json = {}
     for entry in given:
         if not isinstance(entry, dict) or not isinstance(entry.get("name"), str) or not entry["name"]:
-            raise ProjectError(
-                source, f"each of arguments must be an object with a name, found {metadata.shown(entry)}"
-            )
+            found = metadata.shown(entry)
+            raise ProjectError(source, f"each of arguments must be an object with a name, found {found}")
         entry = metadata.checked(source, entry, ARGUMENT_RULES)
         if entry["name"] in schemas:
             raise ProjectError(source, f"the argument {entry['name']} stands there twice")
@@ -183,12 +182,9 @@ def _arguments_of_schema(source: str, schema: Json) -> tuple[list[Json], Json]:
         raise ProjectError(source, "arguments must have properties (an object) and required (an array of names)")
     arguments = []
     for name in dict.fromkeys([*properties, *required]):
-        about = properties.get(name)
-        argument = {"name": name}
-        for key in ("title", "description"):
-            if isinstance(about, dict) and isinstance(about.get(key), str):
-                argument[key] = about[key]
-        arguments.append({**argument, "required": name in required})
+        about = properties[name] if isinstance(properties.get(name), dict) else {}
+        texts = {key: about[key] for key in ("title", "description") if isinstance(about.get(key), str)}
+        arguments.append({"name": name, **texts, "required": name in required})
     return arguments, dict(properties)
 
 
@@ -200,15 +196,12 @@ def _checked_message(source: str, message: Any, complaints: list[str]) -> Json:
             raise ProjectError(source, f"content of the type {metadata.shown(content['type'])}; there are {known}")
     elif not isinstance(content, str):
         raise ProjectError(source, "each of messages needs content: a text, or an object with a type")
-    if "role" not in message:
-        return dict(message)
-    return {**message, "role": _legal_role(message["role"], complaints)}
+    return {**message, "role": _legal_role(message["role"], complaints)} if "role" in message else dict(message)
 
 
 def _legal_role(given: object, complaints: list[str]) -> str:
     if isinstance(given, str) and given in ROLES:
         return given
-    if given is None:
-        return "user"
-    complaints.append(f'role is taken as "user": it must be user or assistant, found {metadata.shown(given)}')
+    if given is not None:
+        complaints.append(f'role is taken as "user": it must be user or assistant, found {metadata.shown(given)}')
     return "user"

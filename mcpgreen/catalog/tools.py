@@ -13,15 +13,17 @@ Rule: one bad file costs one tool and a warning, never the list.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from mcpgreen.catalog.apps.resources import directory_beside, discover_apps, with_ui
 from mcpgreen.catalog.descriptions import metadata
 from mcpgreen.catalog.descriptions.comments import HEAD_BYTES
 from mcpgreen.catalog.descriptions.in_script import ScriptDescription, read_script, scopes_in_comment
+from mcpgreen.catalog.descriptions.metadata import matches
 from mcpgreen.catalog.items import Discovery, ItemFile, distinct, read_files
-from mcpgreen.catalog.tree_scan import Directory, Loss, Pace, Tree
+from mcpgreen.catalog.tree_scan import Loss, Pace, Tree
 from mcpgreen.errors import ProjectError
 from mcpgreen.files.confined import Private
 from mcpgreen.project.project import Project
@@ -42,11 +44,7 @@ UI_DIRECTORY = "ui"  # holds the app of a tool and its files
 INTERACTIONS = ("auto", "park", "replay")
 
 MAX_MODULES = 50  # in `warm`
-
-
-def _is_module(name: object) -> bool:
-    return isinstance(name, str) and all(part.isidentifier() for part in name.split("."))
-
+_MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 
 FIELD_RULES = {
     **metadata.COMMON_RULES,
@@ -71,7 +69,7 @@ FIELD_RULES = {
     "warm": metadata.Rule(
         lambda value: (
             isinstance(value, bool)
-            or (isinstance(value, list) and len(value) <= MAX_MODULES and all(map(_is_module, value)))
+            or (isinstance(value, list) and len(value) <= MAX_MODULES and all(matches(_MODULE, each) for each in value))
         ),
         "true, false, or an array of names of Python modules",
         {"type": ["boolean", "array"], "items": {"type": "string"}, "maxItems": MAX_MODULES},
@@ -121,27 +119,32 @@ class Tool(NamedTuple):
 
 def discover_tools(project: Project, tree: Tree) -> Discovery:
     """Read every tool in a tree of tools/, sorted by name and path."""
-    warnings = [*tree.warnings, *_warn_of_links(project, tree)]
+    warnings = list(tree.warnings)
+    for path, mode in tree.links_out.items():
+        if mode & metadata.EXECUTABLE_BITS or path.endswith((*SHELL_SUFFIXES, *META_SUFFIXES)):
+            reason = "skipped, it is a symbolic link to a file outside tools/"
+            warnings.append(Loss(f"{project.shown(path)}: {reason}"))
     hints: list[str] = []
-    ui = os.path.join(project.tools_dir, UI_DIRECTORY)
-    if any(directory.path == ui for directory in tree.directories):
-        hints.append(f"{project.shown(ui)}: not a tool, and none is in it: the files below ui/ belong to a page")
-    of_tools = tree._replace(directories=[each for each in tree.directories if not _is_of_an_app(project, each)])
-    found = list(read_files(project, of_tools, _scripts_in, _tool_of, what="the tool", warnings=warnings, hints=hints))
-    for directory in of_tools.directories:
+    top = project.tools_dir.rstrip("/")
+    if any(directory.path == f"{top}/{UI_DIRECTORY}" for directory in tree.directories):
+        place = project.shown(f"{top}/{UI_DIRECTORY}")
+        hints.append(f"{place}: not a tool, and none is in it: the files below ui/ belong to a page")
+    of_tools = [each for each in tree.directories if UI_DIRECTORY not in each.path.removeprefix(top).split("/")]
+    below = tree._replace(directories=of_tools)
+    found = list(read_files(project, below, _scripts_in, _tool_of, what="the tool", warnings=warnings, hints=hints))
+    for directory in of_tools:
         lonely = metadata.lonely_descriptions(directory.files)
         place = project.shown(directory.path)
         warnings.extend(f"{place}/{name}: describes no script: none of that name is beside it" for name in lonely)
-    warnings.extend(_warn_of_open_directories(project, found))
+    ground = project.ground(project.tools_dir)
+    for path in sorted({os.path.dirname(tool.path) for tool in found}):
+        if problem := ground.problem_with_directory(path):
+            warnings.append(f"{project.shown(path)}/: calls will be refused because {problem}")
     found.sort(key=lambda tool: (tool.name, tool.relative_path))
-    if any(os.path.basename(directory.path) == UI_DIRECTORY for directory in tree.directories):
+    if len(of_tools) < len(tree.directories):
         found = _with_apps(project, found, tree.pace)
     kept, losses = distinct(found, "name", "provides the tool", lambda tool: project.shown(tool.path))
     return Discovery(kept, [*warnings, *losses], hints)
-
-
-def _is_of_an_app(project: Project, directory: Directory) -> bool:
-    return UI_DIRECTORY in directory.path.removeprefix(project.tools_dir.rstrip("/")).split("/")
 
 
 def _scripts_in(names: Iterable[str]) -> list[str]:
@@ -154,12 +157,10 @@ def _with_apps(project: Project, tools: list[Tool], pace: Pace) -> list[Tool]:
     by_directory = {app.directory: app for app in apps}
     linked = []
     for tool in pace.over(tools):
-        app = by_directory.get(directory_beside(tool.path))
-        if app is not None:
+        if app := by_directory.get(directory_beside(tool.path)):
             meta = with_ui(tool.definition.get("_meta"), app_uri=app.uri)
-            entry = {**tool.registry_entry, "_meta": meta}
             description = tool.description._replace(definition={**tool.definition, "_meta": meta})
-            tool = tool._replace(description=description, registry_entry=entry)
+            tool = tool._replace(description=description, registry_entry={**tool.registry_entry, "_meta": meta})
         linked.append(tool)
     return linked
 
@@ -179,7 +180,9 @@ def _tool_of(file: ItemFile) -> Tool | None:
     function = _function_tool(path, head)
     if function is not None and (function.fields or function.notes):
         beside = written or ScriptDescription({})
-        written = beside._replace(fields={**_missing_in(beside.fields, function.fields), **beside.fields})
+        has_schema = "arguments" in beside.fields  # another name for the schema
+        others = {key: value for key, value in function.fields.items() if not (has_schema and key == "inputSchema")}
+        written = beside._replace(fields={**others, **beside.fields})
         file.warnings.extend(f"{file.shown}: {note}" for note in function.notes)
     if written is None and not (is_executable and (readable_head is None or is_program(path, head))):
         # A library for tools, a text on a file system where all files are executable, or a tool without its bit.
@@ -221,14 +224,6 @@ def _with_scopes_of_script(path: str, head: bytes, fields: Json, function: Funct
     given = [metadata.checked(path, {"scopes": each["scopes"]}, FIELD_RULES) for each in demands if "scopes" in each]
     scopes = list(dict.fromkeys(scope for each in given for scope in each["scopes"]))
     return {**fields, "scopes": scopes} if scopes else fields
-
-
-def _missing_in(fields: Json, others: Json) -> Json:
-    """The fields of a function that its description may lack. `arguments` is another name for the schema."""
-    if not fields:
-        return others
-    has_schema = "inputSchema" in fields or "arguments" in fields
-    return {key: value for key, value in others.items() if not (has_schema and key == "inputSchema")}
 
 
 def _described_tool(project: Project, path: str, command: list[str], description: Description) -> Tool:
@@ -276,8 +271,7 @@ def describe_tool(path: str, fields: Json, *, stem: str, private: Private) -> De
         schema = fields["outputSchema"]
         definition["outputSchema"] = schema if isinstance(schema, dict) else {} if schema else {"not": {}}
     for key in ("inputSchema", "outputSchema"):
-        fault = lint.fault_of(definition.get(key))
-        if fault:
+        if fault := lint.fault_of(definition.get(key)):
             raise ProjectError(path, f"{key} {fault}")
     unlisted = {key: value for key, value in fields.items() if key not in LISTED_FIELDS}
     known = {name: fields[key] for key, name in ATTRIBUTE_OF.items() if key in fields}
@@ -301,21 +295,6 @@ def _input_schema(path: str, fields: Json) -> Json:
     return {**given, "type": "object", "properties": properties}
 
 
-def _warn_of_open_file(project: Project, path: str, status: os.stat_result) -> Iterator[str]:
-    if status.st_mode & WRITABLE_BY_OTHERS:
-        yield f"{project.shown(path)}: others may write to it, so calls will be refused (chmod go-w)"
-
-
-def _warn_of_open_directories(project: Project, tools: list[Tool]) -> Iterator[str]:
-    """Warnings about directories in which another user could replace a tool."""
-    ground = project.ground(project.tools_dir)
-    for directory in sorted({os.path.dirname(tool.path) for tool in tools}):
-        problem = ground.problem_with_directory(directory)
-        if problem:
-            yield f"{project.shown(directory)}/: calls will be refused because {problem}"
-
-
-def _warn_of_links(project: Project, tree: Tree) -> Iterator[str]:
-    for path, mode in tree.links_out.items():
-        if mode & metadata.EXECUTABLE_BITS or path.endswith((*SHELL_SUFFIXES, *META_SUFFIXES)):
-            yield Loss(f"{project.shown(path)}: skipped, it is a symbolic link to a file outside tools/")
+def _warn_of_open_file(project: Project, path: str, status: os.stat_result) -> list[str]:
+    warning = f"{project.shown(path)}: others may write to it, so calls will be refused (chmod go-w)"
+    return [warning] if status.st_mode & WRITABLE_BY_OTHERS else []

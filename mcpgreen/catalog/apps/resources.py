@@ -76,13 +76,7 @@ def discover_apps(project: Project, server_name: str, pace: Pace = UNPACED) -> t
         if name in apps:
             shown, first = project.shown(directory), project.shown(apps[name].directory)
             warnings.append(Loss(f"{shown}: skipped, {first} already provides the page {name}"))
-            continue
-        try:
-            app = _app_in(directory, name, server_name, warnings=warnings, project=project)
-        except ProjectError as error:
-            warnings.append(Loss(f"{project.shown(error.path)}: {error.reason}; the page is left out"))
-            continue
-        if app is not None:
+        elif app := _app_in(directory, name, server_name, warnings=warnings, project=project):
             apps[name] = app
     return list(apps.values()), warnings
 
@@ -90,17 +84,18 @@ def discover_apps(project: Project, server_name: str, pace: Pace = UNPACED) -> t
 def app_for(uri: str, project: Project, server_name: str) -> App | None:
     """The app of `ui://<server>/<name>` or `ui://<name>`. Raises InvalidParams for any other URI. Reads no other app:
     there may be thousands."""
-    for name, directory in _candidates_named(name_in(uri), project):
-        try:
-            app = _app_in(directory, name, server_name, warnings=[], project=project)
-        except ProjectError:
-            continue
-        if app is not None:
+    name = _name_in(uri)
+    if name.startswith(".") or not name.isprintable():
+        return None
+    tool = os.path.join(project.tools_dir, name)
+    for parent, path in ((tool, os.path.join(tool, "ui")), (project.ui_dir, os.path.join(project.ui_dir, name))):
+        is_there = _accept_directory(project, parent, []) and _accept_directory(project, path, [])
+        if is_there and (app := _app_in(path, name, server_name, warnings=[], project=project)):
             return app
     return None
 
 
-def name_in(uri: str) -> str:
+def _name_in(uri: str) -> str:
     """The name of the app in its URI. Raises InvalidParams."""
     scheme, rest = uri[: len(SCHEME)], uri[len(SCHEME) :]
     segments = rest.split("/")
@@ -159,16 +154,6 @@ def _candidates(project: Project, warnings: list[str], pace: Pace) -> Iterator[t
     yield from _directories_in(project, project.ui_dir, warnings, pace)
 
 
-def _candidates_named(name: str, project: Project) -> Iterator[tuple[str, str]]:
-    """The possible apps of one name."""
-    if name.startswith(".") or not name.isprintable():
-        return
-    tool = os.path.join(project.tools_dir, name)
-    for parent, path in ((tool, os.path.join(tool, "ui")), (project.ui_dir, os.path.join(project.ui_dir, name))):
-        if _accept_directory(project, parent, []) and _accept_directory(project, path, []):
-            yield name, path
-
-
 def _directories_in(project: Project, parent: str, warnings: list[str], pace: Pace) -> Iterator[tuple[str, str]]:
     """The directories in `parent`, with their names, sorted."""
     try:
@@ -201,17 +186,28 @@ def _accept_directory(project: Project, path: str, warnings: list[str]) -> bool:
 
 
 def _app_in(directory: str, name: str, server_name: str, *, warnings: list[str], project: Project) -> App | None:
+    """The app in this directory. None, with a warning, if it cannot be served; None if there is no app."""
     source = os.path.join(directory, metadata.UI_DESCRIPTION)
-    has_description = os.path.lexists(source)
-    if not has_description and not os.path.lexists(os.path.join(directory, DEFAULT_ENTRY)):
+    if not os.path.lexists(source) and not os.path.lexists(os.path.join(directory, DEFAULT_ENTRY)):
         return None
+    complaints: list[str] = []
+    try:
+        return _described_app(directory, name, server_name, source, complaints, project=project)
+    except ProjectError as error:
+        warnings.append(Loss(f"{project.shown(error.path)}: {error.reason}; the page is left out"))
+        return None
+    finally:
+        warnings.extend(f"{project.shown(source)}: {complaint}" for complaint in complaints)
+
+
+def _described_app(
+    directory: str, name: str, server_name: str, source: str, complaints: list[str], *, project: Project
+) -> App:
     fields: Json = {}
-    if has_description:
+    if os.path.lexists(source):
         fields = metadata.read_meta_file(_plain_file(source, metadata.UI_DESCRIPTION, source))
         fields = metadata.checked(source, fields, FIELD_RULES)
-    complaints: list[str] = []
     ui = _ui_meta(source, fields.get("meta", {}), complaints)
-    warnings.extend(f"{project.shown(source)}: {complaint}" for complaint in complaints)
     template, config = fields.get("template"), fields.get("config", {})
     entrypoint = fields.get("entrypoint", DEFAULT_ENTRY)
     entry = _entry_in(directory, entrypoint, source)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 from mcpgreen.catalog.descriptions.metadata import Origin, shown
@@ -73,16 +74,12 @@ def read_each(project: Project, source: str, entries: list[Json], reader: Reader
     return Discovery(list(kept.values()), warnings)
 
 
-def read_tool(project: Project, fields: Json, complaints: list[str]) -> Tool:
+def read_tool(project: Project, fields: Json, complaints: list[str], *, is_registered: bool = False) -> Tool:
     path, status = file_of(project, fields, below=project.tools_dir)
+    fields = with_scopes_beside(path, fields) if is_registered else fields
     tool, problems = tool_at(project, path, fields, status=status)
     complaints.extend(problems)
     return tool
-
-
-def _registered_tool(project: Project, fields: Json, complaints: list[str]) -> Tool:
-    path, _ = file_of(project, fields, below=project.tools_dir)
-    return read_tool(project, with_scopes_beside(path, fields), complaints)
 
 
 def read_prompt(project: Project, fields: Json, complaints: list[str]) -> Prompt:
@@ -130,7 +127,7 @@ def file_of(project: Project, item: Json, *, below: str) -> tuple[str, os.stat_r
 
 
 READERS = {
-    "tools": Reader(_registered_tool, "tool"),
+    "tools": Reader(partial(read_tool, is_registered=True), "tool"),
     "prompts": Reader(read_prompt, "prompt"),
     "resources": Reader(_resource, "resource", distinct="uri"),  # clients read by URI, so two may share a name
     "resourceTemplates": Reader(_template, "resource template"),
