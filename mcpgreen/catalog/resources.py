@@ -9,7 +9,7 @@ Rule: one bad description costs one item and a warning, never the list. Equal na
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeVar
 
 from mcpgreen.catalog.apps.resources import App
 from mcpgreen.catalog.descriptions import metadata
@@ -56,6 +56,7 @@ class ResourceTemplate(NamedTuple):
 
 
 AnyResource = Resource | ResourceTemplate
+Placed = TypeVar("Placed", Resource, ResourceTemplate)
 
 FIELD_RULES = {
     **metadata.COMMON_RULES,
@@ -193,7 +194,7 @@ def _mime_type(path: str) -> str:
         return media.BINARY
 
 
-def _placed(item: Any, path: str | None, relative_path: str) -> Any:
+def _placed(item: Placed, path: str | None, relative_path: str) -> Placed:
     entry = {**item.registry_entry, **item.definition, "path": relative_path}
     return item._replace(path=path, relative_path=relative_path, registry_entry=entry)
 

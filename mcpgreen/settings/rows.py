@@ -84,11 +84,10 @@ class Values:
         # Values live in __dict__, so that reading one costs no more than any attribute.
         self.__dict__.update(values, _origins=origins, notes=tuple(notes))
 
-    def __setattr__(self, name: str, value: object) -> NoReturn:
+    def __setattr__(self, name: str, value: object = None) -> NoReturn:
         raise AttributeError("Settings are frozen; make a changed copy using with_values.")
 
-    def __delattr__(self, name: str) -> NoReturn:
-        raise AttributeError("Settings are frozen.")
+    __delattr__ = __setattr__
 
     def __repr__(self) -> str:
         changed = [f"{name} from {origin}" for name, origin in self._origins.items() if origin != "default"]
@@ -116,26 +115,25 @@ def rows_of(table: type[Values]) -> tuple[Row, ...]:
 
 def resolve(
     table: type[V],
-    rows: Iterable[Row],
-    *,
     flags: Mapping[str, object],
     environ: Mapping[str, str],
     project_env: Mapping[str, str],
-    other_variables: Iterable[str] = (),
+    *,
+    others: Iterable[str] = (),
     former: Container[str] = (),
 ) -> V:
-    """Find the value of every row: flag, then environment, then project file, then default.
+    """Find the value of every row of a table: flag, then environment, then project file, then default.
 
     `flags` is keyed by setting name; None and False mean that the flag was not given. The other two are keyed by
-    variable name, `MCPGREEN_*` being stronger than its aliases. `other_variables` are no settings and no typos either;
-    `former` are the names of settings that are gone.
+    variable name, `MCPGREEN_*` being stronger than its aliases. `others` are variables that are no settings and
+    no typos either; `former` are the names of settings that are gone.
     """
     sources = (("", _ours(environ)), ("project file: ", _ours(project_env)))
     values: dict[str, Any] = {}
     origins: dict[str, str] = {}
     notes: list[str] = []
-    known = set(other_variables)
-    for row in rows:
+    known = set(others)
+    for row in rows_of(table):
         known.update(row.all_variables)
         values[row.name] = row.default
         origins[row.name] = "default"
@@ -156,8 +154,8 @@ def resolve(
 
 
 def integer(raw: str) -> int:
-    sign_free = raw[1:] if raw[:1] in ("+", "-") else raw
-    if not (sign_free.isascii() and sign_free.isdigit()):
+    digits = raw[1:] if raw[:1] in ("+", "-") else raw
+    if not (digits.isascii() and digits.isdigit()):
         raise ValueError("is not a whole number")
     try:
         return int(raw)
@@ -237,9 +235,7 @@ def _variables(name: str) -> tuple[str, str]:
 def _first_set(names: tuple[str, ...], sources: Sources) -> tuple[str, str] | None:
     """The first of these variables that is not empty: its value, and where it is."""
     for prefix, variables in sources:
-        if not variables:
-            continue
-        for name in names:
+        for name in names if variables else ():
             raw = variables.get(name, "").strip()
             if raw:
                 return raw, prefix + name
@@ -249,12 +245,9 @@ def _first_set(names: tuple[str, ...], sources: Sources) -> tuple[str, str] | No
 def _switched(row: Row, sources: Sources, notes: list[str]) -> tuple[str, str] | None:
     """The value that a switch stands for, and the variable of the switch. Adds a note for one that cannot be read."""
     for switch in row.switches:
-        found = _first_set(switch.variables, sources)
-        if found is None:
-            continue
-        raw, origin = found
+        raw, origin = _first_set(switch.variables, sources) or ("", "")
         try:
-            if flag(raw) == switch.when:
+            if raw and flag(raw) == switch.when:
                 return switch.value, origin
         except ValueError as error:
             notes.append(f"{origin}: {_shown(raw)} {error}; as if it were not set.")

@@ -70,6 +70,10 @@ def is_instant(value: object) -> bool:
         return False
 
 
+def is_scope(value: object) -> bool:
+    return matches(_SCOPE, value)
+
+
 def matches(pattern: re.Pattern[str], value: object) -> bool:
     return isinstance(value, str) and pattern.fullmatch(value) is not None
 
@@ -107,7 +111,7 @@ A_DURATION = Rule(
     {"type": "number", "exclusiveMinimum": 0, "maximum": MAX_SECS},
 )
 SCOPES = Rule(
-    lambda value: isinstance(value, list) and len(value) <= MAX_SCOPES and all(matches(_SCOPE, each) for each in value),
+    lambda value: isinstance(value, list) and len(value) <= MAX_SCOPES and all(map(is_scope, value)),
     f"an array of at most {MAX_SCOPES} scopes, each a text without spaces",
     {"type": "array", "maxItems": MAX_SCOPES, "items": {"type": "string", "pattern": f"^{_SCOPE.pattern}$"}},
 )
