@@ -20,50 +20,44 @@ MAX_PARTS = 1000  # in all schemas of a tool: nested classes multiply
 MAX_QUOTED_CHARS = 1000  # of an annotation in quotes
 
 PLAIN: dict[str, Json] = {
-    "str": {"type": "string"},
+    **{key: {"type": "string"} for key in ("str", "typing.Text", "typing.LiteralString", "pathlib.Path")},
     "int": {"type": "integer"},
-    "float": {"type": "number"},
+    **{key: {"type": "number"} for key in ("float", "decimal.Decimal")},
     "bool": {"type": "boolean"},
-    "object": {},
-    "typing.Any": {},
-    "typing.Text": {"type": "string"},
-    "typing.LiteralString": {"type": "string"},
     "types.NoneType": {"type": "null"},
-    "pathlib.Path": {"type": "string"},
-    "decimal.Decimal": {"type": "number"},
+    **{key: {} for key in ("object", "typing.Any")},
     "datetime.datetime": {"type": "string", "format": "date-time"},
     "datetime.date": {"type": "string", "format": "date"},
     "datetime.time": {"type": "string", "format": "time"},
     "uuid.UUID": {"type": "string", "format": "uuid"},
 }
-_ABC = ("typing", "collections.abc")
-SEQUENCES = frozenset(
-    {"list", "typing.List", "collections.deque", "typing.Deque"}
-    | {f"{place}.{name}" for place in _ABC for name in ("Sequence", "MutableSequence", "Iterable", "Collection")}
-)
-SETS = frozenset(
-    {"set", "frozenset", "typing.Set", "typing.FrozenSet", "typing.AbstractSet", "typing.MutableSet"}
-    | {"collections.abc.Set", "collections.abc.MutableSet"}
-)
-MAPPINGS = frozenset(
-    {"dict", "typing.Dict", "typing.OrderedDict", "typing.DefaultDict", "collections.OrderedDict"}
-    | {"collections.defaultdict"}
-    | {f"{place}.{name}" for place in _ABC for name in ("Mapping", "MutableMapping")}
-)
-TUPLES = frozenset({"tuple", "typing.Tuple"})
-CONTAINERS = SEQUENCES | SETS | MAPPINGS | TUPLES
-WRAPPERS = frozenset(
-    {"typing.Required", "typing.NotRequired", "typing.ReadOnly", "typing.Final", "dataclasses.InitVar"}
-)
-KEYWORDS = frozenset(
-    {"title", "description", "default", "examples", "enum", "const", "format", "pattern", "deprecated", "readOnly"}
-    | {"minLength", "maxLength", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"}
-    | {"minItems", "maxItems", "uniqueItems", "contains", "minContains", "maxContains", "writeOnly"}
-    | {"minProperties", "maxProperties", "propertyNames", "contentEncoding", "contentMediaType"}
-)
 
-ENUMS = frozenset({"enum.Enum", "enum.IntEnum", "enum.StrEnum"})
-DATACLASS = "dataclasses.dataclass"
+
+def _names(row: str) -> frozenset[str]:
+    """The full names in a row. What begins with a dot is in `typing` and in `collections.abc`."""
+    places = ("typing", "collections.abc")
+    return frozenset(f"{place}{name}" for name in row.split() for place in (places if name[0] == "." else ("",)))
+
+
+SEQUENCES = _names("list typing.List collections.deque typing.Deque .Sequence .MutableSequence .Iterable .Collection")
+SETS = _names("set frozenset typing.Set typing.FrozenSet typing.AbstractSet collections.abc.Set .MutableSet")
+MAPPINGS = _names(
+    "dict typing.Dict typing.OrderedDict typing.DefaultDict collections.OrderedDict collections.defaultdict "
+    ".Mapping .MutableMapping"
+)
+TUPLES = _names("tuple typing.Tuple")
+CONTAINERS = SEQUENCES | SETS | MAPPINGS | TUPLES
+WRAPPERS = _names("typing.Required typing.NotRequired typing.ReadOnly typing.Final dataclasses.InitVar")
+KEYWORDS = _names(
+    "title description default examples enum const format pattern deprecated readOnly writeOnly minLength maxLength "
+    "minimum maximum exclusiveMinimum exclusiveMaximum multipleOf minItems maxItems uniqueItems contains minContains "
+    "maxContains minProperties maxProperties propertyNames contentEncoding contentMediaType"
+)
+KIND_OF_BASE = {
+    "typing.TypedDict": "TypedDict",
+    "typing.NamedTuple": "NamedTuple",
+    **dict.fromkeys(("enum.Enum", "enum.IntEnum", "enum.StrEnum"), "enum"),
+}
 FACTORIES: Json = {"list": [], "dict": {}, "set": [], "tuple": [], "str": "", "int": 0, "bool": False}
 
 
@@ -150,20 +144,15 @@ class Schemas:
             elif isinstance(node, ast.Call) and self.module.dotted(node.func) in ("mcp_tool.Arg", "typing.Doc"):
                 if node.args:
                     found["description"] = self.module.value_of(node.args[0])
-                found.update(self._keywords(node))
-        return found
-
-    def _keywords(self, call: ast.Call) -> Json:
-        found: Json = {}
-        for keyword in call.keywords:
-            if keyword.arg is None:
-                raise Unreadable("Arg has keywords that are not written down")
-            if keyword.arg not in KEYWORDS:
-                raise Unreadable(f"Arg has no keyword {keyword.arg}")
-            try:
-                found[keyword.arg] = self.module.value_of(keyword.value)
-            except Unreadable as error:
-                raise Unreadable(f"{keyword.arg} of Arg cannot be read: {error}") from None
+                for keyword in node.keywords:
+                    if keyword.arg is None:
+                        raise Unreadable("Arg has keywords that are not written down")
+                    if keyword.arg not in KEYWORDS:
+                        raise Unreadable(f"Arg has no keyword {keyword.arg}")
+                    try:
+                        found[keyword.arg] = self.module.value_of(keyword.value)
+                    except Unreadable as error:
+                        raise Unreadable(f"{keyword.arg} of Arg cannot be read: {error}") from None
         return found
 
     def _literal(self, nodes: list[ast.expr]) -> Json:
@@ -292,16 +281,12 @@ class Schemas:
         node = self.module.classes.get(name)
         if node is None or depth > MAX_DEPTH:
             return ""
-        for decorator in node.decorator_list:
-            if self.module.dotted(decorator.func if isinstance(decorator, ast.Call) else decorator) == DATACLASS:
-                return "dataclass"
+        if any(self.module.decorator_name(each) == "dataclasses.dataclass" for each in node.decorator_list):
+            return "dataclass"
         bases = [self.module.dotted(base) for base in node.bases]
-        if "typing.TypedDict" in bases:
-            return "TypedDict"
-        if "typing.NamedTuple" in bases:
-            return "NamedTuple"
-        if ENUMS & set(bases):
-            return "enum"
+        for base in bases:
+            if base in KIND_OF_BASE:
+                return KIND_OF_BASE[base]
         inherited = {self._kind(base, depth + 1) for base in bases if base != name} - {""}
         return inherited.pop() if len(inherited) == 1 else ""
 
@@ -327,12 +312,10 @@ class Schemas:
             # A result has all of its members, but a TypedDict may lack those that are not required.
             if member.is_required or (not self._is_input and kind != "TypedDict"):
                 required.append(member.name)
-        schema: Json = {"type": "object", "properties": properties}
-        if required:
-            schema["required"] = required
-        if self._is_input and kind != "TypedDict":
-            schema["additionalProperties"] = False
-        return schema
+        demands = {"required": required} if required else {}
+        is_closed = self._is_input and kind != "TypedDict"
+        limits = {"additionalProperties": False} if is_closed else {}
+        return {"type": "object", "properties": properties, **demands, **limits}
 
     def add_default(self, schema: Json, node: ast.expr | None, *, factory: str = "") -> None:
         """Add a default, if it can be read. For a default of None, null is removed from the schema instead: it says no
@@ -446,5 +429,4 @@ def _remove_null(schema: Json) -> None:
         return
     del schema["anyOf"]
     said = {"anyOf": others} if len(others) > 1 else others[0]
-    for key, value in said.items():
-        schema.setdefault(key, value)
+    schema.update({key: value for key, value in said.items() if key not in schema})

@@ -77,8 +77,12 @@ def _described(source: bytes, tree: ast.Module) -> FunctionTool | None:
     module = Module(tree)
     if not any(origin.partition(".")[0] == "mcp_tool" for origin in module.origins.values()):
         return None
-    marked: list[tuple[Function, ast.expr | None]]
-    marked = [(function, mark) for function in module.all_functions for mark in _marks(module, function)]
+    marked: list[tuple[Function, ast.expr | None]] = [
+        (function, mark)
+        for function in module.all_functions
+        for mark in function.decorator_list
+        if module.decorator_name(mark) == MARK
+    ]
     # To look at each node takes longer than to parse the file, and few files have this word or keywords of that kind.
     may_mention = b"**" in source or b"scope" in source.lower()
     hides_scopes = may_mention and _mentions_scopes_elsewhere(module, tree, [mark for _, mark in marked if mark])
@@ -88,7 +92,8 @@ def _described(source: bytes, tree: ast.Module) -> FunctionTool | None:
         if run is None:
             return FunctionTool({}, [], hides_scopes=True) if hides_scopes else None
         marked = [(function, None) for function in _candidates(module, run)]
-    if len(marked) != 1 or marked[0][0].name in module.redefined:
+    is_clear = len(marked) == 1 and sum(each.name == marked[0][0].name for each in module.all_functions) == 1
+    if not is_clear:
         options = [each.arg for _, mark in marked if isinstance(mark, ast.Call) for each in mark.keywords]
         hides_scopes |= any(name is None or _SCOPES.fullmatch(name) for name in options)
         return FunctionTool({}, [_unclear([function for function, _ in marked])], hides_scopes)
@@ -128,13 +133,6 @@ def _mentions_scopes_elsewhere(module: Module, tree: ast.Module, marks: list[ast
     return is_used_otherwise and is_mentioned
 
 
-def _marks(module: Module, function: Function) -> list[ast.expr]:
-    """The decorator that makes the function a tool, if it has one."""
-    decorators = function.decorator_list
-    names = [each.func if isinstance(each, ast.Call) else each for each in decorators]
-    return [each for each, name in zip(decorators, names, strict=True) if module.dotted(name) == MARK][:1]
-
-
 def _candidates(module: Module, run: ast.Call) -> list[Function]:
     """The functions that a call of `mcp_tool.run` may mean: the one it names, or else every public function apart from
     the one with the call."""
@@ -162,14 +160,9 @@ class SignatureReader:
     def described(self, mark: ast.expr | None, text_of_file: str) -> FunctionTool:
         """The tool that this function is. `mark` is its decorator; `text_of_file` describes a function without a
         docstring."""
-        fields: Json = {}
         text = self._documented.text or docstrings.read(text_of_file).text
-        if text:
-            fields["description"] = text
-        fields["inputSchema"] = self._input_schema()
-        output = self._output_schema()
-        if output is not None:
-            fields["outputSchema"] = output
+        fields: Json = {"description": text, "inputSchema": self._input_schema(), "outputSchema": self._output_schema()}
+        fields = {key: value for key, value in fields.items() if value not in ("", None)}
         hides_scopes = False
         if isinstance(mark, ast.Call):
             options, unread = self._options(mark)
@@ -184,22 +177,16 @@ class SignatureReader:
         arguments = self._function.args
         by_place = [*arguments.posonlyargs, *arguments.args]
         defaults = [None] * (len(by_place) - len(arguments.defaults)) + arguments.defaults
-        properties: Json = {}
-        required: list[str] = []
-
-        def add(parameters: list[tuple[ast.arg, ast.expr | None]]) -> None:
-            for parameter, default in parameters[:MAX_PARAMETERS]:
-                properties[parameter.arg] = self._property(parameter, default)
-                if default is None:
-                    required.append(parameter.arg)
-
-        add(list(zip(by_place, defaults, strict=True)))
+        parameters = list(zip(by_place, defaults, strict=True))[:MAX_PARAMETERS]
+        by_name = list(zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True))[:MAX_PARAMETERS]
+        properties: Json = {parameter.arg: self._property(parameter, default) for parameter, default in parameters}
         if arguments.vararg:
             items = self._property(arguments.vararg)
             about = {"description": items.pop("description")} if "description" in items else {}
             properties[arguments.vararg.arg] = {"type": "array", "items": items, **about}
-        add(list(zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)))
+        properties |= {parameter.arg: self._property(parameter, default) for parameter, default in by_name}
         schema: Json = {"type": "object", "properties": properties}
+        required = [parameter.arg for parameter, default in (*parameters, *by_name) if default is None]
         if required:
             schema["required"] = required
         if arguments.kwarg is None:
@@ -248,24 +235,18 @@ class SignatureReader:
     def _options(self, decorator: ast.Call) -> tuple[Json, set[str]]:
         """The fields that the options of the decorator set, and the names of the options that cannot be read."""
         unread: set[str] = set()
-        fields: Json = {}
-        hints: Json = {}
+        given: Json = {}
         for keyword in decorator.keywords:
             name = keyword.arg or "**"
-            if name not in PLAIN_OPTIONS and name not in HINTS:
-                self._note(keyword.value, f"mcp_tool.tool has no option {name}")
-                unread.add(name)
-                continue
+            problem = f"mcp_tool.tool has no option {name}"
             try:
-                value = self._module.value_of(keyword.value)
+                if name in PLAIN_OPTIONS or name in HINTS:
+                    given[name] = self._module.value_of(keyword.value)
+                    continue
             except Unreadable as error:
-                self._note(keyword.value, f"{name} of mcp_tool.tool does not count: {error}")
-                unread.add(name)
-                continue
-            if value is None:
-                continue
-            if name in HINTS:
-                hints[HINTS[name]] = value
-            else:
-                fields[name] = value
+                problem = f"{name} of mcp_tool.tool does not count: {error}"
+            self._note(keyword.value, problem)
+            unread.add(name)
+        hints = {key: given[name] for name, key in HINTS.items() if given.get(name) is not None}
+        fields = {name: given[name] for name in PLAIN_OPTIONS if given.get(name) is not None}
         return {**fields, **({"annotations": hints} if hints else {})}, unread
