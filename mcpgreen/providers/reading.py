@@ -135,10 +135,9 @@ class Providers:
         """Whether a file in one of these directories would be read."""
         path = self.local_path(request)
         try:
-            real_path = os.path.realpath(path) if path is not None else None
+            return path is not None and any(is_within(os.path.realpath(path), each) for each in directories)
         except OSError:  # the path is changing
             return False
-        return real_path is not None and any(is_within(real_path, each) for each in directories)
 
     def read(self, request: Request, *, listen: Listen | None = None, serial: int | None = None) -> Content:
         """Read a resource. Raises the RpcError for the client. With `listen` and the `serial` of a call, a script can
@@ -202,9 +201,7 @@ class Providers:
             raise InternalError(f"Resource provider '{request.provider}' timed out after {secs:g}s")
         if outcome.exit_code != 0:
             raise rpc_error(outcome.exit_code, self._reason_in(outcome.stderr), request.uri)
-        return _held(outcome.stdout, name=_name_in(request), place=outcome.place)
-
-
-def _name_in(request: Request) -> str:
-    """The part of a URI that ends with a file name. With git that is the fragment."""
-    return request.uri if request.provider == "git" else request.uri.partition("#")[0].partition("?")[0]
+        # The part of the URI that ends with a file name. With git that is the fragment.
+        is_git = request.provider == "git"
+        name = request.uri if is_git else request.uri.partition("#")[0].partition("?")[0]
+        return _held(outcome.stdout, name=name, place=outcome.place)
