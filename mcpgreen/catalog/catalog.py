@@ -23,7 +23,7 @@ from mcpgreen.catalog.manual.items import CompletionScript, registered_completio
 from mcpgreen.catalog.manual.registration import Registration
 from mcpgreen.catalog.registry_files import RegistryFiles, file_text, kept_items
 from mcpgreen.catalog.snapshot import Snapshot, listing_changed, snapshot_of, without_dots
-from mcpgreen.catalog.tree_scan import Loss, Pace, Tree, nearest, subdirectory
+from mcpgreen.catalog.tree_scan import UNPACED, Loss, Pace, Tree, nearest, subdirectory
 from mcpgreen.errors import InternalError, OutputTooLarge, ProjectError
 from mcpgreen.project.project import Project
 from mcpgreen.text.json_types import Json
@@ -48,7 +48,7 @@ class Scan(NamedTuple):
     texts: dict[str, bytes] = {}
 
 
-NOTHING = Tree([], (), False, [], {})
+NOTHING = Tree([], (), False, [], {}, UNPACED, 0)
 
 
 class SourceState:

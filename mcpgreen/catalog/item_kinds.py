@@ -47,7 +47,7 @@ def look_at_disk(
     return tree._replace(
         fingerprint=(registered, tree.fingerprint, more.fingerprint),
         is_settled=tree.is_settled and more.is_settled,
-        memory=Memory(memory),
+        earlier=memory or {},
     )
 
 

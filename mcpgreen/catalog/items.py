@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 from mcpgreen.catalog.descriptions import metadata
 from mcpgreen.catalog.descriptions.in_script import reason_with_place
-from mcpgreen.catalog.tree_scan import Directory, Loss, Reading, Tree, stamp_of
+from mcpgreen.catalog.tree_scan import Directory, Loss, Tree, stamp_of
 from mcpgreen.errors import ProjectError
 from mcpgreen.project.project import Project
 from mcpgreen.text.json_types import Json
@@ -79,20 +79,19 @@ def read_files(
         for file_name in tree.pace.over(names_in(directory.files)):
             path = f"{directory.path}/{file_name}"
             stamp = _stamp(tree, directory, file_name)
-            reading = tree.memory.recall(path, stamp) if stamp is not None else None
-            if reading is None:
-                reading = _reading(project, directory, file_name, read, what)
-                if stamp is not None:
-                    tree.memory.keep(path, stamp, reading)
-            warnings += reading.warnings
-            hints += reading.hints
-            if reading.item is not None:
-                yield reading.item
+            earlier_stamp, found = tree.earlier.get(path, (None, None))
+            if stamp is None or stamp != earlier_stamp:
+                found = _reading(project, directory, file_name, read, what)
+            if stamp is not None and not _has_icons(found):
+                tree.memory[path] = stamp, found
+            warnings += found.warnings
+            hints += found.hints
+            yield from found.items
 
 
 def _reading(
     project: Project, directory: Directory, name: str, read: Callable[[ItemFile], object], what: str
-) -> Reading:
+) -> Discovery:
     meta_file = name if metadata.is_description(name) else metadata.meta_file_for(name, directory.files)
     origin = metadata.Origin(f"{directory.path}/{meta_file or name}", project.private, [])
     file = ItemFile(project, directory, name, origin, [], [])
@@ -101,9 +100,14 @@ def _reading(
         item = read(file)
     except ProjectError as error:
         loss = Loss(f"{project.shown(error.path)}: {reason_with_place(error)}; {what} is left out")
-        return Reading(None, [*file.warnings, loss], file.hints)
+        return Discovery([], [*file.warnings, loss], file.hints)
     complaints = [f"{file.shown}: {complaint}" for complaint in origin.complaints]
-    return Reading(item, [*file.warnings, *complaints], file.hints)
+    return Discovery([] if item is None else [item], [*file.warnings, *complaints], file.hints)
+
+
+def _has_icons(found: Discovery) -> bool:
+    """Tell whether an item depends on other files as well: an icon may lie anywhere."""
+    return any("icons" in item.definition for item in found.items) or any("icon" in each for each in found.warnings)
 
 
 def _require_one_description(directory: Directory, file_name: str) -> None:

@@ -16,7 +16,7 @@ from mcpgreen.catalog.descriptions import metadata
 from mcpgreen.catalog.descriptions.metadata import A_STRING, AN_OBJECT, Origin, Rule
 from mcpgreen.catalog.items import Discovery, ItemFile, distinct, leave_out_readme, read_files
 from mcpgreen.catalog.schemes import PROVIDER_OF_SCHEME
-from mcpgreen.catalog.tree_scan import Loss, Memory, Tree
+from mcpgreen.catalog.tree_scan import Loss, Tree
 from mcpgreen.errors import ProjectError
 from mcpgreen.project.project import Project
 from mcpgreen.text import media
@@ -84,7 +84,7 @@ def discover_resources(project: Project, tree: Tree, *, instead: Discovery | Non
     hints: list[str] = []
     below, read = tree.below(project.resources_dir), _item_of
     if instead is not None:
-        below, read = below._replace(memory=Memory()), _template_of
+        below, read = below._replace(memory={}, earlier={}), _template_of
     items: Iterator[AnyResource]
     items = read_files(project, below, metadata.item_sources, read, what="the resource", warnings=warnings, hints=hints)
     found = sorted(items, key=lambda item: (item.name, item.definition.get("uri", ""), item.relative_path))

@@ -23,6 +23,9 @@ from mcpgreen.project.unmarked import META_SUFFIXES
 from mcpgreen.text.uris import is_within
 
 Thing = TypeVar("Thing")
+# By path, the stats of a file and of its description, and what was read from it: when one of a thousand files changes,
+# only that one is read.
+Memory = dict[str, tuple[object, Any]]
 
 MAX_DEPTH = 32
 MAX_DIRECTORIES = 5000
@@ -69,36 +72,6 @@ class Directory(NamedTuple):
     unusable: frozenset[str] = frozenset()  # names of descriptions that are not files of this tree: links out, folders
 
 
-class Reading(NamedTuple):
-    """What was read from one file: an item or None, and sentences about it."""
-
-    item: Any
-    warnings: list[str]
-    hints: list[str]
-
-
-class Memory:
-    """What the last scan read from each file, by the stats of the file and of its description: when one of a thousand
-    files changes, only that one is read."""
-
-    def __init__(self, earlier: Memory | None = None) -> None:
-        self._earlier = earlier._kept if earlier is not None else {}
-        self._kept: dict[str, tuple[object, Reading]] = {}
-
-    def recall(self, path: str, stamp: object) -> Reading | None:
-        known = self._earlier.get(path)
-        if known is None or known[0] != stamp:
-            return None
-        self._kept[path] = known
-        return known[1]
-
-    def keep(self, path: str, stamp: object, reading: Reading) -> None:
-        """Keep it for the next scan, unless the item depends on other files as well: an icon may lie anywhere."""
-        has_icons = reading.item is not None and "icons" in reading.item.definition
-        if not has_icons and not any("icon" in warning for warning in reading.warnings):
-            self._kept[path] = stamp, reading
-
-
 class Tree(NamedTuple):
     """The result of a walk. Equal fingerprints mean equal files, provided that the earlier tree was settled."""
 
@@ -107,9 +80,10 @@ class Tree(NamedTuple):
     is_settled: bool
     warnings: list[str]
     links_out: dict[str, int]  # links to files elsewhere, which are not served, and the modes of those files
-    pace: Pace = UNPACED  # for reading the files
-    memory: Memory = Memory()
-    settled_ns: int = 0  # a file that was changed later may change again without a new time
+    pace: Pace  # for reading the files
+    settled_ns: int  # a file that was changed later may change again without a new time
+    memory: Memory = {}  # what is read from the files now
+    earlier: Memory = {}  # what an earlier scan read
 
     def warnings_with_links(self, project: Project, home: str) -> list[str]:
         """The warnings of the walk, and one for each link that leads out of the directory `home`."""
@@ -147,7 +121,8 @@ def survey(
         walk.warnings,
         walk.links_out,
         pace,
-        settled_ns=started_ns - SETTLING_NS,
+        started_ns - SETTLING_NS,
+        memory={},
     )
 
 
