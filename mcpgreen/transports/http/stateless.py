@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 
-from mcpgreen.catalog.pages import listed_definition
+from mcpgreen.catalog.snapshot import listed_definition
 from mcpgreen.errors import InternalError, InvalidParams, InvalidRequest, MethodNotFound, RpcError
 from mcpgreen.protocol import messages
 from mcpgreen.protocol.admission import Handshake, admit, incomplete_envelope, is_stateless
