@@ -99,13 +99,12 @@ def discover_resources(project: Project, tree: Tree, *, instead: Discovery | Non
     if instead is not None:
         kept, hints = list(instead.items), instead.hints
     taken = {item.name for item in kept}
-    templates = [item for item in found if isinstance(item, ResourceTemplate)]
-    doubles += [
-        f"{item.relative_path}: skipped, a resource already has the name {item.name}"
-        for item in templates
-        if item.name in taken
-    ]
-    free = (item for item in templates if item.name not in taken)
+    free = []
+    for item in found:
+        if isinstance(item, ResourceTemplate) and item.name in taken:
+            doubles.append(f"{item.relative_path}: skipped, a resource already has the name {item.name}")
+        elif isinstance(item, ResourceTemplate):
+            free.append(item)
     kept_templates, more_doubles = distinct(free, "name", "provides the template")
     warnings += [Loss(f"{project.shown(project.resources_dir)}/{double}") for double in (*doubles, *more_doubles)]
     warnings += instead.warnings if instead is not None else ()

@@ -140,10 +140,8 @@ class Guard:
 
     def __init__(self, kind: str, settings: Settings) -> None:
         self._prefix = f"MCPGREEN_{kind.upper()}"
-        self._allowed_hosts, self._denied_hosts = {
-            "https": (settings.https_allow_hosts, settings.https_deny_hosts),
-            "git": (settings.git_allow_hosts, settings.git_deny_hosts),
-        }[kind]
+        self._allowed_hosts: tuple[str, ...] = getattr(settings, f"{kind}_allow_hosts")
+        self._denied_hosts: tuple[str, ...] = getattr(settings, f"{kind}_deny_hosts")
         self._exempt = frozenset(map(ip_address, settings.net_allow_addresses))
 
     def require_allowed(self, host: str) -> None:

@@ -83,7 +83,7 @@ def read_tool(project: Project, fields: Json, complaints: list[str], *, is_regis
 
 
 def read_prompt(project: Project, fields: Json, complaints: list[str]) -> Prompt:
-    home = _in(project.prompts_dir)
+    home = os.path.join(project.prompts_dir, "")  # its icons are looked for in this directory
     if fields.get("path") is None and fields.get("messages") is not None:
         return describe_prompt(Origin(home, project.private, complaints), fields)
     path, status = file_of(project, fields, below=project.prompts_dir)
@@ -92,21 +92,16 @@ def read_prompt(project: Project, fields: Json, complaints: list[str]) -> Prompt
 
 
 def _resource(project: Project, fields: Json, complaints: list[str]) -> Resource:
-    resource = describe_resource(Origin(_in(project.resources_dir), project.private, complaints), fields)
+    resource = describe_resource(Origin(os.path.join(project.resources_dir, ""), project.private, complaints), fields)
     # Clients of older servers look for the provider in the list.
     return resource._replace(definition={**resource.definition, "provider": resource.provider})
 
 
 def _template(project: Project, fields: Json, complaints: list[str]) -> ResourceTemplate:
-    home = _in(project.resources_dir)
+    home = os.path.join(project.resources_dir, "")
     if fields.get("uriTemplate") is None:
         raise ProjectError(home, "uriTemplate is missing")
     return describe_template(Origin(home, project.private, complaints), fields)._replace(path=None)
-
-
-def _in(directory: str) -> str:
-    """The path that stands for an item without a file: its icons are looked for in this directory."""
-    return os.path.join(directory, "")
 
 
 def file_of(project: Project, item: Json, *, below: str) -> tuple[str, os.stat_result]:

@@ -91,12 +91,8 @@ class Registrar:
     def current(self) -> Registration | None:
         """The registration that counts now; None if all items are found on disk. Raises ProjectError if it cannot be
         used."""
-        if not self._is_final:
-            self._counting = self._said_now()
-            self._is_final = self._settings.is_static and not self.is_hook_due()
-        return self._counting
-
-    def _said_now(self) -> Registration | None:
+        if self._is_final:
+            return self._counting
         said = self._read_json()
         if said is None and self._settings.allow_project_hooks:
             if self._shell is not None and self.is_hook_due():
@@ -104,6 +100,8 @@ class Registrar:
             said = self._hook.said if self._hook is not None and os.path.lexists(self._hook_path) else None
         if isinstance(said, ProjectError):
             raise ProjectError(said.path, said.reason)
+        self._counting = said
+        self._is_final = self._settings.is_static and not self.is_hook_due()
         return said
 
     def is_hook_due(self) -> bool:
