@@ -13,7 +13,7 @@ from typing import Any
 from mcpgreen.catalog import prompts, resources, tools
 from mcpgreen.catalog.apps import resources as pages
 from mcpgreen.catalog.descriptions.metadata import ANNOTATION_RULES, Rule
-from mcpgreen.catalog.manual.rules import KINDS, REQUIRED_FIELDS
+from mcpgreen.catalog.manual.registration import KINDS, REQUIRED_FIELDS
 from mcpgreen.cli.schema import FILES
 from mcpgreen.project.project import TEXT_FIELDS
 

@@ -259,8 +259,8 @@ FAULTS = [
     Fault(
         "links-out-of-tools",
         "mcpgreen/catalog/tree_scan.py",
-        "if not is_link or is_within(os.path.realpath(entry.path), home):",
-        "if home:",
+        "is_file and (not is_link or is_within(os.path.realpath(entry.path), home))",
+        "is_file",
         "tests/catalog/test_tools.py",
     ),
     Fault(
@@ -272,7 +272,7 @@ FAULTS = [
     ),
     Fault(
         "addresses-in-disguise",
-        "mcpgreen/providers/urls.py",
+        "mcpgreen/providers/netguard.py",
         "    if NUMBER.fullmatch(labels[-1]):\n",
         "    if not labels:\n",
         "tests/providers/test_urls.py",
@@ -342,7 +342,7 @@ FAULTS = [
     ),
     Fault(
         "unreadable-scopes-are-none",
-        "mcpgreen/catalog/functions/signatures.py",
+        "mcpgreen/catalog/functions/reading.py",
         '            hides_scopes = any(name == "**" or may_mean_scopes(name) for name in unread)\n',
         "",
         "tests/catalog/functions/test_discovery.py::test_a_tool_whose_scopes_cannot_be_read_is_served_to_nobody",

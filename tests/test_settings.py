@@ -17,7 +17,6 @@ from mcpgreen.settings.rows import (
     integer,
     names,
     resolve,
-    rows_of,
     seconds,
     setting,
     text,
@@ -43,7 +42,7 @@ def resolved(
     environ: dict[str, str] | None = None,
     project_env: dict[str, str] | None = None,
 ) -> Loud:
-    return resolve(Loud, rows_of(Loud), flags=flags or {}, environ=environ or {}, project_env=project_env or {})
+    return resolve(Loud, flags or {}, environ or {}, project_env or {})
 
 
 def test_a_setting_that_is_not_set_has_its_default() -> None:

@@ -19,17 +19,17 @@ from typing import TYPE_CHECKING, NamedTuple
 from mcpgreen import journal
 from mcpgreen.catalog.item_kinds import SOURCE_OF, SOURCES, TITLE_OF, Source, look_at_disk
 from mcpgreen.catalog.items import Discovery
+from mcpgreen.catalog.manual.items import CompletionScript, registered_completions
+from mcpgreen.catalog.manual.registration import Registration
 from mcpgreen.catalog.registry_files import RegistryFiles, file_text, kept_items
 from mcpgreen.catalog.snapshot import Snapshot, listing_changed, snapshot_of, without_dots
-from mcpgreen.catalog.tree_scan import Loss, Memory, Pace, Tree, nearest, subdirectory
+from mcpgreen.catalog.tree_scan import UNPACED, Loss, Pace, Tree, nearest, subdirectory
 from mcpgreen.errors import InternalError, OutputTooLarge, ProjectError
+from mcpgreen.project.project import Project
 from mcpgreen.text.json_types import Json
 
 if TYPE_CHECKING:
-    from mcpgreen.catalog.manual.current import Registrar
-    from mcpgreen.catalog.manual.items import CompletionScript
-    from mcpgreen.catalog.manual.rules import Registration
-    from mcpgreen.project.project import Project
+    from mcpgreen.catalog.manual.registration import Registrar
     from mcpgreen.running.storage import Storage
 
 OVERSIZED_ABOVE = 500
@@ -38,25 +38,24 @@ LAST_RETRY_SECS = 60.0
 
 
 class Scan(NamedTuple):
-    """What one scan of a source found. `warnings` is None if no file has changed; `texts` are the registry files to
-    write; `left_out` counts the items that were left out, by kind."""
+    """What one scan of a source found. `left_out` counts the items that were left out, by kind; `warnings` is None if
+    no file has changed; `texts` are the registry files to write."""
 
     tree: Tree
     snapshots: dict[str, Snapshot]
-    warnings: list[str] | None
-    texts: dict[str, bytes]
     left_out: dict[str, int]
+    warnings: list[str] | None = None
+    texts: dict[str, bytes] = {}
+
+
+NOTHING = Tree([], (), False, [], {}, UNPACED, 0)
 
 
 class SourceState:
     """What the catalog knows about one source."""
 
     def __init__(self) -> None:
-        self.snapshots: dict[str, Snapshot] = {}
-        self.left_out: dict[str, int] = {}
-        self.fingerprint: tuple[object, ...] | None = None
-        self.memory = Memory()
-        self.directories: list[str] = []
+        self.scan = Scan(NOTHING, {}, {})  # the last one that succeeded
         self.checked_at = 0.0
         self.is_stale = False  # something has happened on disk since the last scan began
         self.failure: str | None = None
@@ -66,6 +65,10 @@ class SourceState:
         self.retry_at: float | None = None
         self.reported: set[str] = set()
         self.oversized: set[str] = set()
+
+    @property
+    def snapshots(self) -> dict[str, Snapshot]:
+        return self.scan.snapshots
 
 
 class Catalog:
@@ -105,7 +108,7 @@ class Catalog:
         self._writes_files = writes_files
         self._replaces_dots = replaces_dots
         self._clock = clock
-        self._is_watched = False  # a file watcher reports changes, so the time to live need not be observed
+        self.is_watched = False  # a file watcher reports changes, so the time to live need not be observed
         self._files = RegistryFiles(project, storage)
         self._states = {name: SourceState() for name in SOURCES}
 
@@ -130,7 +133,7 @@ class Catalog:
         state = self._states[source]
         if not state.snapshots or self.is_static:
             return bool(state.snapshots)
-        return not state.is_stale and (self._is_watched or self._clock() - state.checked_at < self.ttl_secs)
+        return not state.is_stale and (self.is_watched or self._clock() - state.checked_at < self.ttl_secs)
 
     def refresh(self, source: str, *, force: bool = False, turn: Callable[[], object] | None = None) -> bool:
         """Look at the disk now; return True if a listing differs from the one before. The first scan is no change.
@@ -159,7 +162,11 @@ class Catalog:
         except BaseException:
             state.is_stale = True  # the greenlet that looked has been killed
             raise
-        self._keep(state, scan)
+        state.scan = scan
+        state.checked_at = self._clock()
+        state.failure = state.refusal = state.retry_at = None
+        state.has_refused = False
+        state.failures_in_a_row = 0
         self.on_look()
         self._report(state, scan)
         if is_changed:
@@ -174,20 +181,12 @@ class Catalog:
             registration = self.registrar.current() if self.registrar is not None else None
         except ProjectError as error:
             raise InternalError("Unable to load completion registry", data=self._reason_of(error)) from error
-        if registration is None:
-            return {}
-        from mcpgreen.catalog.manual.items import registered_completions
-
-        return registered_completions(self.project, registration)
+        return registered_completions(self.project, registration) if registration is not None else {}
 
     def mark_stale(self) -> None:
         """Look at the disk again before the next answer, whatever the time to live says."""
         for state in self._states.values():
             state.is_stale = True
-
-    def trust_until_stale(self, is_trusted: bool) -> None:
-        """Say whether a file watcher reports changes, so that the time to live need not be observed."""
-        self._is_watched = is_trusted
 
     def retry_at(self) -> float | None:
         """When the next scan is due after a failed one, by the catalog's clock; None if all went well."""
@@ -198,22 +197,21 @@ class Catalog:
         directory the place where it would appear."""
         watched: list[str] = []
         for name, state in self._states.items():
-            watched += state.directories
+            watched += [directory.path for directory in state.scan.tree.directories]
             watched += [nearest(place) for place in SOURCES[name].directories(self.project)]
         return watched if self.registrar is None else [*watched, nearest(self.project.server_dir)]
 
     def sources_of(self, path: str) -> list[str]:
         """The sources that have this subdirectory. Raises ProjectError if there is none."""
-        faults: list[ProjectError] = []
         found = []
         for name, source in SOURCES.items():
             try:
                 subdirectory(self.project, source.directories(self.project)[0], path)
                 found.append(name)
             except ProjectError as error:
-                faults.append(error)
+                fault = error
         if not found:
-            raise faults[0]
+            raise fault
         return found
 
     def status(self, kind: str) -> Json:
@@ -222,15 +220,16 @@ class Catalog:
         count = state.snapshots[kind].total if state.snapshots else 0
         verdict = "failed" if state.failure else "ok" if state.snapshots else "skipped"
         status = {"status": verdict, "count": count, "error": state.failure}
-        return {**status, "skipped": state.left_out[kind]} if state.left_out.get(kind) else status
+        return {**status, "skipped": state.scan.left_out[kind]} if state.scan.left_out.get(kind) else status
 
     def _scan(
         self, source: Source, state: SourceState, registration: Registration | None, pace: Pace, *, force: bool
     ) -> Scan:
         is_found = registration is None or all(registration.items.get(kind) is None for kind in source.kinds)
         kept = self._kept_items(source, pace) if self.is_static and is_found and not force else None
+        earlier_tree = state.scan.tree
         if kept is not None:
-            tree, items = Tree([], (), False, [], {}), kept
+            tree, items = NOTHING, kept
         else:
             tree = look_at_disk(
                 self.project,
@@ -238,13 +237,14 @@ class Catalog:
                 registered=registration.hash if registration is not None else None,
                 only_below=self.only_below,
                 pace=pace,
-                memory=None if force else state.memory,
+                memory=None if force else earlier_tree.memory,
             )
-            if not force and state.snapshots and tree.fingerprint == state.fingerprint:
-                return Scan(tree, state.snapshots, None, {}, state.left_out)
+            # A file that was just written may be written again without a new time, so the next look must read it again.
+            if not force and earlier_tree.is_settled and tree.fingerprint == earlier_tree.fingerprint:
+                return state.scan._replace(tree=tree._replace(memory=earlier_tree.memory), warnings=None, texts={})
             items = source.read(self.project, tree, registration)
         warnings = [warning for found in items.values() for warning in found.warnings]
-        scan = Scan(tree, {}, warnings, {}, {})
+        scan = Scan(tree, {}, {}, warnings, {})
         for kind, found in items.items():
             scan.left_out[kind] = sum(type(warning) is Loss for warning in found.warnings)
             for hint in found.hints:
@@ -266,19 +266,6 @@ class Catalog:
             remedy = "the project is read instead; mcpgreen scan writes the file"
             journal.warning("static_registry: %s; %s", self._reason_of(error), remedy)
             return None
-
-    def _keep(self, state: SourceState, scan: Scan) -> None:
-        state.snapshots = scan.snapshots
-        state.left_out = scan.left_out
-        if scan.warnings is not None:
-            state.memory = scan.tree.memory
-        # A file that was just written may be written again without a new time, so the next look must read it again.
-        state.fingerprint = scan.tree.fingerprint if scan.tree.is_settled else None
-        state.directories = [directory.path for directory in scan.tree.directories]
-        state.checked_at = self._clock()
-        state.failure = state.refusal = state.retry_at = None
-        state.has_refused = False
-        state.failures_in_a_row = 0
 
     def _fail(self, source: str, message: str, *, detail: str) -> bool:
         state = self._states[source]

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from mcpgreen.catalog.apps.resources import discover_apps, look_at_apps
 from mcpgreen.catalog.items import Discovery
 from mcpgreen.catalog.manual.items import registered_items
+from mcpgreen.catalog.manual.registration import Registration
+from mcpgreen.catalog.prompts import discover_prompts
+from mcpgreen.catalog.resources import discover_resources, resource_of_app
+from mcpgreen.catalog.tools import discover_tools
 from mcpgreen.catalog.tree_scan import UNPACED, Memory, Pace, Tree, survey
-
-if TYPE_CHECKING:
-    from mcpgreen.catalog.manual.rules import Registration
-    from mcpgreen.project.project import Project
+from mcpgreen.project.project import Project
 
 
 class Source(NamedTuple):
@@ -41,13 +43,11 @@ def look_at_disk(
     """Walk through the directories of a source; the files are then read with the `memory` of an earlier scan. The
     fingerprint covers everything that the listing depends on, also `registered`, the hash of the registration."""
     tree = survey(project, source.directories(project), only_below=only_below, pace=pace)
-    tree = tree._replace(memory=Memory(memory))
-    if source.look_at_more is None:
-        return tree._replace(fingerprint=(registered, tree.fingerprint, ()))
-    more = source.look_at_more(project, pace)
+    more = source.look_at_more(project, pace) if source.look_at_more is not None else tree
     return tree._replace(
         fingerprint=(registered, tree.fingerprint, more.fingerprint),
         is_settled=tree.is_settled and more.is_settled,
+        earlier=memory or {},
     )
 
 
@@ -57,8 +57,6 @@ def registry_file(project: Project, kind: str) -> str:
 
 
 def _read_tools(project: Project, tree: Tree, registration: Registration | None) -> dict[str, Discovery]:
-    from mcpgreen.catalog.tools import discover_tools
-
     found = registered_items(project, registration, "tools") or discover_tools(project, tree)
     # Warnings about the registration itself come here, once for all kinds.
     warnings = registration.warnings if registration is not None else ()
@@ -66,59 +64,33 @@ def _read_tools(project: Project, tree: Tree, registration: Registration | None)
 
 
 def _read_prompts(project: Project, tree: Tree, registration: Registration | None) -> dict[str, Discovery]:
-    from mcpgreen.catalog.prompts import discover_prompts
-
     return {"prompts": registered_items(project, registration, "prompts") or discover_prompts(project, tree)}
 
 
 def _read_resources(project: Project, tree: Tree, registration: Registration | None) -> dict[str, Discovery]:
-    from mcpgreen.catalog.apps.resources import discover_apps
-    from mcpgreen.catalog.resources import resource_of_app
-
-    found = _resources_and_templates(project, tree, registration)
+    """Read resources, templates and apps. Registered templates are added to those on disk, and count before one of the
+    same name; an empty list of them means that there are none."""
+    instead = registered_items(project, registration, "resources")
+    by_hand = registered_items(project, registration, "resourceTemplates")
+    found = discover_resources(project, tree, instead=instead)
+    resources, templates = found["resources"], found["resourceTemplates"]
+    if registration is not None and by_hand is not None:
+        registered = {item.name for item in by_hand.items}
+        if not registration.items["resourceTemplates"]:
+            templates, resources = by_hand, instead or resources
+        else:
+            kept = [item for item in templates.items if item.name not in registered]
+            lost = [item for item in templates.items if item.name in registered]
+            reason = f"{registration.source} registers a template of the same name, which counts"
+            hints = [f"resources/{item.relative_path}: {reason}" for item in lost]
+            items = sorted([*kept, *by_hand.items], key=lambda item: str(item.name))
+            templates = Discovery(items, [*templates.warnings, *by_hand.warnings], [*templates.hints, *hints])
     apps, warnings = discover_apps(project, project.server_name(), tree.pace)
     listed = [resource_of_app(project, app) for app in apps]
-    resources = found["resources"]
     taken = {item.uri for item in resources.items}
     others = [app for app in listed if app.uri not in taken]
-    return {
-        **found,
-        "resources": Discovery([*resources.items, *others], [*resources.warnings, *warnings], resources.hints),
-        "ui": Discovery(listed, []),
-    }
-
-
-def _resources_and_templates(project: Project, tree: Tree, registration: Registration | None) -> dict[str, Discovery]:
-    """Read resources and templates. Registered templates are added to those on disk; an empty list means none."""
-    from mcpgreen.catalog.resources import discover_resources
-
-    instead = registered_items(project, registration, "resources")
-    templates = registered_items(project, registration, "resourceTemplates")
-    if registration is None or templates is None:
-        return discover_resources(project, tree, instead=instead)
-    if registration.items["resourceTemplates"]:
-        found = discover_resources(project, tree, instead=instead)
-        return {**found, "resourceTemplates": _merged(found["resourceTemplates"], templates, registration.source)}
-    return {"resources": instead or discover_resources(project, tree)["resources"], "resourceTemplates": templates}
-
-
-def _merged(found: Discovery, by_hand: Discovery, source: str) -> Discovery:
-    """The templates on disk and the registered ones, sorted by name. Of two with one name the registered one counts."""
-    registered = {item.name for item in by_hand.items}
-    kept = [item for item in found.items if item.name not in registered]
-    hints = [
-        f"resources/{item.relative_path}: {source} registers a template of the same name, which counts"
-        for item in found.items
-        if item.name in registered
-    ]
-    items = sorted([*kept, *by_hand.items], key=lambda item: str(item.name))
-    return Discovery(items, [*found.warnings, *by_hand.warnings], [*found.hints, *hints])
-
-
-def _look_at_apps(project: Project, pace: Pace) -> Tree:
-    from mcpgreen.catalog.apps.resources import look_at_apps
-
-    return look_at_apps(project, pace)
+    resources = Discovery([*resources.items, *others], [*resources.warnings, *warnings], resources.hints)
+    return {"resources": resources, "resourceTemplates": templates, "ui": Discovery(listed, [])}
 
 
 # By the name in notifications of changes. Kinds that are read together change together.
@@ -128,7 +100,7 @@ SOURCES = {
         lambda project: [project.resources_dir, project.ui_dir],
         _read_resources,
         ("resources", "resourceTemplates", "ui"),
-        _look_at_apps,
+        look_at_apps,
     ),
     "prompts": Source(lambda project: [project.prompts_dir], _read_prompts, ("prompts",)),
 }

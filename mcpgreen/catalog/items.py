@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from mcpgreen.catalog.descriptions import metadata
-from mcpgreen.catalog.tree_scan import Directory, Loss, Reading, Tree
+from mcpgreen.catalog.descriptions.in_script import reason_with_place
+from mcpgreen.catalog.tree_scan import Directory, Loss, Tree, stamp_of
 from mcpgreen.errors import ProjectError
+from mcpgreen.project.project import Project
 from mcpgreen.text.json_types import Json
-
-if TYPE_CHECKING:
-    from mcpgreen.project.project import Project
 
 Found = TypeVar("Found")
 
@@ -35,54 +34,86 @@ class Discovery(NamedTuple):
     hints: list[str] = []  # about files that may be left out on purpose; `validate` shows them
 
 
-Read = Callable[["Project", Directory, str, list[str], list[str]], "Found | None"]
+class ItemFile(NamedTuple):
+    """A file that may be an item. `origin` is its description, or else the file itself. Warnings and hints about it are
+    collected here."""
+
+    project: Project
+    directory: Directory
+    name: str
+    origin: metadata.Origin
+    warnings: list[str]
+    hints: list[str]
+
+    @property
+    def path(self) -> str:
+        return f"{self.directory.path}/{self.name}"
+
+    @property
+    def shown(self) -> str:
+        return self.project.shown(self.path)
+
+    @property
+    def is_description(self) -> bool:
+        """The file describes an item that has no other file."""
+        return metadata.is_description(self.name)
+
+    @property
+    def has_description(self) -> bool:
+        return metadata.is_description(self.origin.path)
 
 
 def read_files(
     project: Project,
     tree: Tree,
     names_in: Callable[[Iterable[str]], Iterable[str]],
-    read: Read[Found],
+    read: Callable[[ItemFile], Found | None],
     *,
     what: str,
     warnings: list[str],
     hints: list[str],
 ) -> Iterator[Found]:
-    """Read the items of a tree. `names_in` chooses the files of a directory that stand for an item each; `read` adds
-    warnings and hints about its file to the lists that it is given. A bad file costs one item and a warning."""
+    """Read the items of a tree. `names_in` chooses the files of a directory that stand for an item each. A bad file
+    costs one item and a warning."""
     for directory in tree.directories:
         for file_name in tree.pace.over(names_in(directory.files)):
             path = f"{directory.path}/{file_name}"
             stamp = _stamp(tree, directory, file_name)
-            reading = tree.memory.recall(path, stamp) if stamp is not None else None
-            if reading is None:
-                reading = _reading(project, directory, file_name, read, what)
-                if stamp is not None:
-                    tree.memory.keep(path, stamp, reading)
-            warnings += reading.warnings
-            hints += reading.hints
-            if reading.item is not None:
-                yield reading.item
+            earlier_stamp, found = tree.earlier.get(path, (None, None))
+            if stamp is None or stamp != earlier_stamp:
+                found = _reading(project, directory, file_name, read, what)
+            if stamp is not None and not _has_icons(found):
+                tree.memory[path] = stamp, found
+            warnings += found.warnings
+            hints += found.hints
+            yield from found.items
 
 
-def _reading(project: Project, directory: Directory, file_name: str, read: Read[Any], what: str) -> Reading:
-    warnings: list[str] = []
-    hints: list[str] = []
+def _reading(
+    project: Project, directory: Directory, name: str, read: Callable[[ItemFile], object], what: str
+) -> Discovery:
+    meta_file = name if metadata.is_description(name) else metadata.meta_file_for(name, directory.files)
+    origin = metadata.Origin(f"{directory.path}/{meta_file or name}", project.private, [])
+    file = ItemFile(project, directory, name, origin, [], [])
     try:
-        _require_one_description(directory, file_name)
-        return Reading(read(project, directory, file_name, warnings, hints), warnings, hints)
+        _require_one_description(directory, name)
+        item = read(file)
     except ProjectError as error:
-        from mcpgreen.catalog.descriptions.in_script import reason_with_place
-
         loss = Loss(f"{project.shown(error.path)}: {reason_with_place(error)}; {what} is left out")
-        return Reading(None, [*warnings, loss], hints)
+        return Discovery([], [*file.warnings, loss], file.hints)
+    complaints = [f"{file.shown}: {complaint}" for complaint in origin.complaints]
+    return Discovery([] if item is None else [item], [*file.warnings, *complaints], file.hints)
+
+
+def _has_icons(found: Discovery) -> bool:
+    """Tell whether an item depends on other files as well: an icon may lie anywhere."""
+    return any("icons" in item.definition for item in found.items) or any("icon" in each for each in found.warnings)
 
 
 def _require_one_description(directory: Directory, file_name: str) -> None:
     """Raise ProjectError if scopes may be lost: the description cannot be read, or one that does not count has some."""
-    if directory.unusable:
-        for name in metadata.meta_files_for(file_name, directory.unusable):
-            raise ProjectError(f"{directory.path}/{name}", "is no file of its own, so the description cannot be read")
+    for name in metadata.meta_files_for(file_name, directory.unusable):
+        raise ProjectError(f"{directory.path}/{name}", "is no file of its own, so the description cannot be read")
     counting, *others = [*metadata.meta_files_for(file_name, directory.files), ""]
     for name in filter(None, others):
         if b"scope" in metadata.read_start(f"{directory.path}/{name}", metadata.MAX_META_BYTES).lower():
@@ -94,27 +125,24 @@ def _stamp(tree: Tree, directory: Directory, file_name: str) -> tuple[object, ..
     that was just written may be written again without a new time, and a README depends on its neighbours."""
     if metadata.stem_of(file_name).lower() == "readme":
         return None
-    meta_files = tuple(metadata.meta_files_for(file_name, directory.files.keys() | directory.unusable))
-    files = [directory.files[name] for name in (file_name, *meta_files) if name in directory.files]
+    meta_files = tuple(metadata.meta_files_for(file_name, directory.files))
+    files = [directory.files[name] for name in (file_name, *meta_files)]
     if any(status.st_ctime_ns > tree.settled_ns for status in files):
         return None
-    stamps = ((each.st_mtime_ns, each.st_ctime_ns, each.st_size, each.st_mode, each.st_ino) for each in files)
-    return meta_files, *stamps
+    return meta_files, tuple(metadata.meta_files_for(file_name, directory.unusable)), *map(stamp_of, files)
 
 
-def leave_out_readme(project: Project, directory: Directory, file_name: str, kind: str, hints: list[str]) -> bool:
+def leave_out_readme(file: ItemFile, kind: str) -> bool:
     """Return True for a README without a description of its own beside a described file. Add a hint about it, unless
     it is in the folder of one item, where `scaffold` puts it."""
-    if metadata.stem_of(file_name).lower() != "readme" or metadata.is_description(file_name):
+    if metadata.stem_of(file.name).lower() != "readme" or file.has_description:
         return False
-    stems = {metadata.described_stem(name) for name in directory.files if metadata.is_description(name)}
-    if not stems or metadata.meta_file_for(file_name, directory.files):
+    stems = {metadata.described_stem(name) for name in file.directory.files if metadata.is_description(name)}
+    if not stems or metadata.read_inline_of(file.path, is_prose=True) is not None:
         return False
-    if metadata.read_inline_of(f"{directory.path}/{file_name}", is_prose=True) is not None:
-        return False
-    if directory.path.rpartition("/")[2] not in stems:
+    if file.directory.path.rpartition("/")[2] not in stems:
         reason = f"not a {kind}: a README beside something described, without a description of its own"
-        hints.append(f"{project.shown(directory.path)}/{file_name}: {reason}")
+        file.hints.append(f"{file.shown}: {reason}")
     return True
 
 

@@ -10,19 +10,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from mcpgreen.catalog.descriptions import metadata
 from mcpgreen.catalog.descriptions.metadata import A_STRING, AN_OBJECT, Origin, Rule
-from mcpgreen.catalog.items import Discovery, distinct, leave_out_readme, read_files
-from mcpgreen.catalog.tree_scan import Directory, Tree
+from mcpgreen.catalog.items import Discovery, ItemFile, distinct, leave_out_readme, read_files
+from mcpgreen.catalog.tree_scan import Tree
 from mcpgreen.errors import ProjectError
+from mcpgreen.project.project import Project
 from mcpgreen.protocol.content import CONTENT_TYPES, ROLES
+from mcpgreen.protocol.input import requests
 from mcpgreen.text import media
 from mcpgreen.text.json_types import Json
-
-if TYPE_CHECKING:
-    from mcpgreen.project.project import Project
 
 PROGRAM_STARTS = (b"#!", b"\x7fELF")
 SHOWN_TYPES = ("image/", "audio/", "video/")
@@ -78,7 +77,6 @@ def discover_prompts(project: Project, tree: Tree) -> Discovery:
     """Read every prompt in a tree of prompts/, sorted by name."""
     warnings = tree.warnings_with_links(project, "prompts")
     hints: list[str] = []
-
     found = list(read_files(project, tree, _sources_in, _prompt_of, what="the prompt", warnings=warnings, hints=hints))
     found.sort(key=lambda prompt: (prompt.name, prompt.relative_path))
     kept, losses = distinct(found, "name", "provides the prompt")
@@ -100,12 +98,8 @@ def describe_prompt(origin: Origin, fields: Json, *, default_name: str = "") -> 
     if "messages" in fields:
         fields["messages"] = [_checked_message(source, each, complaints) for each in fields["messages"]]
     input_requests = fields.get("inputRequests") or {}
-    if input_requests:
-        from mcpgreen.protocol.input import requests
-
-        fault = requests.fault_of(input_requests)
-        if fault:
-            raise ProjectError(source, f"inputRequests cannot be asked: {fault}")
+    if input_requests and (fault := requests.fault_of(input_requests)):
+        raise ProjectError(source, f"inputRequests cannot be asked: {fault}")
     others = {key: value for key, value in fields.items() if key not in ("icons", "_meta", "path")}
     if schemas:
         others["inputSchema"] = {"type": "object", "properties": schemas, "required": list(required)}
@@ -144,26 +138,20 @@ def _sources_in(names: Iterable[str]) -> list[str]:
     return metadata.item_sources(name for name in names if not (media.type_by_name(name) or "").startswith(SHOWN_TYPES))
 
 
-def _prompt_of(
-    project: Project, directory: Directory, file_name: str, warnings: list[str], hints: list[str]
-) -> Prompt | None:
-    if leave_out_readme(project, directory, file_name, "prompt", hints):
+def _prompt_of(file: ItemFile) -> Prompt | None:
+    if leave_out_readme(file, "prompt"):
         return None
-    path = f"{directory.path}/{file_name}"
-    relative_path = path.removeprefix(project.prompts_dir.rstrip("/") + "/")
-    is_lonely = metadata.is_description(file_name)
-    meta_file = file_name if is_lonely else metadata.meta_file_for(file_name, directory.files)
-    origin = Origin(f"{directory.path}/{meta_file}" if meta_file else path, project.private, [])
-    runs = not is_lonely and is_program(path, directory.files[file_name])
+    runs = not file.is_description and is_program(file.path, file.directory.files[file.name])
     # A comment in a template is part of its text.
-    inline = metadata.read_inline_of(path) if runs and not meta_file else None
-    fields = metadata.read_meta_file(origin.path) if meta_file else inline or {}
-    prompt = describe_prompt(origin, fields, default_name=metadata.described_stem(file_name))
-    if is_lonely and prompt.messages is None:
-        raise ProjectError(path, "describes no prompt: no template of that name is beside it, and it has no messages")
-    warnings.extend(f"{project.shown(directory.path)}/{file_name}: {complaint}" for complaint in origin.complaints)
-    prompt = with_file(prompt, path, relative_path, is_program=runs)
-    return prompt._replace(path=None) if is_lonely else prompt
+    inline = metadata.read_inline_of(file.path) if runs and not file.has_description else None
+    fields = metadata.read_meta_file(file.origin.path) if file.has_description else inline or {}
+    prompt = describe_prompt(file.origin, fields, default_name=metadata.described_stem(file.name))
+    if file.is_description and prompt.messages is None:
+        lack = "describes no prompt: no template of that name is beside it, and it has no messages"
+        raise ProjectError(file.path, lack)
+    relative_path = file.path.removeprefix(file.project.prompts_dir.rstrip("/") + "/")
+    prompt = with_file(prompt, file.path, relative_path, is_program=runs)
+    return prompt._replace(path=None) if file.is_description else prompt
 
 
 def _arguments(source: str, fields: Json) -> tuple[list[Json], Json]:
@@ -176,9 +164,8 @@ def _arguments(source: str, fields: Json) -> tuple[list[Json], Json]:
     schemas: Json = {}
     for entry in given:
         if not isinstance(entry, dict) or not isinstance(entry.get("name"), str) or not entry["name"]:
-            raise ProjectError(
-                source, f"each of arguments must be an object with a name, found {metadata.shown(entry)}"
-            )
+            found = metadata.shown(entry)
+            raise ProjectError(source, f"each of arguments must be an object with a name, found {found}")
         entry = metadata.checked(source, entry, ARGUMENT_RULES)
         if entry["name"] in schemas:
             raise ProjectError(source, f"the argument {entry['name']} stands there twice")
@@ -195,12 +182,9 @@ def _arguments_of_schema(source: str, schema: Json) -> tuple[list[Json], Json]:
         raise ProjectError(source, "arguments must have properties (an object) and required (an array of names)")
     arguments = []
     for name in dict.fromkeys([*properties, *required]):
-        about = properties.get(name)
-        argument = {"name": name}
-        for key in ("title", "description"):
-            if isinstance(about, dict) and isinstance(about.get(key), str):
-                argument[key] = about[key]
-        arguments.append({**argument, "required": name in required})
+        about = properties[name] if isinstance(properties.get(name), dict) else {}
+        texts = {key: about[key] for key in ("title", "description") if isinstance(about.get(key), str)}
+        arguments.append({"name": name, **texts, "required": name in required})
     return arguments, dict(properties)
 
 
@@ -212,15 +196,12 @@ def _checked_message(source: str, message: Any, complaints: list[str]) -> Json:
             raise ProjectError(source, f"content of the type {metadata.shown(content['type'])}; there are {known}")
     elif not isinstance(content, str):
         raise ProjectError(source, "each of messages needs content: a text, or an object with a type")
-    if "role" not in message:
-        return dict(message)
-    return {**message, "role": _legal_role(message["role"], complaints)}
+    return {**message, "role": _legal_role(message["role"], complaints)} if "role" in message else dict(message)
 
 
 def _legal_role(given: object, complaints: list[str]) -> str:
     if isinstance(given, str) and given in ROLES:
         return given
-    if given is None:
-        return "user"
-    complaints.append(f'role is taken as "user": it must be user or assistant, found {metadata.shown(given)}')
+    if given is not None:
+        complaints.append(f'role is taken as "user": it must be user or assistant, found {metadata.shown(given)}')
     return "user"

@@ -19,17 +19,17 @@ from mcpgreen.catalog.descriptions.metadata import Origin
 from mcpgreen.catalog.item_kinds import registry_file
 from mcpgreen.catalog.items import Discovery
 from mcpgreen.catalog.manual.items import Reader, read_each, read_prompt, read_tool
+from mcpgreen.catalog.prompts import Prompt
+from mcpgreen.catalog.resources import Resource, ResourceTemplate, describe_resource, describe_template
 from mcpgreen.catalog.snapshot import Snapshot
+from mcpgreen.catalog.tree_scan import Pace
 from mcpgreen.errors import ProjectError
 from mcpgreen.files.regular_files import content_of, new_file, unguessable
+from mcpgreen.project.project import Project
 from mcpgreen.text import jsontext
 from mcpgreen.text.json_types import Json
 
 if TYPE_CHECKING:
-    from mcpgreen.catalog.prompts import Prompt
-    from mcpgreen.catalog.resources import Resource, ResourceTemplate
-    from mcpgreen.catalog.tree_scan import Pace
-    from mcpgreen.project.project import Project
     from mcpgreen.running.storage import Storage
 
 FORMAT_VERSION = 1
@@ -137,31 +137,21 @@ def _prompt(project: Project, fields: Json, complaints: list[str]) -> Prompt:
     return prompt._replace(path=None) if metadata.is_description(prompt.relative_path) else prompt
 
 
-def _origin(project: Project, fields: Json, complaints: list[str]) -> Origin:
+def _resource(project: Project, fields: Json, complaints: list[str]) -> Resource | ResourceTemplate:
     if not isinstance(fields.get("path"), str):
         raise ProjectError("", "path must be a text")
-    return Origin(os.path.join(project.resources_dir, fields["path"]), project.private, complaints)
-
-
-def _resource(project: Project, fields: Json, complaints: list[str]) -> Resource:
-    from mcpgreen.catalog.resources import describe_resource
-
-    origin = _origin(project, fields, complaints)
+    origin = Origin(os.path.join(project.resources_dir, fields["path"]), project.private, complaints)
+    if "uriTemplate" in fields:
+        return describe_template(origin, fields)._replace(relative_path=fields["path"])
     resource = describe_resource(origin, fields)
     has_file = resource.provider != "ui" and not metadata.is_description(origin.path)
     return resource._replace(path=origin.path if has_file else None, relative_path=fields["path"])
-
-
-def _template(project: Project, fields: Json, complaints: list[str]) -> ResourceTemplate:
-    from mcpgreen.catalog.resources import describe_template
-
-    return describe_template(_origin(project, fields, complaints), fields)._replace(relative_path=fields["path"])
 
 
 READERS = {
     "tools": Reader(read_tool, "tool"),
     "prompts": Reader(_prompt, "prompt"),
     "resources": Reader(_resource, "resource", distinct="uri"),
-    "resourceTemplates": Reader(_template, "resource template"),
+    "resourceTemplates": Reader(_resource, "resource template"),
     "ui": Reader(_resource, "page", distinct="uri"),
 }

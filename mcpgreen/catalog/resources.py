@@ -9,24 +9,20 @@ Rule: one bad description costs one item and a warning, never the list. Equal na
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple, Union
+from typing import NamedTuple, TypeVar
 
+from mcpgreen.catalog.apps.resources import App
 from mcpgreen.catalog.descriptions import metadata
 from mcpgreen.catalog.descriptions.metadata import A_STRING, AN_OBJECT, Origin, Rule
-from mcpgreen.catalog.items import Discovery, distinct, leave_out_readme, read_files
+from mcpgreen.catalog.items import Discovery, ItemFile, distinct, leave_out_readme, read_files
 from mcpgreen.catalog.schemes import PROVIDER_OF_SCHEME
-from mcpgreen.catalog.tree_scan import Directory, Loss, Memory, Tree
+from mcpgreen.catalog.tree_scan import Loss, Tree
 from mcpgreen.errors import ProjectError
+from mcpgreen.project.project import Project
 from mcpgreen.text import media
 from mcpgreen.text.json_types import Json
 from mcpgreen.text.uri_templates import UriTemplate
 from mcpgreen.text.uris import file_uri, problem_with, scheme_of, with_encoded_text
-
-if TYPE_CHECKING:
-    from mcpgreen.catalog.apps.resources import App
-    from mcpgreen.project.project import Project
-
-AnyResource = Union["Resource", "ResourceTemplate"]
 
 DEFAULT_PROVIDER = "file"
 
@@ -59,6 +55,9 @@ class ResourceTemplate(NamedTuple):
     relative_path: str = ""
 
 
+AnyResource = Resource | ResourceTemplate
+Placed = TypeVar("Placed", Resource, ResourceTemplate)
+
 FIELD_RULES = {
     **metadata.COMMON_RULES,
     "name": A_STRING,
@@ -85,7 +84,7 @@ def discover_resources(project: Project, tree: Tree, *, instead: Discovery | Non
     hints: list[str] = []
     below, read = tree.below(project.resources_dir), _item_of
     if instead is not None:
-        below, read = below._replace(memory=Memory()), _template_of
+        below, read = below._replace(memory={}, earlier={}), _template_of
     items: Iterator[AnyResource]
     items = read_files(project, below, metadata.item_sources, read, what="the resource", warnings=warnings, hints=hints)
     found = sorted(items, key=lambda item: (item.name, item.definition.get("uri", ""), item.relative_path))
@@ -100,13 +99,12 @@ def discover_resources(project: Project, tree: Tree, *, instead: Discovery | Non
     if instead is not None:
         kept, hints = list(instead.items), instead.hints
     taken = {item.name for item in kept}
-    templates = [item for item in found if isinstance(item, ResourceTemplate)]
-    doubles += [
-        f"{item.relative_path}: skipped, a resource already has the name {item.name}"
-        for item in templates
-        if item.name in taken
-    ]
-    free = (item for item in templates if item.name not in taken)
+    free = []
+    for item in found:
+        if isinstance(item, ResourceTemplate) and item.name in taken:
+            doubles.append(f"{item.relative_path}: skipped, a resource already has the name {item.name}")
+        elif isinstance(item, ResourceTemplate):
+            free.append(item)
     kept_templates, more_doubles = distinct(free, "name", "provides the template")
     warnings += [Loss(f"{project.shown(project.resources_dir)}/{double}") for double in (*doubles, *more_doubles)]
     warnings += instead.warnings if instead is not None else ()
@@ -155,50 +153,36 @@ def resource_of_app(project: Project, app: App) -> Resource:
     return Resource(app.name, app.uri, "ui", mime_type, app.definition, entry, relative_path=place)
 
 
-def _item_of(
-    project: Project, directory: Directory, file_name: str, warnings: list[str], hints: list[str]
-) -> AnyResource | None:
-    if leave_out_readme(project, directory, file_name, "resource", hints):
+def _template_of(file: ItemFile) -> ResourceTemplate | None:
+    item = _item_of(file)
+    if isinstance(item, ResourceTemplate):
+        return item
+    file.origin.complaints.clear()
+    return None
+
+
+def _item_of(file: ItemFile) -> AnyResource | None:
+    if leave_out_readme(file, "resource"):
         return None
-    item, complaints = _read_item(project, directory, file_name)
-    warnings.extend(f"{project.shown(directory.path)}/{file_name}: {complaint}" for complaint in complaints)
-    return item
-
-
-def _template_of(
-    project: Project, directory: Directory, file_name: str, warnings: list[str], hints: list[str]
-) -> ResourceTemplate | None:
-    complaints: list[str] = []
-    item = _item_of(project, directory, file_name, complaints, hints)
-    if not isinstance(item, ResourceTemplate):
-        return None
-    warnings += complaints
-    return item
-
-
-def _read_item(project: Project, directory: Directory, file_name: str) -> tuple[AnyResource, list[str]]:
-    path = f"{directory.path}/{file_name}"
-    relative_path = path.removeprefix(project.resources_dir.rstrip("/") + "/")
-    is_lonely = metadata.is_description(file_name)
-    meta_file = file_name if is_lonely else metadata.meta_file_for(file_name, directory.files)
-    source = f"{directory.path}/{meta_file}" if meta_file else path
-    fields = metadata.read_meta_file(source) if meta_file else metadata.read_inline_of(path, is_prose=True) or {}
-    default_name = metadata.described_stem(file_name)
-    origin = Origin(source, project.private, [])
+    path, origin = file.path, file.origin
+    relative_path = path.removeprefix(file.project.resources_dir.rstrip("/") + "/")
+    inline = None if file.has_description else metadata.read_inline_of(path, is_prose=True)
+    fields = metadata.read_meta_file(origin.path) if file.has_description else inline or {}
+    default_name = metadata.described_stem(file.name)
     if fields.get("uriTemplate") is not None:
-        template = describe_template(origin, fields, default_name=default_name)
-        return _placed(template, source, relative_path), origin.complaints
-    item = describe_resource(origin, fields, default_name=default_name, default_uri="" if is_lonely else file_uri(path))
-    if is_lonely:
-        return _placed(item, None, relative_path), origin.complaints
+        return _placed(describe_template(origin, fields, default_name=default_name), origin.path, relative_path)
+    default_uri = "" if file.is_description else file_uri(path)
+    item = describe_resource(origin, fields, default_name=default_name, default_uri=default_uri)
+    if file.is_description:
+        return _placed(item, None, relative_path)
     if "provider" not in fields and scheme_of(item.uri) not in PROVIDER_OF_SCHEME:
         # A scheme of the author's own for a file of the project.
         entry = {**item.registry_entry, "provider": DEFAULT_PROVIDER}
         item = item._replace(provider=DEFAULT_PROVIDER, registry_entry=entry)
     if item.provider == DEFAULT_PROVIDER:
         item.definition.setdefault("mimeType", _mime_type(path))
-        item.definition["size"] = directory.files[file_name].st_size
-    return _placed(item._replace(is_described=bool(fields)), path, relative_path), origin.complaints
+        item.definition["size"] = file.directory.files[file.name].st_size
+    return _placed(item._replace(is_described=bool(fields)), path, relative_path)
 
 
 def _mime_type(path: str) -> str:
@@ -209,7 +193,7 @@ def _mime_type(path: str) -> str:
         return media.BINARY
 
 
-def _placed(item: Any, path: str | None, relative_path: str) -> Any:
+def _placed(item: Placed, path: str | None, relative_path: str) -> Placed:
     entry = {**item.registry_entry, **item.definition, "path": relative_path}
     return item._replace(path=path, relative_path=relative_path, registry_entry=entry)
 

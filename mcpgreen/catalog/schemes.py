@@ -1,8 +1,8 @@
 """The built-in providers: the schemes that each serves, and whether it uses the network.
 
-Each is a module of `mcpgreen.providers` with `provide(uri, settings, out)`, which writes to `out` or raises
-ProviderFailure. A provider that uses the network runs as a process; the others run in the server, so they must not
-block.
+Each is a function `provide(uri, settings, out)`, which writes to `out` or raises ProviderFailure. A provider that uses
+the network is a module of `mcpgreen.providers`, and runs as a process. The others are in `providers.local` and run in
+the server, so they must not block.
 """
 
 from __future__ import annotations

@@ -13,15 +13,20 @@ Rule: one bad file costs one tool and a warning, never the list.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from mcpgreen.catalog.apps.resources import directory_beside, discover_apps, with_ui
 from mcpgreen.catalog.descriptions import metadata
 from mcpgreen.catalog.descriptions.comments import HEAD_BYTES
 from mcpgreen.catalog.descriptions.in_script import ScriptDescription, read_script, scopes_in_comment
-from mcpgreen.catalog.items import Discovery, distinct, read_files
-from mcpgreen.catalog.tree_scan import Directory, Loss, Pace, Tree
+from mcpgreen.catalog.descriptions.metadata import matches
+from mcpgreen.catalog.items import Discovery, ItemFile, distinct, read_files
+from mcpgreen.catalog.tree_scan import Loss, Pace, Tree
 from mcpgreen.errors import ProjectError
+from mcpgreen.files.confined import Private
+from mcpgreen.project.project import Project
 from mcpgreen.project.unmarked import META_SUFFIXES
 from mcpgreen.protocol.revisions import CLIENT_NEEDS
 from mcpgreen.protocol.schemas import lint
@@ -30,9 +35,7 @@ from mcpgreen.running.trust import WRITABLE_BY_OTHERS
 from mcpgreen.text.json_types import Json
 
 if TYPE_CHECKING:
-    from mcpgreen.catalog.functions.signatures import FunctionTool
-    from mcpgreen.files.confined import Private
-    from mcpgreen.project.project import Project
+    from mcpgreen.catalog.functions.reading import FunctionTool
 
 UI_DIRECTORY = "ui"  # holds the app of a tool and its files
 
@@ -41,11 +44,7 @@ UI_DIRECTORY = "ui"  # holds the app of a tool and its files
 INTERACTIONS = ("auto", "park", "replay")
 
 MAX_MODULES = 50  # in `warm`
-
-
-def _is_module(name: object) -> bool:
-    return isinstance(name, str) and all(part.isidentifier() for part in name.split("."))
-
+_MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 
 FIELD_RULES = {
     **metadata.COMMON_RULES,
@@ -70,7 +69,7 @@ FIELD_RULES = {
     "warm": metadata.Rule(
         lambda value: (
             isinstance(value, bool)
-            or (isinstance(value, list) and len(value) <= MAX_MODULES and all(map(_is_module, value)))
+            or (isinstance(value, list) and len(value) <= MAX_MODULES and all(matches(_MODULE, each) for each in value))
         ),
         "true, false, or an array of names of Python modules",
         {"type": ["boolean", "array"], "items": {"type": "string"}, "maxItems": MAX_MODULES},
@@ -120,28 +119,32 @@ class Tool(NamedTuple):
 
 def discover_tools(project: Project, tree: Tree) -> Discovery:
     """Read every tool in a tree of tools/, sorted by name and path."""
-    warnings = [*tree.warnings, *_warn_of_links(project, tree)]
+    warnings = list(tree.warnings)
+    for path, mode in tree.links_out.items():
+        if mode & metadata.EXECUTABLE_BITS or path.endswith((*SHELL_SUFFIXES, *META_SUFFIXES)):
+            reason = "skipped, it is a symbolic link to a file outside tools/"
+            warnings.append(Loss(f"{project.shown(path)}: {reason}"))
     hints: list[str] = []
-
-    ui = os.path.join(project.tools_dir, UI_DIRECTORY)
-    if any(directory.path == ui for directory in tree.directories):
-        hints.append(f"{project.shown(ui)}: not a tool, and none is in it: the files below ui/ belong to a page")
-    of_tools = tree._replace(directories=[each for each in tree.directories if not _is_of_an_app(project, each)])
-    found = list(read_files(project, of_tools, _scripts_in, _tool_of, what="the tool", warnings=warnings, hints=hints))
-    for directory in of_tools.directories:
+    top = project.tools_dir.rstrip("/")
+    if any(directory.path == f"{top}/{UI_DIRECTORY}" for directory in tree.directories):
+        place = project.shown(f"{top}/{UI_DIRECTORY}")
+        hints.append(f"{place}: not a tool, and none is in it: the files below ui/ belong to a page")
+    of_tools = [each for each in tree.directories if UI_DIRECTORY not in each.path.removeprefix(top).split("/")]
+    below = tree._replace(directories=of_tools)
+    found = list(read_files(project, below, _scripts_in, _tool_of, what="the tool", warnings=warnings, hints=hints))
+    for directory in of_tools:
         lonely = metadata.lonely_descriptions(directory.files)
         place = project.shown(directory.path)
         warnings.extend(f"{place}/{name}: describes no script: none of that name is beside it" for name in lonely)
-    warnings.extend(_warn_of_open_directories(project, found))
+    ground = project.ground(project.tools_dir)
+    for path in sorted({os.path.dirname(tool.path) for tool in found}):
+        if problem := ground.problem_with_directory(path):
+            warnings.append(f"{project.shown(path)}/: calls will be refused because {problem}")
     found.sort(key=lambda tool: (tool.name, tool.relative_path))
-    if any(os.path.basename(directory.path) == UI_DIRECTORY for directory in tree.directories):
+    if len(of_tools) < len(tree.directories):
         found = _with_apps(project, found, tree.pace)
     kept, losses = distinct(found, "name", "provides the tool", lambda tool: project.shown(tool.path))
     return Discovery(kept, [*warnings, *losses], hints)
-
-
-def _is_of_an_app(project: Project, directory: Directory) -> bool:
-    return UI_DIRECTORY in directory.path.removeprefix(project.tools_dir.rstrip("/")).split("/")
 
 
 def _scripts_in(names: Iterable[str]) -> list[str]:
@@ -150,58 +153,54 @@ def _scripts_in(names: Iterable[str]) -> list[str]:
 
 def _with_apps(project: Project, tools: list[Tool], pace: Pace) -> list[Tool]:
     """The same tools; the definition of a tool with an MCP App beside it names the app."""
-    from mcpgreen.catalog.apps.resources import directory_beside, discover_apps, with_ui
-
     apps, _ = discover_apps(project, project.server_name(), pace)
     by_directory = {app.directory: app for app in apps}
     linked = []
     for tool in pace.over(tools):
-        app = by_directory.get(directory_beside(tool.path))
-        if app is not None:
+        if app := by_directory.get(directory_beside(tool.path)):
             meta = with_ui(tool.definition.get("_meta"), app_uri=app.uri)
-            entry = {**tool.registry_entry, "_meta": meta}
             description = tool.description._replace(definition={**tool.definition, "_meta": meta})
-            tool = tool._replace(description=description, registry_entry=entry)
+            tool = tool._replace(description=description, registry_entry={**tool.registry_entry, "_meta": meta})
         linked.append(tool)
     return linked
 
 
-def _tool_of(
-    project: Project, directory: Directory, file_name: str, warnings: list[str], hints: list[str]
-) -> Tool | None:
-    path, status = f"{directory.path}/{file_name}", directory.files[file_name]
+def _tool_of(file: ItemFile) -> Tool | None:
+    project, path, source = file.project, file.path, file.origin.path
+    status = file.directory.files[file.name]
     is_executable = bool(status.st_mode & metadata.EXECUTABLE_BITS)
-    meta_file = metadata.meta_file_for(file_name, directory.files)
-    head = metadata.head_of(path)
-    command = command_of(path, head or b"", is_executable=is_executable, is_described=True)
+    readable_head = metadata.head_of(path)
+    head = readable_head or b""
+    command = command_of(path, head, is_executable=is_executable, is_described=True)
     if command is None:
-        if meta_file:
-            warnings.append(f"{project.shown(path)}: described, but neither executable nor a script (chmod +x)")
+        if file.has_description:
+            file.warnings.append(f"{file.shown}: described, but neither executable nor a script (chmod +x)")
         return None
-    source = f"{directory.path}/{meta_file}" if meta_file else path
-    written = ScriptDescription(metadata.read_meta_file(source)) if meta_file else read_script(path, head or b"")
-    function = _function_tool(path, head or b"")
+    written = ScriptDescription(metadata.read_meta_file(source)) if file.has_description else read_script(path, head)
+    function = _function_tool(path, head)
     if function is not None and (function.fields or function.notes):
         beside = written or ScriptDescription({})
-        written = beside._replace(fields={**_missing_in(beside.fields, function.fields), **beside.fields})
-        warnings.extend(f"{project.shown(path)}: {note}" for note in function.notes)
-    if written is None and not (is_executable and (head is None or is_program(path, head))):
+        has_schema = "arguments" in beside.fields  # another name for the schema
+        others = {key: value for key, value in function.fields.items() if not (has_schema and key == "inputSchema")}
+        written = beside._replace(fields={**others, **beside.fields})
+        file.warnings.extend(f"{file.shown}: {note}" for note in function.notes)
+    if written is None and not (is_executable and (readable_head is None or is_program(path, head))):
         # A library for tools, a text on a file system where all files are executable, or a tool without its bit.
         lack = "neither a script (#!) nor a program" if is_executable else "not executable (chmod +x)"
-        hints.append(f"{project.shown(path)}: not a tool: {lack} and without a description")
+        file.hints.append(f"{file.shown}: not a tool: {lack} and without a description")
         return None
     fields, complaints, own_hints = written or ScriptDescription({})
-    fields = _with_scopes_of_script(path, head or b"", fields, function)
-    stem = metadata.stem_of(file_name)
-    if stem == "tool" and directory.path != project.tools_dir.rstrip("/"):
-        stem = os.path.basename(directory.path)  # each tool has a folder of its own
+    fields = _with_scopes_of_script(path, head, fields, function)
+    stem = metadata.stem_of(file.name)
+    if stem == "tool" and file.directory.path != project.tools_dir.rstrip("/"):
+        stem = os.path.basename(file.directory.path)  # each tool has a folder of its own
     description = describe_tool(source, fields, stem=stem, private=project.private)
-    warnings.extend(f"{project.shown(source)}: {each}" for each in (*complaints, *description.complaints))
-    hints.extend(f"{project.shown(source)}: {hint}" for hint in own_hints)
-    warnings.extend(_warn_of_open_file(project, path, status))
+    file.warnings.extend(f"{project.shown(source)}: {each}" for each in (*complaints, *description.complaints))
+    file.hints.extend(f"{project.shown(source)}: {hint}" for hint in own_hints)
+    file.warnings.extend(_warn_of_open_file(project, path, status))
     name = description.definition["name"]
     if name not in (stem, fields.get("name")):
-        hints.append(f"{project.shown(path)}: the tool is called {name}: a name consists of A-Z a-z 0-9 _ . -")
+        file.hints.append(f"{file.shown}: the tool is called {name}: a name consists of A-Z a-z 0-9 _ . -")
     return _described_tool(project, path, command, description)
 
 
@@ -212,7 +211,7 @@ def _function_tool(path: str, head: bytes) -> FunctionTool | None:
     is_whole = len(head) < HEAD_BYTES
     if is_whole and b"mcp_tool" not in head:
         return None
-    from mcpgreen.catalog.functions import reading
+    from mcpgreen.catalog.functions import reading  # most projects have no such tools
 
     return reading.function_tool(head if is_whole else metadata.read_start(path, reading.MAX_BYTES + 1))
 
@@ -225,14 +224,6 @@ def _with_scopes_of_script(path: str, head: bytes, fields: Json, function: Funct
     given = [metadata.checked(path, {"scopes": each["scopes"]}, FIELD_RULES) for each in demands if "scopes" in each]
     scopes = list(dict.fromkeys(scope for each in given for scope in each["scopes"]))
     return {**fields, "scopes": scopes} if scopes else fields
-
-
-def _missing_in(fields: Json, others: Json) -> Json:
-    """The fields of a function that its description may lack. `arguments` is another name for the schema."""
-    if not fields:
-        return others
-    has_schema = "inputSchema" in fields or "arguments" in fields
-    return {key: value for key, value in others.items() if not (has_schema and key == "inputSchema")}
 
 
 def _described_tool(project: Project, path: str, command: list[str], description: Description) -> Tool:
@@ -280,8 +271,7 @@ def describe_tool(path: str, fields: Json, *, stem: str, private: Private) -> De
         schema = fields["outputSchema"]
         definition["outputSchema"] = schema if isinstance(schema, dict) else {} if schema else {"not": {}}
     for key in ("inputSchema", "outputSchema"):
-        fault = lint.fault_of(definition.get(key))
-        if fault:
+        if fault := lint.fault_of(definition.get(key)):
             raise ProjectError(path, f"{key} {fault}")
     unlisted = {key: value for key, value in fields.items() if key not in LISTED_FIELDS}
     known = {name: fields[key] for key, name in ATTRIBUTE_OF.items() if key in fields}
@@ -305,21 +295,6 @@ def _input_schema(path: str, fields: Json) -> Json:
     return {**given, "type": "object", "properties": properties}
 
 
-def _warn_of_open_file(project: Project, path: str, status: os.stat_result) -> Iterator[str]:
-    if status.st_mode & WRITABLE_BY_OTHERS:
-        yield f"{project.shown(path)}: others may write to it, so calls will be refused (chmod go-w)"
-
-
-def _warn_of_open_directories(project: Project, tools: list[Tool]) -> Iterator[str]:
-    """Warnings about directories in which another user could replace a tool."""
-    ground = project.ground(project.tools_dir)
-    for directory in sorted({os.path.dirname(tool.path) for tool in tools}):
-        problem = ground.problem_with_directory(directory)
-        if problem:
-            yield f"{project.shown(directory)}/: calls will be refused because {problem}"
-
-
-def _warn_of_links(project: Project, tree: Tree) -> Iterator[str]:
-    for path, mode in tree.links_out.items():
-        if mode & metadata.EXECUTABLE_BITS or path.endswith((*SHELL_SUFFIXES, *META_SUFFIXES)):
-            yield Loss(f"{project.shown(path)}: skipped, it is a symbolic link to a file outside tools/")
+def _warn_of_open_file(project: Project, path: str, status: os.stat_result) -> list[str]:
+    warning = f"{project.shown(path)}: others may write to it, so calls will be refused (chmod go-w)"
+    return [warning] if status.st_mode & WRITABLE_BY_OTHERS else []

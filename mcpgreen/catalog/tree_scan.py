@@ -15,16 +15,17 @@ import os
 import stat
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from mcpgreen.errors import ProjectError
+from mcpgreen.project.project import Project
 from mcpgreen.project.unmarked import META_SUFFIXES
 from mcpgreen.text.uris import is_within
 
-if TYPE_CHECKING:
-    from mcpgreen.project.project import Project
-
 Thing = TypeVar("Thing")
+# By path, the stats of a file and of its description, and what was read from it: when one of a thousand files changes,
+# only that one is read.
+Memory = dict[str, tuple[object, Any]]
 
 MAX_DEPTH = 32
 MAX_DIRECTORIES = 5000
@@ -71,47 +72,18 @@ class Directory(NamedTuple):
     unusable: frozenset[str] = frozenset()  # names of descriptions that are not files of this tree: links out, folders
 
 
-class Reading(NamedTuple):
-    """What was read from one file: an item or None, and sentences about it."""
-
-    item: Any
-    warnings: list[str]
-    hints: list[str]
-
-
-class Memory:
-    """What the last scan read from each file, by the stats of the file and of its description: when one of a thousand
-    files changes, only that one is read."""
-
-    def __init__(self, earlier: Memory | None = None) -> None:
-        self._earlier = earlier._kept if earlier is not None else {}
-        self._kept: dict[str, tuple[object, Reading]] = {}
-
-    def recall(self, path: str, stamp: object) -> Reading | None:
-        known = self._earlier.get(path)
-        if known is None or known[0] != stamp:
-            return None
-        self._kept[path] = known
-        return known[1]
-
-    def keep(self, path: str, stamp: object, reading: Reading) -> None:
-        """Keep it for the next scan, unless the item depends on other files as well: an icon may lie anywhere."""
-        has_icons = reading.item is not None and "icons" in reading.item.definition
-        if not has_icons and not any("icon" in warning for warning in reading.warnings):
-            self._kept[path] = stamp, reading
-
-
 class Tree(NamedTuple):
     """The result of a walk. Equal fingerprints mean equal files, provided that the earlier tree was settled."""
 
     directories: list[Directory]
-    fingerprint: tuple[object, ...]
+    fingerprint: object
     is_settled: bool
     warnings: list[str]
     links_out: dict[str, int]  # links to files elsewhere, which are not served, and the modes of those files
-    pace: Pace = UNPACED  # for reading the files
-    memory: Memory = Memory()
-    settled_ns: int = 0  # a file that was changed later may change again without a new time
+    pace: Pace  # for reading the files
+    settled_ns: int  # a file that was changed later may change again without a new time
+    memory: Memory = {}  # what is read from the files now
+    earlier: Memory = {}  # what an earlier scan read
 
     def warnings_with_links(self, project: Project, home: str) -> list[str]:
         """The warnings of the walk, and one for each link that leads out of the directory `home`."""
@@ -134,9 +106,29 @@ def survey(
     """List and stat the files below these directories, or below the subdirectory `only_below` of the first. Names in
     `without` are ignored."""
     walk = _Walk(project, pace, without)
+    started_ns = time.time_ns()
     for base in bases if only_below is None else [subdirectory(project, bases[0], only_below)]:
         walk.through(base, home=bases[0] if only_below is not None else base)
-    return walk.tree()
+    listed = (
+        (each.path, each.unusable, *((name, stamp_of(status)) for name, status in each.files.items()))
+        for each in walk.directories
+    )
+    changes_ns = (status.st_ctime_ns for each in walk.directories for status in each.files.values())
+    return Tree(
+        walk.directories,
+        (*listed, *walk.warnings, *walk.links_out),
+        max(changes_ns, default=0) < started_ns - SETTLING_NS,
+        walk.warnings,
+        walk.links_out,
+        pace,
+        started_ns - SETTLING_NS,
+        memory={},
+    )
+
+
+def stamp_of(status: os.stat_result) -> tuple[int, ...]:
+    """A value that changes when the file does."""
+    return status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_mode, status.st_ino
 
 
 def subdirectory(project: Project, base: str, path: str) -> str:
@@ -157,15 +149,12 @@ def nearest(place: str) -> str:
 
 class _Walk:
     def __init__(self, project: Project, pace: Pace, without: Sequence[str]) -> None:
+        self.directories: list[Directory] = []
+        self.warnings: list[str] = []
+        self.links_out: dict[str, int] = {}
         self._project = project
         self._pace = pace
         self._without = without
-        self._directories: list[Directory] = []
-        self._fingerprint: list[object] = []
-        self._warnings: list[str] = []
-        self._links_out: dict[str, int] = {}
-        self._newest_ns = 0
-        self._started_ns = time.time_ns()
 
     def through(self, start: str, *, home: str) -> None:
         """Walk from `start` downwards. Links may lead to files below `home`."""
@@ -173,8 +162,10 @@ class _Walk:
         while pending:
             path, depth = pending.pop()
             self._pace.step()
-            if depth > MAX_DEPTH or len(self._directories) >= MAX_DIRECTORIES:
-                self._leave_out(start)
+            if depth > MAX_DEPTH or len(self.directories) >= MAX_DIRECTORIES:  # each would have to be watched
+                limits = f"more than {MAX_DEPTH} levels or {MAX_DIRECTORIES} folders"
+                warning = Loss(f"{self._project.shown(start)}: it has {limits}; those beyond are left out")
+                self.warnings += [warning] if warning not in self.warnings else []
                 continue
             files: dict[str, os.stat_result] = {}
             unusable: set[str] = set()
@@ -183,49 +174,22 @@ class _Walk:
             except (FileNotFoundError, NotADirectoryError):
                 continue  # vanished meanwhile, or it was never there
             except PermissionError:
-                self._warnings.append(f"{self._project.shown(path)}: the directory may not be read")
+                self.warnings.append(f"{self._project.shown(path)}: the directory may not be read")
                 continue
             with entries:
                 for entry in self._pace.over(entries):
                     if entry.name[0] == "." or entry.name in self._without or not self._accept_name(entry.path):
                         continue
+                    status = None
                     if entry.is_dir(follow_symlinks=False):
                         pending.append((entry.path, depth + 1))
-                        if entry.name.endswith(META_SUFFIXES):
-                            unusable.add(entry.name)
-                            self._fingerprint.append(entry.name)
-                        continue
-                    status = self._status_of(entry, home)
-                    self._fingerprint.append(entry.name)
-                    if status is None and entry.name.endswith(META_SUFFIXES):
-                        unusable.add(entry.name)
+                    else:
+                        status = self._status_of(entry, home)
                     if status is not None:
                         files[entry.name] = status
-                        if status.st_ctime_ns > self._newest_ns:
-                            self._newest_ns = status.st_ctime_ns
-                        self._fingerprint += (status.st_mtime_ns, status.st_ctime_ns)
-                        self._fingerprint += (status.st_size, status.st_mode, status.st_ino)
-            self._directories.append(Directory(path, files, frozenset(unusable)))
-            self._fingerprint.append(path)
-
-    def _leave_out(self, start: str) -> None:
-        """Warn once about directories that are too deep or too many: each would have to be watched."""
-        limits = f"more than {MAX_DEPTH} levels or {MAX_DIRECTORIES} folders"
-        warning = Loss(f"{self._project.shown(start)}: it has {limits}; those beyond are left out")
-        if warning not in self._warnings:
-            self._warnings.append(warning)
-
-    def tree(self) -> Tree:
-        age_ns = self._started_ns - self._newest_ns
-        return Tree(
-            self._directories,
-            tuple(self._fingerprint),
-            age_ns > SETTLING_NS,
-            self._warnings,
-            self._links_out,
-            self._pace,
-            settled_ns=self._started_ns - SETTLING_NS,
-        )
+                    elif entry.name.endswith(META_SUFFIXES):
+                        unusable.add(entry.name)
+            self.directories.append(Directory(path, files, frozenset(unusable)))
 
     def _accept_name(self, path: str) -> bool:
         """Return False, and warn, for a name that cannot be part of a line of UTF-8: registry, environment and log
@@ -237,7 +201,7 @@ class _Walk:
         if is_utf8 and "\n" not in name and "\r" not in name:
             return True
         problem = "contains a line break" if is_utf8 else "is not UTF-8"
-        self._warnings.append(Loss(f"{self._project.shown(path)!a}: skipped, its name {problem}"))
+        self.warnings.append(Loss(f"{self._project.shown(path)!a}: skipped, its name {problem}"))
         return False
 
     def _status_of(self, entry: os.DirEntry[str], home: str) -> os.stat_result | None:
@@ -252,10 +216,10 @@ class _Walk:
                 return None
             raise
         if is_link and stat.S_ISDIR(status.st_mode):
-            self._warnings.append(f"{self._project.shown(entry.path)}: a symbolic link to a directory is not followed")
-        if not stat.S_ISREG(status.st_mode):
-            return None
-        if not is_link or is_within(os.path.realpath(entry.path), home):
+            self.warnings.append(f"{self._project.shown(entry.path)}: a symbolic link to a directory is not followed")
+        is_file = stat.S_ISREG(status.st_mode)
+        if is_file and (not is_link or is_within(os.path.realpath(entry.path), home)):
             return status
-        self._links_out[entry.path] = status.st_mode
+        if is_file:
+            self.links_out[entry.path] = status.st_mode
         return None

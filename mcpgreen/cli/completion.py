@@ -91,7 +91,7 @@ def _words_of(command: Command, earlier: Sequence[str]) -> list[str]:
 def _listed(kind: str) -> list[Json]:
     """The listed items, without those that a hook would register."""
     from mcpgreen.catalog.catalog import Catalog
-    from mcpgreen.catalog.manual.current import Registrar
+    from mcpgreen.catalog.manual.registration import Registrar
     from mcpgreen.project.project import open_project
 
     project, settings, _ = open_project({}, os.environ, needs_own=True, runs_hooks=False)

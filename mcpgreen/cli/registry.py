@@ -7,7 +7,7 @@ import os
 from mcpgreen import journal
 from mcpgreen.catalog.catalog import Catalog
 from mcpgreen.catalog.item_kinds import FILE_OF, SOURCES, TITLE_OF
-from mcpgreen.catalog.manual.current import Registrar
+from mcpgreen.catalog.manual.registration import Registrar
 from mcpgreen.cli.commands import Options
 from mcpgreen.cli.opening import open_named
 from mcpgreen.cli.output import print_json

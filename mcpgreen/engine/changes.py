@@ -19,7 +19,7 @@ from gevent.lock import Semaphore
 from mcpgreen import journal
 from mcpgreen.catalog.catalog import Catalog
 from mcpgreen.catalog.item_kinds import SOURCE_OF, SOURCES
-from mcpgreen.catalog.manual.current import Registrar
+from mcpgreen.catalog.manual.registration import Registrar
 from mcpgreen.catalog.snapshot import Snapshot
 from mcpgreen.errors import InternalError
 from mcpgreen.running.disk_watcher import DiskWatcher
@@ -201,7 +201,7 @@ class ChangeWatch:
         """Rely on file events only if they cover all directories."""
         if not self._events.hears_all:
             self._events.leave(self._events.directories)
-        self._catalog.trust_until_stale(self._events.hears_all)
+        self._catalog.is_watched = self._events.hears_all
 
 
 def _sources_of(method: str) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ import gevent
 from gevent.lock import Semaphore
 
 from mcpgreen import journal
-from mcpgreen.catalog.pages import KINDS
+from mcpgreen.catalog.snapshot import KINDS
 from mcpgreen.engine.changes import ChangeWatch
 from mcpgreen.engine.link import Link
 from mcpgreen.errors import InputNeeded, InternalError, InvalidParams, OutputTooLarge, RpcError, ToolFailure

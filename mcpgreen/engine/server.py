@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from mcpgreen import journal
 from mcpgreen.catalog.catalog import Catalog
-from mcpgreen.catalog.manual.current import Registrar
+from mcpgreen.catalog.manual.registration import Registrar
 from mcpgreen.engine.changes import ChangeWatch
 from mcpgreen.engine.link import Link, stop_stream
 from mcpgreen.engine.router import Router

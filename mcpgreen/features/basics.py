@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mcpgreen.catalog.pages import KINDS, page
+from mcpgreen.catalog.snapshot import KINDS, page
 from mcpgreen.errors import InvalidParams, ShutdownNotRequested
 from mcpgreen.features.call import Call
 from mcpgreen.features.route import without_target

@@ -14,7 +14,7 @@ from mcpgreen.features.route import Route, without_target
 from mcpgreen.features.scripts import Reports, ScriptFiles, allowed_secs
 from mcpgreen.protocol import revision_fields
 from mcpgreen.providers.exits import ProviderFailure
-from mcpgreen.providers.file import path_of_uri
+from mcpgreen.providers.local import path_of_uri
 from mcpgreen.providers.reading import Content, Request
 from mcpgreen.running.scripts.channel import Channel
 from mcpgreen.running.scripts.environment import AUTH_VARIABLE, described, token_variable

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 from mcpgreen.catalog.catalog import Catalog
-from mcpgreen.catalog.pages import Terms
-from mcpgreen.catalog.snapshot import Snapshot
+from mcpgreen.catalog.snapshot import Snapshot, Terms
 from mcpgreen.features.watching.subscriptions import MAX_LISTENS, MAX_SUBSCRIPTIONS, Subscriptions
 from mcpgreen.links.waiting import MAX_QUEUED_BYTES, MAX_QUEUED_REQUESTS, WaitingCalls
 from mcpgreen.project.project import Project

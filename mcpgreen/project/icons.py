@@ -51,8 +51,7 @@ def _wire_icon(icon: object, directories: Sequence[str], private: Private) -> Js
         encoded = binascii.b2a_base64(_content_of(src, directories, private), newline=False).decode("ascii")
         fitted["src"] = f"data:{mime_type};base64,{encoded}"
     sizes = icon.get("sizes")
-    if isinstance(sizes, str):  # authors write "48x48"; clients require an array
-        sizes = sizes.split()
+    sizes = sizes.split() if isinstance(sizes, str) else sizes  # authors write "48x48"; clients require an array
     if isinstance(sizes, list) and all(isinstance(size, str) for size in sizes):
         fitted["sizes"] = sizes
     if icon.get("theme") in ("light", "dark"):

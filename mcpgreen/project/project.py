@@ -9,6 +9,7 @@ Rule: the first answer waits for this module, so it imports only leaf modules at
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator, Mapping, Set
 from typing import TYPE_CHECKING
 
@@ -136,14 +137,16 @@ class Project:
                 journal.warning("%s: %s", path, complaint)
             if usable:
                 given["icons"] = usable
-        name = given.get("name") or self.default_name
-        version = given.get("version") or self._default_version()
-        return {"name": name, "title": _title_of(name), "version": version, **given}
+        return {**self.default_info(given.get("name"), given.get("version")), **given}
 
-    def default_info(self) -> dict[str, str]:
-        """`server_info` without server.meta.json."""
-        name = self.default_name
-        return {"name": name, "title": _title_of(name), "version": self._default_version()}
+    def default_info(self, name: str | None = None, version: str | None = None) -> dict[str, str]:
+        """`server_info` without server.meta.json, or with no more than name and version there."""
+        name = name or self.default_name
+        title = " ".join(word[:1].upper() + word[1:] for word in name.replace("_", "-").split("-") if word) or name
+        version = version or "".join((_text_in(os.path.join(self.root, "VERSION")) or "").split())
+        packaged = object_in(os.path.join(self.root, "package.json")).get("version") if not version else None
+        default = packaged if isinstance(packaged, str) and packaged else "0.0.0"
+        return {"name": name, "title": title, "version": version or default}
 
     def instructions(self) -> str | None:
         """The text of server.instructions.md for the model, without trailing newlines."""
@@ -177,34 +180,19 @@ class Project:
     def sourced(self, environ: Mapping[str, str], defaults: Mapping[str, str]) -> Sourced | None:
         """Run `server.d/env.sh` and return its changes to the environment; None if it is untrusted or fails."""
         path = self.server_file("env.sh")
-        if not os.path.lexists(path):
-            return None
-        import sys
-
         from mcpgreen.running.hooks import shell
         from mcpgreen.running.scripts import jq
 
-        try:
-            self.require_trusted(path)
-        except Untrusted as error:
-            journal.warning("%s is ignored: %s", path, error.reason)
-            return None
         given = {"MCPGREEN_PYTHON": sys.executable, **defaults, **environ}
         given |= dict.fromkeys(("MCPGREEN_PROJECT_ROOT", "MCPBASH_PROJECT_ROOT"), self.root)
         given["PATH"] = jq.path_with_jq(jq.path_in(given))
         try:
+            self.require_trusted(path)
             return shell.sourced_variables(path, given, directory=self.root)
         except ProjectError as error:
             journal.warning("%s is ignored: %s", path, error.reason)
-            self.complaints.append((path, error.reason))
+            self.complaints += [(path, error.reason)] if not isinstance(error, Untrusted) else []
             return None
-
-    def _default_version(self) -> str:
-        version = "".join((_text_in(os.path.join(self.root, "VERSION")) or "").split())
-        if version:
-            return version
-        packaged = object_in(os.path.join(self.root, "package.json")).get("version")
-        return packaged if isinstance(packaged, str) and packaged else "0.0.0"
 
 
 def find_project(explicit: str | None, *, cwd: str, directories: Mapping[str, str]) -> Project | None:
@@ -242,13 +230,6 @@ def upwards(place: str) -> Iterator[str]:
         place = parent
 
 
-def _remedy_in(cwd: str) -> str:
-    from mcpgreen.project.unmarked import forgotten_script
-
-    forgotten = forgotten_script(cwd)
-    return REMEDY if forgotten is None else f"{os.path.relpath(forgotten, cwd)} is not executable: chmod +x it"
-
-
 def open_project(
     flags: Mapping[str, str], environ: Mapping[str, str], *, needs_own: bool = False, runs_hooks: bool = True
 ) -> tuple[Project, Settings, Mapping[str, str]]:
@@ -264,7 +245,11 @@ def open_project(
     project = find_project(settings.project_root or None, cwd=cwd, directories=directories)
     if project is None:
         if needs_own:
-            raise ProjectError(cwd, f"there is no project here or above: {NO_PROJECT}. {_remedy_in(cwd)}")
+            from mcpgreen.project.unmarked import forgotten_script
+
+            forgotten = forgotten_script(cwd)
+            remedy = f"{os.path.relpath(forgotten, cwd)} is not executable: chmod +x it" if forgotten else REMEDY
+            raise ProjectError(cwd, f"there is no project here or above: {NO_PROJECT}. {remedy}")
         project = Project(bundled_project_root(), directories)
         journal.warning("no project around %s: %s; using the bundled example. %s", cwd, NO_PROJECT, REMEDY)
     own_variables = project.variables()
@@ -304,10 +289,6 @@ def bundled_project_root() -> str:
     """The project to serve when there is none: shipped inside the package, or beside it in a checkout."""
     shipped = os.path.join(PACKAGE_DIR, "default_project")
     return shipped if os.path.isdir(shipped) else os.path.join(os.path.dirname(PACKAGE_DIR), "project")
-
-
-def _title_of(name: str) -> str:
-    return " ".join(word[:1].upper() + word[1:] for word in name.replace("_", "-").split("-") if word) or name
 
 
 def _text_in(path: str) -> str | None:

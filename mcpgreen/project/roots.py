@@ -9,32 +9,26 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
 from mcpgreen import journal
 from mcpgreen.errors import ProjectError
 from mcpgreen.files.confined import is_kernel_path
 from mcpgreen.files.regular_files import content_of
 from mcpgreen.project.project import MAX_TEXT_BYTES, Project
+from mcpgreen.settings.settings import Settings
 from mcpgreen.text import jsontext
 from mcpgreen.text.uris import file_uri, is_within
-
-if TYPE_CHECKING:
-    from mcpgreen.settings.settings import Settings
-
 
 ROOTS_FILE = os.path.join("config", "roots.json")
 EXAMPLE = '{"roots": [{"path": "./data", "name": "Data"}]}'
 
 
-class Root:
-    """One file or directory: its real path, and a name for people."""
+class Root(NamedTuple):
+    """One file or directory: its real path, and a name for people, if it is not that of the file."""
 
-    __slots__ = ("name", "path")
-
-    def __init__(self, path: str, name: str | None = None) -> None:
-        self.path = path
-        self.name = os.path.basename(path) if name is None else name
+    path: str
+    name: str | None = None
 
 
 class Roots:
@@ -46,8 +40,8 @@ class Roots:
     def __init__(self, roots: Iterable[Root], *, are_chosen: bool = True) -> None:
         self.are_chosen = are_chosen
         distinct: dict[str, str] = {}
-        for root in roots:
-            distinct.setdefault(root.path, root.name)
+        for path, name in roots:
+            distinct.setdefault(path, os.path.basename(path) if name is None else name)
         listed = [{"uri": file_uri(path), "name": name, "path": path} for path, name in distinct.items()]
         self.paths = list(distinct)
         self.variables = {
@@ -68,9 +62,14 @@ def configured_roots(
     Raises ProjectError if one of the colon-separated `configured` paths is not usable. Such entries of the file are
     skipped.
     """
-    named = [path for path in configured.split(":") if path]
+    named = []
+    for path in filter(None, configured.split(":")):
+        try:
+            named.append(Root(_resolved(path, project_root)))
+        except ValueError as error:
+            raise ProjectError(path, f"this is no root: {error}; correct MCPGREEN_ROOTS or --roots") from error
     if named:
-        return Roots([_strict(path, project_root) for path in named])
+        return Roots(named)
     try:
         from_file = list(roots_in_file(project_root, warn=warn))
     except ProjectError as error:
@@ -90,13 +89,6 @@ def real_path(path: str) -> str:
     if not os.access(real, os.R_OK):
         raise ValueError("it does not exist or cannot be read")
     return real
-
-
-def _strict(path: str, project_root: str) -> Root:
-    try:
-        return Root(_resolved(path, project_root))
-    except ValueError as error:
-        raise ProjectError(path, f"this is no root: {error}; correct MCPGREEN_ROOTS or --roots") from error
 
 
 def roots_in_file(project_root: str, *, warn: Callable[[str], None]) -> Iterator[Root]:
@@ -132,19 +124,16 @@ def _resolved(path: str, project_root: str) -> str:
 
 def resource_directories(project: Project, settings: Settings) -> list[str]:
     """The directories whose files may be read as resources besides the roots: resources/, and those of the operator."""
-    named = _named_for_resources(project, settings)
-    return [project.resources_dir, *(path for path in named if not _is_refused(path, project))]
+    refused = refused_directories(project, settings)
+    return [project.resources_dir, *(path for path in _named_for_resources(project, settings) if path not in refused)]
 
 
 def refused_directories(project: Project, settings: Settings) -> list[str]:
     """The directories of the operator from which no resource is served."""
-    return [path for path in _named_for_resources(project, settings) if _is_refused(path, project)]
+    named = _named_for_resources(project, settings)
+    return [path for path in named if is_kernel_path(path) and not is_within(path, project.root)]
 
 
 def _named_for_resources(project: Project, settings: Settings) -> list[str]:
     named = [path for path in settings.resources_roots.split(":") if path]
     return [os.path.realpath(os.path.join(project.root, os.path.expanduser(path))) for path in named]
-
-
-def _is_refused(path: str, project: Project) -> bool:
-    return is_kernel_path(path) and not is_within(path, project.root)

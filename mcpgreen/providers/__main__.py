@@ -30,10 +30,14 @@ def main(arguments: Sequence[str]) -> int:
     settings = load({}, os.environ, {})
     if name in NETWORK_PROVIDERS:
         _limit_memory(MEMORY_MB)
-    provider = importlib.import_module(f"mcpgreen.providers.{name}")
+        provide = importlib.import_module(f"mcpgreen.providers.{name}").provide
+    else:
+        from mcpgreen.providers.local import PROVIDE
+
+        provide = PROVIDE[name]
     try:
         with open(1, "wb", closefd=False) as out:
-            provider.provide(uri, settings, out)
+            provide(uri, settings, out)
     except ProviderFailure as failure:
         return _failed(failure.status, failure.text)
     except MemoryError:

@@ -25,8 +25,7 @@ from typing import BinaryIO, NamedTuple
 from urllib.parse import unquote
 
 from mcpgreen.providers.exits import FETCH_FAILED, MEMORY_MB, NOT_FOUND, TOO_LARGE, ProviderFailure, refusal
-from mcpgreen.providers.netguard import Guard
-from mcpgreen.providers.urls import Url, read_url
+from mcpgreen.providers.netguard import Guard, Url, read_url
 from mcpgreen.settings.settings import Settings
 
 DEFAULT_PORTS = {"git+https": 443, "git": 9418}
@@ -57,6 +56,8 @@ CONFIGURATION = (
     "submodule.recurse=false",
     "transfer.bundleURI=false",
 )
+
+FETCH = ("fetch", "--quiet", "--no-tags", "--no-recurse-submodules")
 
 # Parts of messages of git, with the exit status and the sentence for each. The first match counts.
 MEANINGS = (
@@ -91,8 +92,7 @@ def provide(uri: str, settings: Settings, out: BinaryIO) -> None:
     git = usable_git()
     with recorded_signals() as signals, temporary_directory() as directory:
         limits = Limits(deadline, timeout_secs, settings.git_max_kb * 1024, signals)
-        repository = Repository(git, wanted, addresses, directory=directory, limits=limits)
-        repository.copy_blob(repository.find_blob(), out)
+        Repository(git, wanted, addresses, directory=directory, limits=limits).copy_to(out)
 
 
 def read_uri(uri: str) -> Wanted:
@@ -181,7 +181,11 @@ class Repository:
         self._limits = limits
         remote, pinning = _pinned(wanted.url, addresses)
         allowed = f"protocol.{remote.partition(':')[0]}.allow=always"
-        configuration = (*CONFIGURATION, *_certificates(), *pinning, allowed, f"remote.origin.url={remote}")
+        # The https provider also uses these variables.
+        bundle = os.environ.get("CURL_CA_BUNDLE") or os.environ.get("SSL_CERT_FILE")
+        certificates = {"http.sslCAInfo": bundle, "http.sslCAPath": os.environ.get("SSL_CERT_DIR")}
+        trusted = [f"{name}={place}" for name, place in certificates.items() if place]
+        configuration = (*CONFIGURATION, *trusted, *pinning, allowed, f"remote.origin.url={remote}")
         self._command = [git, *(word for each in configuration for word in ("-c", each))]
         self._environment = {
             "PATH": os.environ.get("PATH", os.defpath),
@@ -195,11 +199,17 @@ class Repository:
             "GIT_OVERRIDE_VIRTUAL_HOST": wanted.url.authority,
             "GIT_TERMINAL_PROMPT": "0",
         }
-        if "GIT_ASKPASS" in os.environ:
-            self._environment["GIT_ASKPASS"] = os.environ["GIT_ASKPASS"]
+        self._environment |= {name: os.environ[name] for name in ("GIT_ASKPASS",) if name in os.environ}
 
-    def find_blob(self) -> str:
-        """Fetch the commit, and return the id of the wanted file. The file may not be fetched yet."""
+    def copy_to(self, out: BinaryIO) -> None:
+        """Write the wanted file to `out`."""
+        blob = self._find_blob()
+        if int(self._run("cat-file", "-s", blob)) > self._limits.max_bytes:
+            raise self._limits.too_large(self._wanted.path)
+        self._run("cat-file", "blob", blob, stdout=out.fileno())
+
+    def _find_blob(self) -> str:
+        """Fetch the commit, and return the id of the wanted file, which git fetches when it is read."""
         algorithm = "sha256" if re.fullmatch(r"[0-9a-f]{64}", self._wanted.ref) else "sha1"
         self._run("init", "--quiet", "--bare", "--template=", f"--object-format={algorithm}")
         for entry in self._run("ls-tree", "-z", self._fetch(), "--", self._wanted.path).split(b"\0"):
@@ -211,24 +221,18 @@ class Repository:
                 return blob
         raise ProviderFailure(NOT_FOUND, f"The repository has no file {self._wanted.path} at {self._wanted.ref}.")
 
-    def copy_blob(self, blob: str, out: BinaryIO) -> None:
-        """Write a file to `out`; git fetches it if necessary."""
-        if int(self._run("cat-file", "-s", blob)) > self._limits.max_bytes:
-            raise self._limits.too_large(self._wanted.path)
-        self._run("cat-file", "blob", blob, stdout=out.fileno())
-
     def _fetch(self) -> str:
         """Fetch the commit, and return its name in this repository."""
         ref = self._wanted.ref
         try:
-            self._run(*_fetching("--depth=1", "--filter=blob:none"), ref)
+            self._run(*FETCH, "--depth=1", "--filter=blob:none", "origin", ref)
             return "FETCH_HEAD"
         except ProviderFailure as failure:
             if failure.status != NOT_FOUND or not SHORTENED_COMMIT.fullmatch(ref):
                 raise
             missing = failure
         # Servers do not resolve shortened ids. With all commits, but without their trees, git can do that here.
-        self._run(*_fetching("--filter=tree:0"), "+refs/heads/*:refs/remotes/origin/*")
+        self._run(*FETCH, "--filter=tree:0", "origin", "+refs/heads/*:refs/remotes/origin/*")
         try:
             return self._run("rev-parse", "--quiet", "--verify", f"{ref}^{{commit}}").decode("ascii").strip()
         except ProviderFailure as failure:
@@ -237,7 +241,8 @@ class Repository:
     def _run(self, *arguments: str, stdout: int | None = None) -> bytes:
         """Run git within the limits, and return what it printed, unless that went to `stdout`."""
         # The output goes to files in the directory: pipes would have to be read, and the size of files is limited.
-        with self._file("printed") as printed, self._file("complaints") as complaints:
+        place = os.path.join(self._directory, "")
+        with open(place + "printed", "w+b") as printed, open(place + "complaints", "w+b") as complaints:
             child = subprocess.Popen(
                 [*self._command, *arguments],
                 env=self._environment,
@@ -259,9 +264,6 @@ class Repository:
             if child.returncode != 0:
                 raise self._meaning_of(_end_of(complaints).decode("utf-8", "replace"))
             return _end_of(printed)
-
-    def _file(self, name: str) -> BinaryIO:
-        return open(os.path.join(self._directory, name), "w+b")
 
     def _meaning_of(self, complaint: str) -> ProviderFailure:
         for sign, status, meaning in MEANINGS:
@@ -289,18 +291,6 @@ def _pinned(url: Url, addresses: tuple[str, ...]) -> tuple[str, tuple[str, ...]]
         return f"git://{shown[0]}:{url.port}{url.target}", ()
     resolving = () if url.host in addresses else (f"http.curloptResolve={url.host}:{url.port}:{','.join(shown)}",)
     return f"https://{url.authority}{url.target}", resolving
-
-
-def _certificates() -> Iterator[str]:
-    """The settings of git for the variables that the https provider also uses."""
-    if bundle := os.environ.get("CURL_CA_BUNDLE") or os.environ.get("SSL_CERT_FILE"):
-        yield f"http.sslCAInfo={bundle}"
-    if os.environ.get("SSL_CERT_DIR"):
-        yield f"http.sslCAPath={os.environ['SSL_CERT_DIR']}"
-
-
-def _fetching(*options: str) -> tuple[str, ...]:
-    return ("fetch", "--quiet", "--no-tags", "--no-recurse-submodules", *options, "origin")
 
 
 def _end_of(file: BinaryIO) -> bytes:

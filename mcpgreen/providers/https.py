@@ -18,8 +18,7 @@ from urllib.parse import urljoin
 
 from mcpgreen import __version__
 from mcpgreen.providers.exits import FETCH_FAILED, REDIRECT, REDIRECT_PREFIX, TOO_LARGE, ProviderFailure, refusal
-from mcpgreen.providers.netguard import Guard
-from mcpgreen.providers.urls import Url, read_url
+from mcpgreen.providers.netguard import Guard, Url, read_url
 from mcpgreen.settings.settings import Settings
 
 CHUNK_BYTES = 64 * 1024
@@ -76,9 +75,16 @@ def time_limit(secs: float) -> Iterator[None]:
 def connect(url: Url, addresses: tuple[str, ...], timeout_secs: float) -> ssl.SSLSocket:
     """Connect to the first address that answers. The certificate must be for the host in the URL."""
     context = tls_context()
-    connected = _connect_to_first(addresses, url.port, timeout_secs)
-    # A response without a length must end with a TLS closure alert, or it was cut off.
-    return context.wrap_socket(connected, server_hostname=url.host, suppress_ragged_eofs=False)
+    problem = OSError("no address")
+    for address in addresses:
+        try:
+            connected = socket.create_connection((address, url.port), timeout=timeout_secs)
+        except OSError as error:
+            problem = error
+        else:
+            # A response without a length must end with a TLS closure alert, or it was cut off.
+            return context.wrap_socket(connected, server_hostname=url.host, suppress_ragged_eofs=False)
+    raise problem
 
 
 def tls_context() -> ssl.SSLContext:
@@ -123,16 +129,6 @@ def read_body(response: http.client.HTTPResponse, *, max_bytes: int) -> Iterator
         yield chunk
     if announced is not None and total < announced:
         raise _failure(f"Only {total} of {announced} bytes arrived.")
-
-
-def _connect_to_first(addresses: tuple[str, ...], port: int, timeout_secs: float) -> socket.socket:
-    problem = OSError("no address")
-    for address in addresses:
-        try:
-            return socket.create_connection((address, port), timeout=timeout_secs)
-        except OSError as error:
-            problem = error
-    raise problem
 
 
 def _failure(text: str) -> ProviderFailure:

@@ -1,4 +1,7 @@
-"""Decide which hosts a provider may connect to: the lists of the settings, and only public addresses.
+"""Parse URLs strictly, and decide which hosts a provider may connect to.
+
+A URL that two programs could read in different ways is refused. So is a host that the lists of the settings do not
+allow, or one that has an address that is not public.
 
 A client chooses the URIs, so without a guard it could read what only this machine can reach: services on loopback,
 the intranet, the metadata of a cloud. The guard checks the name first, then every address of the name.
@@ -9,13 +12,23 @@ be another. When in doubt, refuse.
 
 from __future__ import annotations
 
+import re
 import socket
 import threading
-from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+from collections.abc import Mapping
+from ipaddress import AddressValueError, IPv4Address, IPv6Address, ip_address, ip_network
+from typing import NamedTuple
+from urllib.parse import quote, urlsplit
 
 from mcpgreen.providers.exits import FETCH_FAILED, ProviderFailure, refusal
-from mcpgreen.providers.urls import canonical_host
 from mcpgreen.settings.settings import Settings
+
+MAX_HOST_CHARS = 253
+LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?")
+# A part of an IPv4 address, as system libraries read it. No name in the DNS ends like this.
+NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
+NEVER_IN_A_URL = re.compile(r"[\x00-\x20\x7f\\]")
+KEPT_IN_A_TARGET = "%/:?[]@!$&'()*+,;=~"
 
 # IPv4 addresses are public except for these. IPv6 addresses are public only in 2000::/3, except for these. The first
 # row that contains an address names its kind.
@@ -38,15 +51,97 @@ PUBLIC_V6 = ip_network("2000::/3")
 _NETWORKS = [(ip_network(network), kind) for kind, networks in NOT_PUBLIC.items() for network in networks.split()]
 
 
+class Url(NamedTuple):
+    """A URL without a user and without ambiguities. `host` is canonical, `target` is path and query."""
+
+    scheme: str
+    host: str
+    port: int
+    target: str
+    fragment: str
+
+    @property
+    def authority(self) -> str:
+        """Host and port in the syntax of a URL."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+def read_url(uri: str, default_ports: Mapping[str, int]) -> Url:
+    """Parse a URL with one of the schemes in `default_ports`. Raises ProviderFailure."""
+    schemes = " or ".join(f"{scheme}://" for scheme in default_ports)
+    if NEVER_IN_A_URL.search(uri):
+        raise refusal("The URI has spaces, control characters or backslashes; percent-encode them.")
+    scheme, separator, _ = uri.partition("://")
+    if not separator or scheme.lower() not in default_ports:
+        raise refusal(f"The URI must begin with {schemes}.")
+    try:
+        parts = urlsplit(uri)
+        port = parts.port
+    except ValueError:
+        raise refusal("Host or port of the URI cannot be read.") from None
+    if "@" in parts.netloc:
+        raise refusal("The URI must not name a user or a password.")
+    target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    return Url(
+        scheme.lower(),
+        canonical_host(_bare_host(parts.netloc)),
+        default_ports[scheme.lower()] if port is None else port,
+        quote(target, safe=KEPT_IN_A_TARGET),
+        parts.fragment,
+    )
+
+
+def canonical_host(host: str) -> str:
+    """The spelling of a host that is compared, resolved and connected to: lower case, ASCII, no final dot.
+
+    Raises ProviderFailure for an invalid host, and for an unusual spelling of an address (`127.1`, `0x7f000001`,
+    `010.0.0.1`), which some libraries read as an address, others as a name or as another address.
+    """
+    if ":" in host:
+        if "%" in host:
+            raise refusal("An IPv6 address must not name a network interface.")
+        return _address(host, IPv6Address, "is not an IPv6 address.")
+    if not host or len(host) > MAX_HOST_CHARS:
+        raise refusal("The URI has no host, or one that is too long.")
+    try:
+        name = host.encode("idna").decode("ascii").lower().removesuffix(".")
+    except UnicodeError:
+        raise refusal(f"{host!r} is not a host name.") from None
+    labels = name.split(".")
+    if NUMBER.fullmatch(labels[-1]):
+        return _address(name, IPv4Address, "is not a usual IPv4 address: four decimal numbers.")
+    if not all(LABEL.fullmatch(label) for label in labels):
+        raise refusal(f"{host!r} is not a host name.")
+    return name
+
+
+def _bare_host(netloc: str) -> str:
+    """The host as it is written. `urlsplit(...).hostname` would drop the text after a bracket."""
+    if netloc.startswith("["):
+        host, bracket, rest = netloc[1:].partition("]")
+        if not bracket or not re.fullmatch(r"(:[0-9]*)?", rest) or ":" not in host:
+            raise refusal("Host or port of the URI cannot be read.")
+        return host
+    host, _, port = netloc.partition(":")
+    if not re.fullmatch(r"[0-9]*", port):
+        raise refusal("Write an IPv6 address in a URI in brackets: https://[2001:db8::1]/.")
+    return host
+
+
+def _address(host: str, kind: type[IPv4Address | IPv6Address], fault: str) -> str:
+    try:
+        return str(kind(host))
+    except AddressValueError:
+        raise refusal(f"{host!r} {fault}") from None
+
+
 class Guard:
     """Checks hosts by the settings of one provider, which begin with `kind`."""
 
     def __init__(self, kind: str, settings: Settings) -> None:
         self._prefix = f"MCPGREEN_{kind.upper()}"
-        self._allowed_hosts, self._denied_hosts = {
-            "https": (settings.https_allow_hosts, settings.https_deny_hosts),
-            "git": (settings.git_allow_hosts, settings.git_deny_hosts),
-        }[kind]
+        self._allowed_hosts: tuple[str, ...] = getattr(settings, f"{kind}_allow_hosts")
+        self._denied_hosts: tuple[str, ...] = getattr(settings, f"{kind}_deny_hosts")
         self._exempt = frozenset(map(ip_address, settings.net_allow_addresses))
 
     def require_allowed(self, host: str) -> None:

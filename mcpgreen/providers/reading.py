@@ -6,7 +6,6 @@ connection can be killed and nothing of it stays in the server. All programs kee
 
 from __future__ import annotations
 
-import importlib
 import io
 import os
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
@@ -18,7 +17,7 @@ from mcpgreen.errors import InternalError, OutputTooLarge
 from mcpgreen.files.confined import FileFailure, OpenFile
 from mcpgreen.project.project import Project
 from mcpgreen.providers.exits import ProviderFailure, rpc_error
-from mcpgreen.providers.file import as_provider_failure, open_path, path_of_uri
+from mcpgreen.providers.local import PROVIDE, as_provider_failure, html_of, open_path, path_of_uri
 from mcpgreen.providers.scripts import script_for, why_missing
 from mcpgreen.running.launch import run_script
 from mcpgreen.running.processes.deadline import Deadline
@@ -136,10 +135,9 @@ class Providers:
         """Whether a file in one of these directories would be read."""
         path = self.local_path(request)
         try:
-            real_path = os.path.realpath(path) if path is not None else None
+            return path is not None and any(is_within(os.path.realpath(path), each) for each in directories)
         except OSError:  # the path is changing
             return False
-        return real_path is not None and any(is_within(real_path, each) for each in directories)
 
     def read(self, request: Request, *, listen: Listen | None = None, serial: int | None = None) -> Content:
         """Read a resource. Raises the RpcError for the client. With `listen` and the `serial` of a call, a script can
@@ -168,12 +166,10 @@ class Providers:
             file = open_path(path, allowed=request.allowed, private=private, limit_bytes=limit_bytes)
             return _opened(file, request.uri, limit_bytes, name=path)
         if request.provider == "ui":
-            from mcpgreen.providers.ui import html_of
-
             html = html_of(request.uri, self._project, limit_bytes=self._settings.max_resource_bytes)
             return _held([html], name=request.uri)
         out = io.BytesIO()
-        importlib.import_module(f"mcpgreen.providers.{request.provider}").provide(request.uri, self._settings, out)
+        PROVIDE[request.provider](request.uri, self._settings, out)
         return _held([out.getvalue()], name=request.uri)
 
     def _path_of(self, request: Request) -> str:
@@ -205,9 +201,7 @@ class Providers:
             raise InternalError(f"Resource provider '{request.provider}' timed out after {secs:g}s")
         if outcome.exit_code != 0:
             raise rpc_error(outcome.exit_code, self._reason_in(outcome.stderr), request.uri)
-        return _held(outcome.stdout, name=_name_in(request), place=outcome.place)
-
-
-def _name_in(request: Request) -> str:
-    """The part of a URI that ends with a file name. With git that is the fragment."""
-    return request.uri if request.provider == "git" else request.uri.partition("#")[0].partition("?")[0]
+        # The part of the URI that ends with a file name. With git that is the fragment.
+        is_git = request.provider == "git"
+        name = request.uri if is_git else request.uri.partition("#")[0].partition("?")[0]
+        return _held(outcome.stdout, name=name, place=outcome.place)

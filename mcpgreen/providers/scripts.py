@@ -26,7 +26,12 @@ def script_for(provider: str, project: Project) -> Script | None:
     directory = project.providers_dir
     for name in _names_for(provider, directory):
         path = os.path.join(directory, name)
-        command = _command_of(path)
+        is_executable = os.access(path, os.X_OK)
+        try:
+            head = b"" if is_executable else read_start(path, shebang.LINE_BYTES)
+        except OSError:
+            continue
+        command = shebang.command_of(path, head, is_executable=is_executable) if os.path.isfile(path) else None
         if command is not None:
             return Script(f"Resource provider '{provider}'", path, command, project.ground(directory))
     return None
@@ -55,15 +60,3 @@ def _names_for(provider: str, directory: str) -> list[str]:
 @cache  # once
 def _warn_of_crowd(place: str) -> None:
     journal.warning("%s/ has more than %d files; the others are ignored", place, MAX_FILES)
-
-
-def _command_of(path: str) -> list[str] | None:
-    """The command that starts the file; None if it is not a script."""
-    if not os.path.isfile(path):
-        return None
-    is_executable = os.access(path, os.X_OK)
-    try:
-        head = b"" if is_executable else read_start(path, shebang.LINE_BYTES)
-    except OSError:
-        return None
-    return shebang.command_of(path, head, is_executable=is_executable)

@@ -40,33 +40,23 @@ class Switch(NamedTuple):
         return _variables(self.name)
 
 
-class Row:
-    """One row of the table: the names of a setting, how it is read, what it may be and what it means."""
+class Row(NamedTuple):
+    """One row of the table: how a setting is read, what it may be, what it means, and its names."""
 
-    def __init__(
-        self,
-        parser: Callable[[str], Any],
-        default: Any,
-        *,
-        low: float | None,
-        high: float | None,
-        aliases: tuple[str, ...],
-        switches: tuple[Switch, ...],
-        secret: bool,
-        doc: str,
-    ) -> None:
-        self.parser = parser
-        self.default = default
-        self.low = low
-        self.high = high
-        self.switches = switches
-        self.secret = secret
-        self.doc = doc
-        self._aliases = aliases
+    parser: Callable[[str], Any]
+    default: Any
+    low: float | None = None
+    high: float | None = None
+    aliases: tuple[str, ...] = ()
+    switches: tuple[Switch, ...] = ()
+    secret: bool = False
+    doc: str = ""
+    name: str = ""  # of the attribute that it is declared as
 
-    def __set_name__(self, owner: type, name: str) -> None:
-        self.name = name
-        self.variables = (*_variables(name), *self._aliases)  # strongest first
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """Its own variables, strongest first."""
+        return (*_variables(self.name), *self.aliases)
 
     @property
     def all_variables(self) -> tuple[str, ...]:
@@ -79,20 +69,9 @@ class Row:
         return self.parser.allowed if isinstance(self.parser, choice) else ()
 
 
-def setting(
-    parser: Callable[[str], T],
-    default: T,
-    *,
-    low: float | None = None,
-    high: float | None = None,
-    aliases: tuple[str, ...] = (),
-    switches: tuple[Switch, ...] = (),
-    secret: bool = False,
-    doc: str = "",
-) -> T:
+def setting(parser: Callable[[str], T], default: T, **options: Any) -> T:
     """Declare a setting in the body of a class. The class holds its row, an instance holds its value."""
-    row = Row(parser, default, low=low, high=high, aliases=aliases, switches=switches, secret=secret, doc=doc)
-    return cast(T, row)
+    return cast(T, Row(parser, default, **options))
 
 
 class Values:
@@ -105,11 +84,10 @@ class Values:
         # Values live in __dict__, so that reading one costs no more than any attribute.
         self.__dict__.update(values, _origins=origins, notes=tuple(notes))
 
-    def __setattr__(self, name: str, value: object) -> NoReturn:
+    def __setattr__(self, name: str, value: object = None) -> NoReturn:
         raise AttributeError("Settings are frozen; make a changed copy using with_values.")
 
-    def __delattr__(self, name: str) -> NoReturn:
-        raise AttributeError("Settings are frozen.")
+    __delattr__ = __setattr__
 
     def __repr__(self) -> str:
         changed = [f"{name} from {origin}" for name, origin in self._origins.items() if origin != "default"]
@@ -132,53 +110,52 @@ class Values:
 def rows_of(table: type[Values]) -> tuple[Row, ...]:
     """The rows of a class and of its base classes, in the order of their declaration."""
     bases = [row for base in table.__bases__ if issubclass(base, Values) for row in rows_of(base)]
-    return (*bases, *(row for row in vars(table).values() if isinstance(row, Row)))
+    return (*bases, *(row._replace(name=name) for name, row in vars(table).items() if isinstance(row, Row)))
 
 
 def resolve(
     table: type[V],
-    rows: Iterable[Row],
-    *,
     flags: Mapping[str, object],
     environ: Mapping[str, str],
     project_env: Mapping[str, str],
-    other_variables: Iterable[str] = (),
+    *,
+    others: Iterable[str] = (),
     former: Container[str] = (),
 ) -> V:
-    """Find the value of every row: flag, then environment, then project file, then default.
+    """Find the value of every row of a table: flag, then environment, then project file, then default.
 
     `flags` is keyed by setting name; None and False mean that the flag was not given. The other two are keyed by
-    variable name, `MCPGREEN_*` being stronger than its aliases. `other_variables` are no settings and no typos either;
-    `former` are the names of settings that are gone.
+    variable name, `MCPGREEN_*` being stronger than its aliases. `others` are variables that are no settings and
+    no typos either; `former` are the names of settings that are gone.
     """
     sources = (("", _ours(environ)), ("project file: ", _ours(project_env)))
     values: dict[str, Any] = {}
     origins: dict[str, str] = {}
     notes: list[str] = []
-    known = set(other_variables)
-    for row in rows:
+    known = set(others)
+    for row in rows_of(table):
         known.update(row.all_variables)
-        raw, origin = _switched(row, sources, notes) or _find(row, flags.get(row.name), sources)
         values[row.name] = row.default
         origins[row.name] = "default"
-        if raw is None:
+        given = str(flags.get(row.name) or "").strip()
+        found = _switched(row, sources, notes) or ((given, "flag") if given else _first_set(row.variables, sources))
+        if found is None:
             continue
+        raw, origin = found
         try:
             parsed = row.parser(raw)
         except ValueError as error:
             notes.append(_unreadable(row, raw, origin, str(error)))
             continue
-        values[row.name], note = _within_bounds(row, parsed, origin)
+        values[row.name] = _within_bounds(row, parsed, origin, notes)
         origins[row.name] = origin
-        if note:
-            notes.append(note)
-    notes += [*_former_names(sources, former), *_unknown_names(sources, known, former)]
+    notes += _notes_on_names(sources, known, former)
     return table(values, origins, dict.fromkeys(notes))
 
 
 def integer(raw: str) -> int:
-    sign_free = raw[1:] if raw[:1] in ("+", "-") else raw
-    if not (sign_free.isascii() and sign_free.isdigit()):
+    digits = raw[1:] if raw[:1] in ("+", "-") else raw
+    if not (digits.isascii() and digits.isdigit()):
         raise ValueError("is not a whole number")
     try:
         return int(raw)
@@ -255,18 +232,10 @@ def _variables(name: str) -> tuple[str, str]:
     return OUR_PREFIX + name.upper(), ALIAS_PREFIX + name.upper()
 
 
-def _find(row: Row, given: object, sources: Sources) -> tuple[str | None, str]:
-    if given is not None and given is not False and str(given).strip():
-        return str(given).strip(), "flag"
-    return _first_set(row.variables, sources) or (None, "default")
-
-
 def _first_set(names: tuple[str, ...], sources: Sources) -> tuple[str, str] | None:
     """The first of these variables that is not empty: its value, and where it is."""
     for prefix, variables in sources:
-        if not variables:
-            continue
-        for name in names:
+        for name in names if variables else ():
             raw = variables.get(name, "").strip()
             if raw:
                 return raw, prefix + name
@@ -276,24 +245,24 @@ def _first_set(names: tuple[str, ...], sources: Sources) -> tuple[str, str] | No
 def _switched(row: Row, sources: Sources, notes: list[str]) -> tuple[str, str] | None:
     """The value that a switch stands for, and the variable of the switch. Adds a note for one that cannot be read."""
     for switch in row.switches:
-        found = _first_set(switch.variables, sources)
-        if found is None:
-            continue
-        raw, origin = found
+        raw, origin = _first_set(switch.variables, sources) or ("", "")
         try:
-            if flag(raw) == switch.when:
+            if raw and flag(raw) == switch.when:
                 return switch.value, origin
         except ValueError as error:
             notes.append(f"{origin}: {_shown(raw)} {error}; as if it were not set.")
     return None
 
 
-def _within_bounds(row: Row, value: Any, origin: str) -> tuple[Any, str]:
+def _within_bounds(row: Row, value: Any, origin: str, notes: list[str]) -> Any:
     if row.low is not None and value < row.low:
-        return type(value)(row.low), f"{_title(row, origin)} is {value}, less than the minimum; using {row.low}."
-    if row.high is not None and value > row.high:
-        return type(value)(row.high), f"{_title(row, origin)} is {value}, more than the maximum; using {row.high}."
-    return value, ""
+        bound, problem = row.low, "less than the minimum"
+    elif row.high is not None and value > row.high:
+        bound, problem = row.high, "more than the maximum"
+    else:
+        return value
+    notes.append(f"{_title(row, origin)} is {value}, {problem}; using {bound}.")
+    return type(value)(bound)
 
 
 def _unreadable(row: Row, raw: str, origin: str, reason: str) -> str:
@@ -310,29 +279,19 @@ def _title(row: Row, origin: str) -> str:
     return f"--{row.name.replace('_', '-')}" if origin == "flag" else origin
 
 
-def _former_names(sources: Sources, former: Container[str]) -> Iterator[str]:
-    for prefix, variables in sources:
-        for name in variables:
-            if _bare(name) in former:
-                yield f"{prefix}{name} is no longer a setting; it has no effect."
-
-
-def _unknown_names(sources: Sources, known: set[str], former: Container[str]) -> Iterator[str]:
+def _notes_on_names(sources: Sources, known: set[str], former: Container[str]) -> Iterator[str]:
+    """Notes on variables that were settings once, and on those that look like settings but are none."""
     for prefix, variables in sources:
         for name in variables:
             bare = name.removeprefix(OUR_PREFIX)
+            if bare.removeprefix(ALIAS_PREFIX).lower() in former:
+                yield f"{prefix}{name} is no longer a setting; it has no effect."
             # Tools get their variables with both prefixes, and a tool may start a server of its own.
-            if bare == name or name in known or _bare(name) in former or ALIAS_PREFIX + bare in variables:
-                continue
-            from difflib import get_close_matches
+            elif bare != name and name not in known and ALIAS_PREFIX + bare not in variables:
+                from difflib import get_close_matches
 
-            # Without the prefix, which would make any two names look similar.
-            candidates = sorted(each.removeprefix(OUR_PREFIX) for each in known if each.startswith(OUR_PREFIX))
-            nearest = get_close_matches(bare, candidates, n=1, cutoff=0.7)
-            hint = f"; did you mean {OUR_PREFIX}{nearest[0]}?" if nearest else "."
-            yield f"{prefix}{name} is not a setting{hint}"
-
-
-def _bare(variable: str) -> str:
-    """The name of the setting that a variable would set: MCPGREEN_PAGE_SIZE sets page_size."""
-    return variable.removeprefix(OUR_PREFIX).removeprefix(ALIAS_PREFIX).lower()
+                # Without the prefix, which would make any two names look similar.
+                candidates = sorted(each.removeprefix(OUR_PREFIX) for each in known if each.startswith(OUR_PREFIX))
+                nearest = get_close_matches(bare, candidates, n=1, cutoff=0.7)
+                hint = f"; did you mean {OUR_PREFIX}{nearest[0]}?" if nearest else "."
+                yield f"{prefix}{name} is not a setting{hint}"

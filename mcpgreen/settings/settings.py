@@ -319,22 +319,11 @@ class Compatibility(Values):
         "Whether tools are listed with _ in place of each dot in their names, for clients that refuse dots. They "
         "can be called by both names.")
     force_minimal = setting(flag, False, doc="Whether the server offers nothing but lifecycle, ping and logging.")
-# fmt: on
 
 
 class Settings(
-    Project,
-    Limits,
-    Timeouts,
-    Scripts,
-    Resources,
-    Providers,
-    Policy,
-    RemoteToken,
-    Http,
-    Registry,
-    Diagnostics,
-    Compatibility,
+    Project, Limits, Timeouts, Scripts, Resources, Providers, Policy, RemoteToken, Http, Registry, Diagnostics,
+    Compatibility
 ):
     """The value of every setting, as an attribute of its type."""
 
@@ -355,7 +344,6 @@ ROWS = rows_of(Settings)
 MODEL_OF = {"max_logs_per_min": "max_progress_per_min", "max_resource_bytes": "max_tool_output_size"}
 
 # Settings of earlier versions, by all their names, which have become constants.
-# fmt: off
 FORMER = frozenset((
     "ask_timeout_secs", "corruption_threshold", "corruption_window", "corruption_window_secs", "drain_secs",
     "eof_grace_secs", "health_timeout_secs", "http_body_timeout_secs", "http_header_timeout_secs", "http_idle_secs",
@@ -376,15 +364,7 @@ OTHER_VARIABLES = ("MCPGREEN_PYTHON", "MCPGREEN_LAUNCHER", "MCPGREEN_CALL")
 
 def load(flags: Mapping[str, object], environ: Mapping[str, str], project_env: Mapping[str, str]) -> Settings:
     """Find the values of all settings; see `rows.resolve` for what the three mappings hold."""
-    settings = resolve(
-        Settings,
-        ROWS,
-        flags=flags,
-        environ=environ,
-        project_env=project_env,
-        other_variables=OTHER_VARIABLES,
-        former=FORMER,
-    )
+    settings = resolve(Settings, flags, environ, project_env, others=OTHER_VARIABLES, former=FORMER)
     implied: dict[str, object] = {
         name: getattr(settings, model)
         for name, model in MODEL_OF.items()

@@ -89,7 +89,9 @@ class LargeText:
         size = 0
         for chunk in chunks:
             is_within_character = decoder.getstate()[0]
-            is_plain = _is_plain(chunk) and not is_within_character
+            # Check and replacements together take less time than ujson.
+            is_plain = chunk.isascii() and not any(control in chunk for control in RARE_CONTROLS)
+            is_plain = is_plain and not is_within_character
             piece = _escaped(chunk) if is_plain else _inside(decoder.decode(chunk))
             size += len(piece)
             if limit_bytes and size > limit_bytes:
@@ -99,11 +101,6 @@ class LargeText:
 
 
 RARE_CONTROLS = [bytes([code]) for code in range(32) if code not in b"\t\n\r"]
-
-
-def _is_plain(chunk: bytes) -> bool:
-    """Whether `_escaped` can encode the chunk: check and replacements together take less time than ujson."""
-    return chunk.isascii() and not any(control in chunk for control in RARE_CONTROLS)
 
 
 def _escaped(plain: bytes) -> bytes:
@@ -157,7 +154,8 @@ def dump_pieces(value: object) -> list[bytes]:
 
 def digest(value: object) -> str:
     """SHA-256 of the value's canonical text: equal values, equal digests, whatever the order of keys."""
-    return digest_of_chunks([_canonical(value)])
+    text: str = ujson.dumps(value, sort_keys=True, escape_forward_slashes=False)
+    return digest_of_chunks([text.encode("ascii")])
 
 
 def digest_of_chunks(chunks: Iterable[bytes]) -> str:
@@ -166,11 +164,6 @@ def digest_of_chunks(chunks: Iterable[bytes]) -> str:
     for chunk in chunks:
         state.update(chunk)
     return str(state.hexdigest())
-
-
-def _canonical(value: object) -> bytes:
-    text: str = ujson.dumps(value, sort_keys=True, escape_forward_slashes=False)
-    return text.encode("ascii")
 
 
 _known_sha256: Any = None  # a failed import takes longer than hashing a small file

@@ -13,6 +13,7 @@ WITHOUT_ENCODING = UNRESERVED | RESERVED | {"%"}
 ASCII_BUT_SPACE = frozenset(map(chr, range(128))) - {" "}
 KEPT_IN_FILES = WITHOUT_ENCODING | {"\\"}  # which is refused, whether it is encoded or not
 SCHEME_CHARACTERS = frozenset(LETTERS + "0123456789+-.")
+DRIVE = re.compile(r"/*[A-Za-z](:|\||%3[Aa]|%7[Cc])([/\\]|$)")  # C: or c| after any number of slashes
 LONE_PERCENT = re.compile("%(?![0-9A-Fa-f]{2})")
 MAX_URI_CHARS = 8192
 MAX_PATH_PARTS = 256  # each costs a look at the disk when the path is resolved
@@ -100,7 +101,7 @@ def path_of(uri: str, *, base: str) -> str:
         raise ValueError(f"its path has more than {MAX_PATH_PARTS} parts")
     uri = with_encoded_text(uri)
     rest = uri.partition(":")[2]
-    if _begins_with_drive(rest):
+    if DRIVE.match(rest):
         raise ValueError("it begins with a Windows drive, which this system does not have")
     if "\\" in rest:
         raise ValueError("the parts of a path are separated by /, never by a backslash")
@@ -139,9 +140,3 @@ def _segment(encoded: str) -> str:
     if not segment.isprintable() and any(character < " " or character == "\x7f" for character in segment):
         raise ValueError("a path must not contain control characters")
     return segment
-
-
-def _begins_with_drive(rest: str) -> bool:
-    """Whether the path begins with `C:` or `c|`, after any number of slashes."""
-    start = rest.lstrip("/")[:5].replace("%3A", ":").replace("%3a", ":").replace("%7C", "|").replace("%7c", "|")
-    return len(start) > 1 and start[0] in LETTERS and start[1] in ":|" and start[2:3] in ("", "/", "\\")

@@ -8,9 +8,7 @@ from typing import Any
 import pytest
 
 from mcpgreen.catalog.catalog import Catalog
-from mcpgreen.catalog.manual import rules
-from mcpgreen.catalog.manual.current import Registrar
-from mcpgreen.catalog.manual.rules import Registration, read_register_json, run_register_sh
+from mcpgreen.catalog.manual.registration import Registrar, Registration, read_register_json, run_register_sh
 from mcpgreen.errors import InternalError, ProjectError
 from mcpgreen.running.hooks.shell import HookShell
 from mcpgreen.settings.settings import Settings, load
@@ -167,7 +165,7 @@ def test_a_file_that_is_not_right_in_every_part_is_refused(desk: Desk, content: 
 
 
 def test_a_file_that_is_too_large_is_refused(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rules, "MAX_BYTES", 10)
+    monkeypatch.setattr("mcpgreen.catalog.manual.registration.MAX_BYTES", 10)
     assert desk.reason({"version": 1}) == "it is larger than 10 bytes"
 
 
@@ -288,7 +286,7 @@ def test_a_script_that_fails_is_an_error(desk: Desk, script: str, reason: str) -
 
 @pytest.mark.parametrize("script", [f"mcp_register_tool '{TOOL_A}'", "echo '{\"tools\":[]}'"])
 def test_a_script_that_registers_too_much_is_an_error(desk: Desk, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
-    monkeypatch.setattr(rules, "MAX_BYTES", 10)
+    monkeypatch.setattr("mcpgreen.catalog.manual.registration.MAX_BYTES", 10)
     with pytest.raises(ProjectError) as caught:
         desk.run(script)
 

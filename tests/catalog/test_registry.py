@@ -108,7 +108,7 @@ def test_a_stale_mark_makes_the_next_look_immediate(bench: Bench) -> None:
 
 def test_under_a_watcher_only_a_stale_mark_counts(bench: Bench) -> None:
     assert bench.names() == []
-    bench.catalog.trust_until_stale(True)
+    bench.catalog.is_watched = True
     bench.tree.tool("a")
     bench.clock.now += 1_000_000
     assert bench.names() == []
@@ -116,7 +116,7 @@ def test_under_a_watcher_only_a_stale_mark_counts(bench: Bench) -> None:
     assert bench.names() == ["a"]
 
     bench.tree.tool("b")
-    bench.catalog.trust_until_stale(False)
+    bench.catalog.is_watched = False
     bench.clock.now += 5
     assert bench.names() == ["a", "b"]
 
@@ -289,7 +289,7 @@ def test_a_failing_scan_leaves_the_last_snapshot_and_is_retried_ever_less_often(
 ) -> None:
     bench.tree.tool("a")
     bench.names()
-    bench.catalog.trust_until_stale(True)
+    bench.catalog.is_watched = True
     bench.break_tools()
     bench.catalog.mark_stale()
 

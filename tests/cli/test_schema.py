@@ -12,7 +12,7 @@ import pytest
 from mcpgreen.catalog import prompts, resources, tools
 from mcpgreen.catalog.apps import resources as pages
 from mcpgreen.catalog.descriptions.metadata import ANNOTATION_RULES, Rule
-from mcpgreen.catalog.manual.rules import KINDS
+from mcpgreen.catalog.manual.registration import KINDS
 from mcpgreen.cli.schema import FILES
 from mcpgreen.project.project import TEXT_FIELDS
 from scripts.file_schemas import schema_of

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from mcpgreen.providers.exits import REFUSED, ProviderFailure
-from mcpgreen.providers.netguard import Guard, why_not_public
-from mcpgreen.providers.urls import canonical_host
+from mcpgreen.providers.netguard import Guard, canonical_host, why_not_public
 from mcpgreen.settings.settings import load
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mcpgreen.providers.exits import REFUSED, ProviderFailure
-from mcpgreen.providers.urls import canonical_host, read_url
+from mcpgreen.providers.netguard import canonical_host, read_url
 
 PORTS = {"https": 443}
 

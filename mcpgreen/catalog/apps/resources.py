@@ -13,18 +13,17 @@ import os
 import re
 import stat
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
+from urllib.parse import quote, unquote
 
 from mcpgreen.catalog.descriptions import metadata
 from mcpgreen.catalog.descriptions.metadata import A_BOOLEAN, A_STRING, AN_OBJECT, AN_OBJECT_OR_BOOLEAN, Rule
 from mcpgreen.catalog.tree_scan import UNPACED, Loss, Pace, Tree, survey
 from mcpgreen.errors import InvalidParams, OutputTooLarge, ProjectError
 from mcpgreen.files.regular_files import existing_file
+from mcpgreen.project.project import Project
 from mcpgreen.text.json_types import Json
 from mcpgreen.text.uris import is_within
-
-if TYPE_CHECKING:
-    from mcpgreen.project.project import Project
 
 DEFAULT_ENTRY = "index.html"
 SCHEME = "ui://"
@@ -77,13 +76,7 @@ def discover_apps(project: Project, server_name: str, pace: Pace = UNPACED) -> t
         if name in apps:
             shown, first = project.shown(directory), project.shown(apps[name].directory)
             warnings.append(Loss(f"{shown}: skipped, {first} already provides the page {name}"))
-            continue
-        try:
-            app = _app_in(directory, name, server_name, warnings=warnings, project=project)
-        except ProjectError as error:
-            warnings.append(Loss(f"{project.shown(error.path)}: {error.reason}; the page is left out"))
-            continue
-        if app is not None:
+        elif app := _app_in(directory, name, server_name, warnings=warnings, project=project):
             apps[name] = app
     return list(apps.values()), warnings
 
@@ -91,24 +84,23 @@ def discover_apps(project: Project, server_name: str, pace: Pace = UNPACED) -> t
 def app_for(uri: str, project: Project, server_name: str) -> App | None:
     """The app of `ui://<server>/<name>` or `ui://<name>`. Raises InvalidParams for any other URI. Reads no other app:
     there may be thousands."""
-    for name, directory in _candidates_named(name_in(uri), project):
-        try:
-            app = _app_in(directory, name, server_name, warnings=[], project=project)
-        except ProjectError:
-            continue
-        if app is not None:
+    name = _name_in(uri)
+    if name.startswith(".") or not name.isprintable():
+        return None
+    tool = os.path.join(project.tools_dir, name)
+    for parent, path in ((tool, os.path.join(tool, "ui")), (project.ui_dir, os.path.join(project.ui_dir, name))):
+        is_there = _accept_directory(project, parent, []) and _accept_directory(project, path, [])
+        if is_there and (app := _app_in(path, name, server_name, warnings=[], project=project)):
             return app
     return None
 
 
-def name_in(uri: str) -> str:
+def _name_in(uri: str) -> str:
     """The name of the app in its URI. Raises InvalidParams."""
     scheme, rest = uri[: len(SCHEME)], uri[len(SCHEME) :]
     segments = rest.split("/")
     if scheme.lower() != SCHEME or not segments[-1] or len(segments) > 2:
         raise InvalidParams("A page has a URI of the form ui://<server>/<name>.")
-    from urllib.parse import unquote
-
     name = unquote(segments[-1])
     if name in (".", "..") or any(character in name for character in "/\\\0"):
         raise InvalidParams("A page is named by a URI of the form ui://<server>/<name>, without a path.")
@@ -120,7 +112,7 @@ def app_html(app: App, *, limit_bytes: int) -> bytes:
     if app.entry is not None:
         content = _content_of(app, app.entry, limit_bytes)
     else:
-        from mcpgreen.catalog.apps import templates
+        from mcpgreen.catalog.apps import templates  # it needs a table of all entities of HTML
 
         assert app.template is not None, "an app has a file or a template"
         title = app.definition.get("title") or app.name
@@ -149,8 +141,7 @@ def look_at_apps(project: Project, pace: Pace = UNPACED) -> Tree:
     """A tree whose fingerprint changes whenever a file of an app does. Reads no file."""
     directories = [directory for _, directory in _candidates(project, [], pace)]
     # It is not served, and may have thousands of files.
-    tree = survey(project, directories, pace=pace, without=("node_modules",))
-    return tree._replace(fingerprint=(*tree.fingerprint, *tree.links_out))
+    return survey(project, directories, pace=pace, without=("node_modules",))
 
 
 def _candidates(project: Project, warnings: list[str], pace: Pace) -> Iterator[tuple[str, str]]:
@@ -161,16 +152,6 @@ def _candidates(project: Project, warnings: list[str], pace: Pace) -> Iterator[t
             yield name, below
         pace.step()
     yield from _directories_in(project, project.ui_dir, warnings, pace)
-
-
-def _candidates_named(name: str, project: Project) -> Iterator[tuple[str, str]]:
-    """The possible apps of one name."""
-    if name.startswith(".") or not name.isprintable():
-        return
-    tool = os.path.join(project.tools_dir, name)
-    for parent, path in ((tool, os.path.join(tool, "ui")), (project.ui_dir, os.path.join(project.ui_dir, name))):
-        if _accept_directory(project, parent, []) and _accept_directory(project, path, []):
-            yield name, path
 
 
 def _directories_in(project: Project, parent: str, warnings: list[str], pace: Pace) -> Iterator[tuple[str, str]]:
@@ -205,17 +186,28 @@ def _accept_directory(project: Project, path: str, warnings: list[str]) -> bool:
 
 
 def _app_in(directory: str, name: str, server_name: str, *, warnings: list[str], project: Project) -> App | None:
+    """The app in this directory. None, with a warning, if it cannot be served; None if there is no app."""
     source = os.path.join(directory, metadata.UI_DESCRIPTION)
-    has_description = os.path.lexists(source)
-    if not has_description and not os.path.lexists(os.path.join(directory, DEFAULT_ENTRY)):
+    if not os.path.lexists(source) and not os.path.lexists(os.path.join(directory, DEFAULT_ENTRY)):
         return None
+    complaints: list[str] = []
+    try:
+        return _described_app(directory, name, server_name, source, complaints, project=project)
+    except ProjectError as error:
+        warnings.append(Loss(f"{project.shown(error.path)}: {error.reason}; the page is left out"))
+        return None
+    finally:
+        warnings.extend(f"{project.shown(source)}: {complaint}" for complaint in complaints)
+
+
+def _described_app(
+    directory: str, name: str, server_name: str, source: str, complaints: list[str], *, project: Project
+) -> App:
     fields: Json = {}
-    if has_description:
+    if os.path.lexists(source):
         fields = metadata.read_meta_file(_plain_file(source, metadata.UI_DESCRIPTION, source))
         fields = metadata.checked(source, fields, FIELD_RULES)
-    complaints: list[str] = []
     ui = _ui_meta(source, fields.get("meta", {}), complaints)
-    warnings.extend(f"{project.shown(source)}: {complaint}" for complaint in complaints)
     template, config = fields.get("template"), fields.get("config", {})
     entrypoint = fields.get("entrypoint", DEFAULT_ENTRY)
     entry = _entry_in(directory, entrypoint, source)
@@ -225,8 +217,6 @@ def _app_in(directory: str, name: str, server_name: str, *, warnings: list[str],
         from mcpgreen.catalog.apps import templates
 
         templates.require_usable(source, template, config)
-    from urllib.parse import quote
-
     server, path = (quote(part, safe="", errors="replace") for part in (server_name, name))
     uri = f"{SCHEME}{server}/{path}"
     owner = "the tool " if is_within(directory, project.tools_dir) else ""

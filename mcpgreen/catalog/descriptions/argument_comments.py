@@ -15,7 +15,7 @@ Rule: a line that cannot be understood, or a part of it, is left out with a comp
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from difflib import get_close_matches
 from typing import Any, NamedTuple
 
 from mcpgreen.catalog.descriptions.comments import Inline
@@ -52,8 +52,11 @@ _CLEAR_TYPES = ("str", "float", "double", "uint")  # the other likely types may 
 # As in number[], array<int>, enum(a,b), int=5 and string|null.
 _OTHER_NOTATION = re.compile(r"([A-Za-z]+)(?:(\[\w*\]|<\S+>)|\((\S+)\)|=(\S+)|\|\S+)")
 _NO_WORDS = re.compile(r"shellcheck |-\*-|vim?:|SPDX-|@")
-_INTEGER = re.compile(r"-?(0|[1-9]\d{0,29})", re.ASCII)
-_NUMBER = re.compile(r"-?(0|[1-9]\d{0,29})(\.\d{1,30})?([eE][-+]?\d{1,2})?", re.ASCII)
+_SCALARS = {
+    "int": re.compile(r"-?(0|[1-9]\d{0,29})", re.ASCII),
+    "number": re.compile(r"-?(0|[1-9]\d{0,29})(\.\d{1,30})?([eE][-+]?\d{1,2})?", re.ASCII),
+    "bool": re.compile("true|false"),
+}
 # Variables that change how shells and programs work: those in capitals, and these.
 _RESERVED = re.compile(r"[A-Z0-9_]+|_.*|(?:BASH|LD_|DYLD_|MCP).*|auto_resume|histchars|.*_proxy")
 PREFIX = "arg_"
@@ -85,20 +88,14 @@ def variable_of(name: str) -> str:
 
 def arguments_in(head: bytes, inline: Inline | None) -> Arguments | None:
     """Read the leading comments; None if there is no `@arg` among them. `inline` is the `mcp:` comment."""
-    rows = list(_leading_comments(head))
     skipped = range(inline.line, inline.end_line + 1) if inline else range(0)
     found = _Found()
-    for number, row in enumerate(rows, 1):
-        if number not in skipped and not (number == 1 and row.startswith("#!")):
-            found.take(row, number)
-    return found.arguments() if found.properties or found.complaints else None
-
-
-def _leading_comments(head: bytes) -> Iterator[str]:
-    for row in head.decode("utf-8", "replace").split("\n"):
+    for number, row in enumerate(head.decode("utf-8", "replace").split("\n"), 1):
         if row.strip() and not row.lstrip().startswith("#"):
-            return
-        yield row.rstrip()
+            break
+        if number not in skipped and not (number == 1 and row.startswith("#!")):
+            found.take(row.rstrip(), number)
+    return found.arguments() if found.properties or found.complaints else None
 
 
 class _Found:
@@ -117,13 +114,11 @@ class _Found:
         self._has_begun = False
 
     def take(self, row: str, number: int) -> None:
-        line = _LINE.match(row)
-        if line is not None:
+        if line := _LINE.match(row):
             self._has_begun = True
             self._open = None
-            place = Place(number, len(line[1]) + 1)
             if not _OF_SHDOC.match(line[2]):
-                self._argument(line[2], place)
+                self._argument(line[2], Place(number, len(line[1]) + 1))
             return
         text = row.lstrip().lstrip("#")
         indent = len(row) - len(text.lstrip())
@@ -132,29 +127,24 @@ class _Found:
             schema["description"] = f"{schema.get('description', '')} {text.strip()}".strip()
             return
         self._open = None
-        if not self._has_begun:
-            self._above(row, text)
-
-    def arguments(self) -> Arguments:
-        schema: Json = {"type": "object", "properties": self.properties}
-        if self._required:
-            schema["required"] = self._required
-        schema["additionalProperties"] = False
-        words = self._paragraph if any(self._paragraph) else self._words
-        description = "\n".join(words).strip()
-        return Arguments(description, schema, self._places, self.complaints, self._hints)
-
-    def _above(self, row: str, text: str) -> None:
+        if self._has_begun:
+            return
         if not row.strip():  # the next comment describes the tool, and this one may be a licence
             self._words = self._paragraph if any(self._paragraph) else self._words
             self._paragraph = []
         elif not _NO_WORDS.match(text.strip()):
             self._paragraph.append(text.removeprefix(" "))
 
+    def arguments(self) -> Arguments:
+        required = {"required": self._required} if self._required else {}
+        schema = {"type": "object", "properties": self.properties, **required, "additionalProperties": False}
+        description = "\n".join(self._paragraph if any(self._paragraph) else self._words).strip()
+        return Arguments(description, schema, self._places, self.complaints, self._hints)
+
     def _argument(self, rest: str, place: Place) -> None:
         match = _ARGUMENT.fullmatch(rest)
         if match is None:
-            word = rest.split()[0] if rest.split() else ""
+            word = next(iter(rest.split()), "")
             what = f"{word[:60]} is not understood" if _NAME.match(word) else "has no name that can be used"
             self.complaints.append(f"@arg {what} {place}")
             return
@@ -170,10 +160,8 @@ class _Found:
         self._open = (schema, place.column)
         if match["required"]:
             self._required.append(name)
-        if variable_of(name) != name.replace("-", "_"):
-            self._hints.append(
-                f"@arg {name} sets {variable_of(name)}, as {name} may mean something to the shell {place}"
-            )
+        if (variable := variable_of(name)) != name.replace("-", "_"):
+            self._hints.append(f"@arg {name} sets {variable}, as {name} may mean something to the shell {place}")
 
     def _schema(self, match: re.Match[str], place: Place) -> Json:
         kind = SYNONYMS.get(match["type"], match["type"]) or "string"
@@ -185,51 +173,51 @@ class _Found:
             meant = _plain_notation(word, match["name"]) or _likely_type(word)
             remedy = f"write {meant}" if meant else f"the types are {', '.join(TYPES)}"
             self.complaints.append(f"{about} has the type string: {word} is no type; {remedy} {place}")
-        self._add_choices(schema, match["choices"], kind, f"{about} {{}} {place}")
-        if match["default"] is not None and match["required"]:
-            self.complaints.append(f"{about} is required, so its default is left out {place}")
-        elif match["default"] is not None:
-            self._add_default(schema, match["default"], kind, f"{about} {{}} {place}")
+        problems = (_add_choices(schema, match["choices"], kind), _add_default(schema, match, kind))
+        self.complaints.extend(f"{about} {problem} {place}" for problem in problems if problem)
         return schema
 
-    def _add_choices(self, schema: Json, text: str | None, kind: str, complaint: str) -> None:
-        if text is None:
-            return
-        try:
-            if kind in ("bool", "json"):
-                raise ValueError
-            values = [_value(word.strip(), "string" if kind == "list" else kind) for word in text.split("|")]
-        except ValueError:
-            self.complaints.append(complaint.format(f"has choices that are no {kind}; they are left out"))
-            return
-        (schema["items"] if kind == "list" else schema)["enum"] = list(dict.fromkeys(values))
 
-    def _add_default(self, schema: Json, text: str, kind: str, complaint: str) -> None:
-        if text[:1] in ("'", '"'):
-            text = text[1:-1]
-        try:
-            default = _value(text, kind)
-        except ValueError:
-            self.complaints.append(complaint.format(f"has a default that is no {kind}; it is left out"))
-            return
-        choices = schema.get("items", schema).get("enum")
-        if choices is not None and not set(choices).issuperset(default if kind == "list" else [default]):
-            self.complaints.append(complaint.format("has a default that is none of its choices; it is left out"))
-            return
-        schema["default"] = default
+def _add_choices(schema: Json, text: str | None, kind: str) -> str:
+    """Return what is wrong with the choices, which are left out then."""
+    if text is None:
+        return ""
+    try:
+        if kind in ("bool", "json"):
+            raise ValueError
+        values = [_value(word.strip(), "string" if kind == "list" else kind) for word in text.split("|")]
+    except ValueError:
+        return f"has choices that are no {kind}; they are left out"
+    (schema["items"] if kind == "list" else schema)["enum"] = list(dict.fromkeys(values))
+    return ""
+
+
+def _add_default(schema: Json, match: re.Match[str], kind: str) -> str:
+    """Return what is wrong with the default, which is left out then."""
+    text = match["default"]
+    if text is None or match["required"]:
+        return "" if text is None else "is required, so its default is left out"
+    try:
+        default = _value(text[1:-1] if text[:1] in ("'", '"') else text, kind)
+    except ValueError:
+        return f"has a default that is no {kind}; it is left out"
+    choices = schema.get("items", schema).get("enum")
+    if choices is not None and not set(choices).issuperset(default if kind == "list" else [default]):
+        return "has a default that is none of its choices; it is left out"
+    schema["default"] = default
+    return ""
 
 
 def _unknown_type(text: str) -> str:
     """The unknown word in the place of the type; empty if the text just begins there."""
-    words = text.split()
-    word = words[0] if words else ""
+    word, *others = text.split() or [""]
     if word in _CLEAR_TYPES or _plain_notation(word, ""):
         return word
-    stands_apart = len(words) == 1 or text.lstrip()[len(word) :].startswith(("  ", "\t"))
+    stands_apart = not others or text.lstrip()[len(word) :].startswith(("  ", "\t"))
     if not stands_apart or not word.isalpha():
         return ""
     is_in_place = not text[1:2].isspace()  # a text is further away from the name
-    is_meant = word in LIKELY_TYPES or (is_in_place and (len(words) > 1 or _likely_type(word)))
+    is_meant = word in LIKELY_TYPES or (is_in_place and (others or _likely_type(word)))
     return word if is_meant else ""
 
 
@@ -248,8 +236,6 @@ def _plain_notation(word: str, name: str) -> str:
 def _likely_type(word: str) -> str:
     if word in LIKELY_TYPES:
         return LIKELY_TYPES[word]
-    from difflib import get_close_matches
-
     close = get_close_matches(word.lower(), (*TYPES, *SYNONYMS), n=1, cutoff=0.75)
     return SYNONYMS.get(close[0], close[0]) if close else ""
 
@@ -263,9 +249,6 @@ def _value(text: str, kind: str) -> Any:
         if not isinstance(values, list) or not all(isinstance(each, str) for each in values):
             raise ValueError
         return values
-    if kind == "json":
-        return jsontext.loads(text.encode())
-    wanted = {"int": _INTEGER, "number": _NUMBER}.get(kind)
-    if text not in ("true", "false") if wanted is None else not wanted.fullmatch(text):
+    if kind != "json" and not _SCALARS[kind].fullmatch(text):
         raise ValueError
     return jsontext.loads(text.encode())

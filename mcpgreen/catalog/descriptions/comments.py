@@ -34,8 +34,7 @@ CLOSER_OF = {
     b"(*": b"*)",
     b"<#": b"#>",
 }
-_OPENERS = (b"".join(b"%c" % code if chr(code).isalnum() else b"\\%c" % code for code in each) for each in CLOSER_OF)
-_OPENER = re.compile(rb"\s*[rRuU]?(" + b"|".join(_OPENERS) + rb")")
+_OPENER = re.compile(rb"\s*[rRuU]?(" + b"|".join(map(re.escape, CLOSER_OF)) + rb")")
 _AFTER_OPENER = re.compile(rb"[*!-]*(\s*)mcp:\s*")
 _ALONE = re.compile(rb"(\s*)mcp:\s*")
 _STAR = re.compile(rb"\s*\*(?=\s|$)")
@@ -75,7 +74,10 @@ def inline_in(head: bytes, *, is_prose: bool = False) -> Inline | None:
     rows = head.split(b"\n")
     at = 0
     closer: bytes | None = None  # of the block comment around the line
-    for number, row in enumerate(rows[: _reach(rows) if ARGUMENT in head else INLINE_LINES]):
+    # With `@arg` comments, it may be anywhere in the leading comments.
+    ends = (number for number, row in enumerate(rows) if row.strip() and not row.lstrip().startswith(b"#"))
+    reach = max(INLINE_LINES, next(ends, 0)) if ARGUMENT in head else INLINE_LINES
+    for number, row in enumerate(rows[:reach]):
         opener = _OPENER.match(row) if closer is None else None
         block = _block_at(row, rows[number + 1 :], opener, closer) if b"mcp:" in row else None
         if block is not None:
@@ -100,12 +102,6 @@ def inline_in(head: bytes, *, is_prose: bool = False) -> Inline | None:
     return None
 
 
-def _reach(rows: Sequence[bytes]) -> int:
-    """The number of lines in which an annotation is looked for: with `@arg` comments, all leading comments."""
-    end = next((number for number, row in enumerate(rows) if row.strip() and not row.lstrip().startswith(b"#")), 0)
-    return max(INLINE_LINES, end)
-
-
 def _block_at(
     row: bytes, following: Sequence[bytes], opener: re.Match[bytes] | None, closer: bytes | None
 ) -> _Block | None:
@@ -114,11 +110,9 @@ def _block_at(
         found = _AFTER_OPENER.fullmatch(row, opener.end())
         if found is None:
             return None
-        first = next((line for line in following if line.strip()), b"")
-        star = _STAR.match(first)
-        if star is not None:
-            return _Block(star[0], len(found[1]), CLOSER_OF[opener[1]])
-        return _Block(b"", len(row) - len(row.lstrip()), CLOSER_OF[opener[1]])
+        star = _STAR.match(next((line for line in following if line.strip()), b""))
+        prefix, indent = (star[0], len(found[1])) if star else (b"", len(row) - len(row.lstrip()))
+        return _Block(prefix, indent, CLOSER_OF[opener[1]])
     if closer is not None and (alone := _ALONE.fullmatch(row)):
         return _Block(b"", len(alone[1]), closer)
     marked = _INLINE.match(row)
@@ -133,15 +127,11 @@ def _lines_of(rows: Sequence[bytes], first: int, block: _Block) -> bytes:
     for row in rows[first:]:
         before, ends_here, _ = row.partition(block.closer) if block.closer else (row, b"", b"")
         content = before.rstrip().removeprefix(block.prefix)
-        is_comment = before.startswith(block.prefix)
-        if not is_comment or (content and _indent_of(content) <= block.indent):
+        # A tab counts as deeper than a blank, so that the parser sees it and reports it.
+        indent = len(content.expandtabs()) - len(content.expandtabs().lstrip())
+        if not before.startswith(block.prefix) or (content and indent <= block.indent):
             break
         kept.append(b" " * len(block.prefix) + content if content else b"")
         if ends_here:
             break
     return b"\n".join([*kept, b""])
-
-
-def _indent_of(content: bytes) -> int:
-    """The indentation. A tab counts as deeper than a blank, so that the parser sees it and reports it."""
-    return len(content.expandtabs()) - len(content.expandtabs().lstrip())

@@ -6,16 +6,14 @@ Rule: the script is read, never run.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from mcpgreen.catalog.descriptions import metadata
+from mcpgreen.catalog.descriptions import metadata, yaml_text
+from mcpgreen.catalog.descriptions.argument_comments import Arguments, arguments_in
 from mcpgreen.catalog.descriptions.comments import ARGUMENT, inline_in
 from mcpgreen.errors import ProjectError
 from mcpgreen.running.scripts.shebang import SHELLS, program_of
 from mcpgreen.text.json_types import Json
-
-if TYPE_CHECKING:
-    from mcpgreen.catalog.descriptions.argument_comments import Arguments
 
 _SCOPES_IN_COMMENT = re.compile(rb"(?im)^[ \t]*(?:#|//|--|;|%|/?\*|<!--).*\bscopes?[\"']?\s*:\s*[\[\"'a-z-]")
 _HOW_TO_ANNOTATE = "write `mcp:` and what belongs to it into one comment in the first ten lines"
@@ -54,8 +52,6 @@ def arguments_of(path: str, head: bytes) -> Arguments | None:
     """Read the `@arg` comments of a shell script; None for another script, or one without such comments."""
     if ARGUMENT not in head or program_of(path, head) not in SHELLS:
         return None
-    from mcpgreen.catalog.descriptions.argument_comments import arguments_in  # most projects have no such comments
-
     return arguments_in(head, inline_in(head))
 
 
@@ -83,8 +79,6 @@ def reason_with_place(error: ProjectError) -> str:
         return error.reason
     if found is None or not found.is_yaml:
         return error.reason
-    from mcpgreen.catalog.descriptions import yaml_text
-
     marks = yaml_text.marks_in(found.text)
     keys = keys_in(error.reason)
     while keys and keys not in marks:

@@ -15,17 +15,18 @@ import os
 import re
 import stat
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, NamedTuple, TypeGuard
+from difflib import SequenceMatcher, get_close_matches
+from typing import NamedTuple, TypeGuard
 
-from mcpgreen.catalog.descriptions.comments import HEAD_BYTES, Inline, inline_in
+from mcpgreen.catalog.descriptions import yaml_text
+from mcpgreen.catalog.descriptions.comments import HEAD_BYTES, inline_in
 from mcpgreen.errors import ProjectError
+from mcpgreen.files.confined import Private
+from mcpgreen.project.icons import wire_icons
 from mcpgreen.project.unmarked import META_SUFFIXES
 from mcpgreen.running.processes.deadline import MAX_SECS
 from mcpgreen.text import jsontext
 from mcpgreen.text.json_types import Json
-
-if TYPE_CHECKING:
-    from mcpgreen.files.confined import Private
 
 UI_DESCRIPTION = "ui.meta.json"  # describes an MCP App, and not a script beside which it lies
 COMPLETION_SUFFIXES = (".completion.sh", ".completion")
@@ -38,13 +39,15 @@ READ_BYTES = 16_384  # more is only asked for if the file is larger
 MAX_SCOPES = 50
 
 MAX_NAME_CHARS = 128
+_NAME = re.compile(rf"[A-Za-z0-9_.-]{{1,{MAX_NAME_CHARS}}}")
+_SCOPE = re.compile(r"[!#-\[\]-~]+")  # a scope-token of RFC 6749: printable ASCII without space, quote and backslash
 _JSON_PLACE = re.compile(r"\bline 1 column (\d+)")
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_.-]")
 OTHERS_SAY = {"timeout": "timeoutSecs", "parameters": "inputSchema"}  # the names in other servers and APIs
 MAX_GUESSES = 50  # comparing names is slow, and so many unknown fields are no typing errors
 # As narrow as the strictest client, which rejects a whole list for one leap second.
 _CLOCK = r"([01]\d|2[0-3]):[0-5]\d"
-_INSTANT = re.compile(rf"(?a)(\d{{4}})-(\d\d)-(\d\d)T{_CLOCK}:[0-5]\d(\.\d+)?(Z|[+-]{_CLOCK})")
+_INSTANT = re.compile(rf"(?a)\d{{4}}-\d\d-\d\dT{_CLOCK}:[0-5]\d(\.\d+)?(Z|[+-]{_CLOCK})")
 
 
 def is_number(value: object) -> TypeGuard[float]:
@@ -52,33 +55,27 @@ def is_number(value: object) -> TypeGuard[float]:
 
 
 def is_natural(value: object) -> TypeGuard[int]:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+    return isinstance(value, int) and is_number(value) and value >= 0
 
 
 def is_instant(value: object) -> bool:
     """Tell whether this is a time of RFC 3339, on a day that exists."""
-    found = _INSTANT.fullmatch(value) if isinstance(value, str) else None
-    if found is None:
+    if not isinstance(value, str) or not matches(_INSTANT, value):
         return False
-    from datetime import date
+    from datetime import date  # takes memory, and few descriptions have a time
 
     try:
-        date(*map(int, found.groups()[:3]))
+        return bool(date.fromisoformat(value[:10]))
     except ValueError:
         return False
-    return True
-
-
-def is_name(value: object) -> bool:
-    if not isinstance(value, str) or not 0 < len(value) <= MAX_NAME_CHARS:
-        return False
-    rest = value.replace("_", "").replace(".", "").replace("-", "")
-    return value.isascii() and (rest.isalnum() or not rest)
 
 
 def is_scope(value: object) -> bool:
-    """Tell whether this is a scope-token of RFC 6749: printable ASCII without space, quote and backslash."""
-    return isinstance(value, str) and value != "" and all("!" <= char <= "~" and char not in '"\\' for char in value)
+    return matches(_SCOPE, value)
+
+
+def matches(pattern: re.Pattern[str], value: object) -> bool:
+    return isinstance(value, str) and pattern.fullmatch(value) is not None
 
 
 class Origin(NamedTuple):
@@ -98,9 +95,9 @@ class Rule(NamedTuple):
 
 
 A_NAME = Rule(
-    is_name,
+    lambda value: matches(_NAME, value),
     f"1 to {MAX_NAME_CHARS} of A-Z a-z 0-9 _ . -",
-    {"type": "string", "pattern": f"^[A-Za-z0-9_.-]{{1,{MAX_NAME_CHARS}}}$"},
+    {"type": "string", "pattern": f"^{_NAME.pattern}$"},
 )
 A_STRING = Rule(lambda value: isinstance(value, str), "a string", {"type": "string"})
 AN_OBJECT = Rule(lambda value: isinstance(value, dict), "an object", {"type": "object"})
@@ -116,7 +113,7 @@ A_DURATION = Rule(
 SCOPES = Rule(
     lambda value: isinstance(value, list) and len(value) <= MAX_SCOPES and all(map(is_scope, value)),
     f"an array of at most {MAX_SCOPES} scopes, each a text without spaces",
-    {"type": "array", "maxItems": MAX_SCOPES, "items": {"type": "string", "pattern": r"^[!#-\[\]-~]+$"}},
+    {"type": "array", "maxItems": MAX_SCOPES, "items": {"type": "string", "pattern": f"^{_SCOPE.pattern}$"}},
 )
 
 
@@ -160,11 +157,9 @@ def meta_file_for(file_name: str, names: Container[str]) -> str | None:
 
 def meta_files_for(file_name: str, names: Container[str]) -> Iterator[str]:
     """All descriptions of a file among the `names` beside it. The first counts."""
-    for suffixes in (META_SUFFIXES[:1], META_SUFFIXES[1:]):
-        for owner in dict.fromkeys((file_name, stem_of(file_name))):
-            for suffix in suffixes:
-                if owner + suffix in names:
-                    yield owner + suffix
+    owners = dict.fromkeys((file_name, stem_of(file_name)))
+    for suffixes in (META_SUFFIXES[:1], META_SUFFIXES[1:]):  # JSON first
+        yield from (owner + suffix for owner in owners for suffix in suffixes if owner + suffix in names)
 
 
 def is_description(file_name: str) -> bool:
@@ -223,16 +218,11 @@ def read_inline(path: str, head: bytes, *, is_prose: bool = False) -> Json | Non
     try:
         return _parsed_json(path, found.text)
     except ProjectError as error:
-        reason = _JSON_PLACE.sub(lambda place: _place_in_script(head, found, int(place[1])), error.reason)
+        indent = head.find(found.text, found.start) - head.rfind(b"\n", 0, found.start) - 1
+        reason = _JSON_PLACE.sub(lambda at: f"line {found.line} column {indent + int(at[1])}", error.reason)
         if found.text.count(b"{") > found.text.count(b"}"):
             reason += "; a } is missing, or it goes on in the next line: JSON after mcp: has to be on one line"
         raise ProjectError(path, reason) from error
-
-
-def _place_in_script(head: bytes, found: Inline, column: int) -> str:
-    begin = head.rfind(b"\n", 0, found.start) + 1
-    text_at = head.find(found.text, found.start)
-    return f"line {found.line} column {text_at - begin + column}"
 
 
 def read_start(path: str, size: int) -> bytes:
@@ -258,11 +248,8 @@ def may_mean_scopes(field: str) -> bool:
     letters = "".join(filter(str.isalpha, field.lower()))
     if letters == "scope" or letters.endswith("scopes"):
         return True
-    if not (letters[:1] == "s" and len(letters) <= 8):
-        return False
-    from difflib import SequenceMatcher
-
-    return SequenceMatcher(None, letters, "scopes").ratio() >= 0.8
+    is_similar = letters[:1] == "s" and len(letters) <= 8
+    return is_similar and SequenceMatcher(None, letters, "scopes").ratio() >= 0.8
 
 
 def require_known_scopes(path: str, fields: Mapping[str, object], known: Container[str], prefix: str = "") -> None:
@@ -298,16 +285,17 @@ def definition_of(origin: Origin, named: Json, fields: Json, *, plain: Iterable[
     definition = {**named, **{key: fields[key] for key in ("title", "description", *plain) if key in fields}}
     origin.complaints.extend(likely_typos(fields, known, ""))
     if "annotations" in fields:
-        require_known_scopes(origin.path, fields["annotations"], ANNOTATION_RULES, "annotations.")
-        definition["annotations"] = _sound_annotations(fields["annotations"], origin.complaints)
+        given, prefix = fields["annotations"], "annotations."
+        require_known_scopes(origin.path, given, ANNOTATION_RULES, prefix)
+        origin.complaints.extend(likely_typos(given, ANNOTATION_RULES, prefix))
+        wrong = dict(violations(ANNOTATION_RULES, given))
+        origin.complaints.extend(f"{prefix}{key} is left out: it {problem}" for key, problem in wrong.items())
+        definition["annotations"] = {key: value for key, value in given.items() if key not in wrong}
     if "icons" in fields:
-        from mcpgreen.project.icons import wire_icons
-
         directories = (os.path.dirname(origin.path),)
         usable, complaints = wire_icons(fields["icons"], directories=directories, private=origin.private)
         origin.complaints.extend(complaints)
-        if usable:
-            definition["icons"] = usable
+        definition |= {"icons": usable} if usable else {}
     if "_meta" in fields:
         definition["_meta"] = fields["_meta"]
     return definition
@@ -315,26 +303,15 @@ def definition_of(origin: Origin, named: Json, fields: Json, *, plain: Iterable[
 
 def default_name(stem: str) -> str:
     """A legal name for an item, made from the name of its file or folder."""
-    return stem if is_name(stem) else _NOT_IN_NAMES.sub("-", stem)[:MAX_NAME_CHARS]
+    return _NOT_IN_NAMES.sub("-", stem)[:MAX_NAME_CHARS]
 
 
 def likely_typos(fields: Iterable[str], known: Iterable[str], prefix: str) -> list[str]:
     """Complaints about unknown fields that look like a known one. Other unknown fields may be the author's own."""
     unknown = [field for field in fields if field not in known][:MAX_GUESSES]
-    if not unknown:
-        return []
-    from difflib import get_close_matches
-
     guesses = {field: get_close_matches(field, list(known), n=1, cutoff=0.8) for field in unknown}
     guesses |= {field: [meant] for field, meant in OTHERS_SAY.items() if field in unknown and meant in known}
     return [f"{prefix}{field} is unknown; did you mean {guess[0]}?" for field, guess in guesses.items() if guess]
-
-
-def _sound_annotations(given: Json, complaints: list[str]) -> Json:
-    complaints.extend(likely_typos(given, ANNOTATION_RULES, "annotations."))
-    wrong = dict(violations(ANNOTATION_RULES, given))
-    complaints.extend(f"annotations.{key} is left out: it {problem}" for key, problem in wrong.items())
-    return {key: value for key, value in given.items() if key not in wrong}
 
 
 def _parsed_json(path: str, raw: bytes) -> Json:
@@ -350,8 +327,6 @@ def _parsed_json(path: str, raw: bytes) -> Json:
 
 
 def _parsed_yaml(path: str, raw: bytes) -> Json:
-    from mcpgreen.catalog.descriptions import yaml_text
-
     try:
         return require_object(path, yaml_text.value_of(raw))
     except ValueError as error:
@@ -359,9 +334,9 @@ def _parsed_yaml(path: str, raw: bytes) -> Json:
 
 
 def require_object(path: str, value: object) -> Json:
-    if not isinstance(value, dict):
-        raise ProjectError(path, f"must be an object, found {shown(value)}")
-    return value
+    if isinstance(value, dict):
+        return value
+    raise ProjectError(path, f"must be an object, found {shown(value)}")
 
 
 def shown(value: object) -> str:

@@ -93,15 +93,10 @@ def _require_modest(raw: bytes) -> None:
                 raise ValueError(f"it is nested deeper than {MAX_DEPTH} levels")
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
-        elif isinstance(event, yaml.ScalarEvent) and len(event.value) > MAX_DIGITS and _may_be_number(event):
-            raise ValueError(f"a number has more than {MAX_DIGITS} digits; put it in quotes")
-
-
-def _may_be_number(scalar: Any) -> bool:
-    if scalar.tag is not None:
-        return bool(scalar.tag != TEXT_TAG)
-    is_plain: bool = scalar.implicit[0]
-    return is_plain and _NUMBER.fullmatch(scalar.value) is not None
+        elif isinstance(event, yaml.ScalarEvent) and len(event.value) > MAX_DIGITS:
+            is_plain_number = event.implicit[0] and _NUMBER.fullmatch(event.value)
+            if is_plain_number if event.tag is None else event.tag != TEXT_TAG:
+                raise ValueError(f"a number has more than {MAX_DIGITS} digits; put it in quotes")
 
 
 def _require_few(value: Any) -> None:

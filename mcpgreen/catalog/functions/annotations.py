@@ -1,7 +1,8 @@
-"""Make a JSON schema of an annotation in the source of a function.
+"""Make a JSON schema of an annotation in the source of a function, and of the classes in the file that it names.
 
-Schemas are written out in place, because many clients follow no references. Inside itself, a class is an open object. A
-type that is too deep or too large is not read.
+These are TypedDict, dataclass, NamedTuple and Enum; other classes are not read. A member that cannot be read accepts
+anything, and is noted. Schemas are written out in place, because many clients follow no references. Inside itself, a
+class is an open object. A type that is too deep or too large is not read.
 
 Rule: the SDK has to convert values by the same types (`mcp_tool_functions.conversion`).
 """
@@ -9,10 +10,9 @@ Rule: the SDK has to convert values by the same types (`mcp_tool_functions.conve
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
-from mcpgreen.catalog.functions.classes import ClassReader, choices
+from mcpgreen.catalog.functions import docstrings
 from mcpgreen.catalog.functions.module import MAX_DEPTH, Module, Unreadable, shown
 from mcpgreen.text.json_types import Json
 
@@ -20,47 +20,54 @@ MAX_PARTS = 1000  # in all schemas of a tool: nested classes multiply
 MAX_QUOTED_CHARS = 1000  # of an annotation in quotes
 
 PLAIN: dict[str, Json] = {
-    "str": {"type": "string"},
+    **{key: {"type": "string"} for key in ("str", "typing.Text", "typing.LiteralString", "pathlib.Path")},
     "int": {"type": "integer"},
-    "float": {"type": "number"},
+    **{key: {"type": "number"} for key in ("float", "decimal.Decimal")},
     "bool": {"type": "boolean"},
-    "object": {},
-    "typing.Any": {},
-    "typing.Text": {"type": "string"},
-    "typing.LiteralString": {"type": "string"},
     "types.NoneType": {"type": "null"},
-    "pathlib.Path": {"type": "string"},
-    "decimal.Decimal": {"type": "number"},
+    **{key: {} for key in ("object", "typing.Any")},
     "datetime.datetime": {"type": "string", "format": "date-time"},
     "datetime.date": {"type": "string", "format": "date"},
     "datetime.time": {"type": "string", "format": "time"},
     "uuid.UUID": {"type": "string", "format": "uuid"},
 }
-_ABC = ("typing", "collections.abc")
-SEQUENCES = frozenset(
-    {"list", "typing.List", "collections.deque", "typing.Deque"}
-    | {f"{place}.{name}" for place in _ABC for name in ("Sequence", "MutableSequence", "Iterable", "Collection")}
+
+
+def _names(row: str) -> frozenset[str]:
+    """The full names in a row. What begins with a dot is in `typing` and in `collections.abc`."""
+    places = ("typing", "collections.abc")
+    return frozenset(f"{place}{name}" for name in row.split() for place in (places if name[0] == "." else ("",)))
+
+
+SEQUENCES = _names("list typing.List collections.deque typing.Deque .Sequence .MutableSequence .Iterable .Collection")
+SETS = _names("set frozenset typing.Set typing.FrozenSet typing.AbstractSet collections.abc.Set .MutableSet")
+MAPPINGS = _names(
+    "dict typing.Dict typing.OrderedDict typing.DefaultDict collections.OrderedDict collections.defaultdict "
+    ".Mapping .MutableMapping"
 )
-SETS = frozenset(
-    {"set", "frozenset", "typing.Set", "typing.FrozenSet", "typing.AbstractSet", "typing.MutableSet"}
-    | {"collections.abc.Set", "collections.abc.MutableSet"}
-)
-MAPPINGS = frozenset(
-    {"dict", "typing.Dict", "typing.OrderedDict", "typing.DefaultDict", "collections.OrderedDict"}
-    | {"collections.defaultdict"}
-    | {f"{place}.{name}" for place in _ABC for name in ("Mapping", "MutableMapping")}
-)
-TUPLES = frozenset({"tuple", "typing.Tuple"})
+TUPLES = _names("tuple typing.Tuple")
 CONTAINERS = SEQUENCES | SETS | MAPPINGS | TUPLES
-WRAPPERS = frozenset(
-    {"typing.Required", "typing.NotRequired", "typing.ReadOnly", "typing.Final", "dataclasses.InitVar"}
+WRAPPERS = _names("typing.Required typing.NotRequired typing.ReadOnly typing.Final dataclasses.InitVar")
+KEYWORDS = _names(
+    "title description default examples enum const format pattern deprecated readOnly writeOnly minLength maxLength "
+    "minimum maximum exclusiveMinimum exclusiveMaximum multipleOf minItems maxItems uniqueItems contains minContains "
+    "maxContains minProperties maxProperties propertyNames contentEncoding contentMediaType"
 )
-KEYWORDS = frozenset(
-    {"title", "description", "default", "examples", "enum", "const", "format", "pattern", "deprecated", "readOnly"}
-    | {"minLength", "maxLength", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"}
-    | {"minItems", "maxItems", "uniqueItems", "contains", "minContains", "maxContains", "writeOnly"}
-    | {"minProperties", "maxProperties", "propertyNames", "contentEncoding", "contentMediaType"}
-)
+KIND_OF_BASE = {
+    "typing.TypedDict": "TypedDict",
+    "typing.NamedTuple": "NamedTuple",
+    **dict.fromkeys(("enum.Enum", "enum.IntEnum", "enum.StrEnum"), "enum"),
+}
+FACTORIES: Json = {"list": [], "dict": {}, "set": [], "tuple": [], "str": "", "int": 0, "bool": False}
+
+
+class Member(NamedTuple):
+    name: str
+    node: ast.expr
+    is_required: bool
+    default: ast.expr | None = None
+    factory: str = ""
+    is_argument: bool = True  # of the constructor
 
 
 class Schemas:
@@ -69,26 +76,26 @@ class Schemas:
     def __init__(self, module: Module) -> None:
         self.module = module
         self.notes: list[str] = []
-        self.classes = ClassReader(module)
-        self.is_input = True  # the schema of a parameter forbids unknown members, that of a result does not
+        self._is_input = True  # the schema of a parameter forbids unknown members, that of a result does not
         self._parts = 0
         self._depth = 0
+        self._within: list[str] = []  # the classes that are being read, to notice one that contains itself
+        # By name: a class may be used in many places.
+        self._documented: dict[str, docstrings.Documentation] = {}
+        self._enums: dict[str, Json] = {}
 
-    def of_parameter(self, node: ast.expr) -> Json:
-        """The schema of a parameter. Raises Unreadable."""
-        self.is_input = True
-        return self.schema(node)
-
-    def of_result(self, node: ast.expr) -> tuple[Json | None, bool]:
-        """The schema of a result, and whether the result is always an object; the schema is None for text and content
-        blocks. Raises Unreadable."""
+    def of_result(self, node: ast.expr) -> Json | None:
+        """The schema of a result; None for text and content blocks. Raises Unreadable."""
         if self._is_text(node) or self._may_be_content(node):
-            return None, False
-        self.is_input = False
-        return self.schema(node), self._is_object(node)
+            return None
+        self._is_input = False
+        try:
+            return self.schema(node)
+        finally:
+            self._is_input = True
 
     def schema(self, node: ast.expr) -> Json:
-        """The schema of a type, or of a part of one. Raises Unreadable."""
+        """The schema of a parameter, or of a part of a type. Raises Unreadable."""
         self._parts += 1
         if self._depth > MAX_DEPTH or self._parts > MAX_PARTS:
             raise Unreadable("the type is too large")
@@ -99,46 +106,31 @@ class Schemas:
             self._depth -= 1
 
     def _schema(self, node: ast.expr) -> Json:
-        name = self.module.dotted(node)
-        if name in PLAIN:
-            return dict(PLAIN[name])
-        if name in CONTAINERS:
-            return self._container(name, [])
-        if name in self.module.classes:
-            return self.classes.schema(self, name)
-        if aliased := self.module.assigned.get(name):
-            return self._aliased(aliased)
-        if isinstance(node, ast.Constant) and node.value is None:
-            return {"type": "null"}
-        if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            return self.schema(_unquoted(node.value))
-        if isinstance(node, ast.Constant):
-            raise Unreadable(f"{shown(node)} is no type")
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
-            return self._union(_operands(node))
-        if isinstance(node, ast.Subscript):
-            return self._subscript(node)
-        raise Unreadable(f"the type {shown(node)} is not known here")
-
-    def _aliased(self, node: ast.expr) -> Json:
-        if isinstance(node, ast.Call) and self.module.dotted(node.func) == "typing.NewType" and len(node.args) == 2:
-            node = node.args[1]
-        return self.schema(node)
-
-    def _subscript(self, node: ast.Subscript) -> Json:
-        name, inner = self.module.dotted(node.value), _elements(node)
-        if name == "typing.Literal":
-            return self._literal(inner)
-        if name == "typing.Optional":
-            return self._union([inner[0], ast.Constant(None)])
-        if name == "typing.Union":
-            return self._union(inner)
-        if name == "typing.Annotated":
-            return {**self.schema(inner[0]), **self._remarks(inner[1:])}
-        if name in WRAPPERS and len(inner) == 1:
-            return self.schema(inner[0])
+        name, inner = self._parts_of(node)
         if name in CONTAINERS:
             return self._container(name, inner)
+        if inner and name == "typing.Union":
+            return self._union(inner)
+        if inner and name == "typing.Literal":
+            return self._literal(inner)
+        if inner and name == "typing.Annotated":
+            return {**self.schema(inner[0]), **self._remarks(inner[1:])}
+        if len(inner) == 1 and name in WRAPPERS:
+            return self.schema(inner[0])
+        if not inner and name in PLAIN:
+            return dict(PLAIN[name])
+        if not inner and name in self.module.classes:
+            return self._class(name)
+        if not inner and (aliased := self.module.assigned.get(name)):
+            if isinstance(aliased, ast.Call) and self.module.dotted(aliased.func) == "typing.NewType":
+                aliased = aliased.args[-1] if aliased.args else aliased
+            return self.schema(aliased)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            return self.schema(_unquoted(node.value))
+        if isinstance(node, ast.Constant) and node.value is None:
+            return {"type": "null"}
+        if isinstance(node, ast.Constant):
+            raise Unreadable(f"{shown(node)} is no type")
         raise Unreadable(f"the type {shown(node)} is not known here")
 
     def _remarks(self, nodes: list[ast.expr]) -> Json:
@@ -152,34 +144,28 @@ class Schemas:
             elif isinstance(node, ast.Call) and self.module.dotted(node.func) in ("mcp_tool.Arg", "typing.Doc"):
                 if node.args:
                     found["description"] = self.module.value_of(node.args[0])
-                found.update(self._keywords(node))
-        return found
-
-    def _keywords(self, call: ast.Call) -> Json:
-        found: Json = {}
-        for keyword in call.keywords:
-            if keyword.arg is None:
-                raise Unreadable("Arg has keywords that are not written down")
-            if keyword.arg not in KEYWORDS:
-                raise Unreadable(f"Arg has no keyword {keyword.arg}")
-            try:
-                found[keyword.arg] = self.module.value_of(keyword.value)
-            except Unreadable as error:
-                raise Unreadable(f"{keyword.arg} of Arg cannot be read: {error}") from None
+                for keyword in node.keywords:
+                    if keyword.arg is None:
+                        raise Unreadable("Arg has keywords that are not written down")
+                    if keyword.arg not in KEYWORDS:
+                        raise Unreadable(f"Arg has no keyword {keyword.arg}")
+                    try:
+                        found[keyword.arg] = self.module.value_of(keyword.value)
+                    except Unreadable as error:
+                        raise Unreadable(f"{keyword.arg} of Arg cannot be read: {error}") from None
         return found
 
     def _literal(self, nodes: list[ast.expr]) -> Json:
         values: dict[tuple[type, str], Any] = {}
         for node in nodes:
             if isinstance(node, ast.Subscript):  # a Literal in a Literal
-                found = self._literal(_elements(node)).get("enum", [])
+                found = self._literal(self._parts_of(node)[1]).get("enum", [])
             else:
-                owner, _, member = self.module.dotted(node).rpartition(".")
-                is_member = owner in self.module.classes
-                found = [self.classes.member(owner, member) if is_member else self.module.value_of(node)]
+                is_member = self.module.dotted(node).rpartition(".")[0] in self.module.classes
+                found = [self._enum_member(node) if is_member else self.module.value_of(node)]
             for value in found:
                 values.setdefault((type(value), repr(value)), value)
-        return choices(list(values.values()))
+        return _choices(list(values.values()))
 
     def _union(self, nodes: list[ast.expr]) -> Json:
         branches: list[Json] = []
@@ -196,34 +182,56 @@ class Schemas:
 
     def _container(self, name: str, inner: list[ast.expr]) -> Json:
         if name in MAPPINGS:
-            if len(inner) == 2 and self.module.dotted(inner[0]) not in ("str", "int", "typing.Any", "object"):
-                self.classes.require_key(inner[0])
+            if len(inner) == 2 and not self._may_be_key(inner[0]):
+                raise Unreadable("names of members are texts, integers or those of an Enum")
             values = self.schema(inner[1]) if len(inner) == 2 else {}
             return {"type": "object", **({"additionalProperties": values} if values else {})}
         if name in TUPLES and inner:
-            return _tuple(inner, self.schema)
+            return self._tuple(inner)
         schema: Json = {"type": "array", "items": self.schema(inner[0]) if inner else {}}
         return {**schema, "uniqueItems": True} if name in SETS else schema
+
+    def _tuple(self, inner: list[ast.expr]) -> Json:
+        if len(inner) == 2 and isinstance(inner[1], ast.Constant) and inner[1].value is Ellipsis:
+            return {"type": "array", "items": self.schema(inner[0])}
+        if len(inner) == 1 and isinstance(inner[0], ast.Tuple) and not inner[0].elts:  # tuple[()]
+            return {"type": "array", "items": {}, "maxItems": 0}
+        places = [self.schema(each) for each in inner]
+        distinct = [place for index, place in enumerate(places) if place not in places[:index]]
+        bounds = {"minItems": len(places), "maxItems": len(places)}
+        if len(distinct) == 1:
+            return {"type": "array", "items": distinct[0], **bounds}
+        # For clients that do not know prefixItems, and want to know what is in every array.
+        return {"type": "array", "prefixItems": places, "items": {"anyOf": distinct}, **bounds}
+
+    def _may_be_key(self, node: ast.expr) -> bool:
+        name, _ = self._parts_of(node)
+        return name in ("str", "int", "typing.Any", "object", "typing.Literal") or self._kind(name) == "enum"
 
     def _alternatives(self, node: ast.expr) -> list[ast.expr]:
         """The types of a union, or the one type, without quotes and Annotated. Raises Unreadable."""
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             return self._alternatives(_unquoted(node.value))
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
-            return [each for operand in _operands(node) for each in self._alternatives(operand)]
-        outer, inner = self._parts_of(node)
-        if inner and outer == "typing.Annotated":
+        name, inner = self._parts_of(node)
+        if inner and name == "typing.Annotated":
             return self._alternatives(inner[0])
-        if inner and outer in ("typing.Union", "typing.Optional"):
-            found = [each for part in inner for each in self._alternatives(part)]
-            return [*found, ast.Constant(None)] if outer == "typing.Optional" else found
+        if inner and name == "typing.Union":
+            return [each for part in inner for each in self._alternatives(part)]
         return [node]
 
     def _parts_of(self, node: ast.expr) -> tuple[str, list[ast.expr]]:
-        """The name of a type, and the types in its brackets."""
-        if isinstance(node, ast.Subscript):
-            return self.module.dotted(node.value), _elements(node)
-        return self.module.dotted(node), []
+        """The name of a type, and the types in its brackets. `X | Y` and Optional are a Union."""
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
+            operands = [node.right]
+            while isinstance(node.left, ast.BinOp) and isinstance(node.left.op, ast.BitOr):
+                node = node.left
+                operands.append(node.right)
+            return "typing.Union", [node.left, *reversed(operands)]
+        if not isinstance(node, ast.Subscript):
+            return self.module.dotted(node), []
+        name, inner = self.module.dotted(node.value), node.slice
+        parts = inner.elts if isinstance(inner, ast.Tuple) and inner.elts else [inner]
+        return ("typing.Union", [parts[0], ast.Constant(None)]) if name == "typing.Optional" else (name, parts)
 
     def _may_be_content(self, node: ast.expr) -> bool:
         """Tell whether a result of this type may be content blocks or a picture, which no schema describes."""
@@ -245,16 +253,150 @@ class Schemas:
             for each in self._alternatives(node)
         )
 
-    def _is_object(self, node: ast.expr) -> bool:
-        """Tell whether a result of this type is always an object, which needs no object around it."""
-        for each in self._alternatives(node):
-            name, _ = self._parts_of(each)
-            if aliased := self.module.assigned.get(name):
-                if not self._is_object(aliased):
-                    return False
-            elif name not in MAPPINGS and (name not in self.module.classes or self.classes.is_enum(name)):
-                return False
-        return True
+    def _class(self, name: str) -> Json:
+        """The schema of a class. Raises Unreadable for a class of another kind."""
+        kind = self._kind(name)
+        if kind == "enum":
+            return _choices(list(dict.fromkeys(self._values(name).values())))
+        if not kind:
+            raise Unreadable(f"the class {name} is no TypedDict, dataclass, NamedTuple or Enum")
+        if name in self._within:
+            return {"type": "object"}
+        self._within.append(name)
+        try:
+            return self._object(name, kind)
+        finally:
+            self._within.pop()
+
+    def _enum_member(self, node: ast.expr) -> Any:
+        """A member of an enum, such as `Color.RED`, as JSON has it. Raises Unreadable."""
+        name, _, member = self.module.dotted(node).rpartition(".")
+        values = self._values(name) if self._kind(name) == "enum" else {}
+        if member not in values:
+            raise Unreadable(f"{name}.{member} is no member of an Enum")
+        return values[member]
+
+    def _kind(self, name: str, depth: int = 0) -> str:
+        self.module.step()
+        node = self.module.classes.get(name)
+        if node is None or depth > MAX_DEPTH:
+            return ""
+        if any(self.module.decorator_name(each) == "dataclasses.dataclass" for each in node.decorator_list):
+            return "dataclass"
+        bases = [self.module.dotted(base) for base in node.bases]
+        for base in bases:
+            if base in KIND_OF_BASE:
+                return KIND_OF_BASE[base]
+        inherited = {self._kind(base, depth + 1) for base in bases if base != name} - {""}
+        return inherited.pop() if len(inherited) == 1 else ""
+
+    def _object(self, name: str, kind: str) -> Json:
+        if name not in self._documented:
+            self._documented[name] = docstrings.read(ast.get_docstring(self.module.classes[name]) or "")
+        documented = self._documented[name]
+        properties: Json = {}
+        required: list[str] = []
+        for member in self._members(name, kind):
+            if self._is_input and not member.is_argument:
+                continue
+            try:
+                inner = self.schema(member.node)
+            except Unreadable as error:
+                self.notes.append(f"line {member.node.lineno}: {member.name} of {name} takes anything: {error}")
+                inner = {}
+            if self._is_input and not member.is_required:
+                self.add_default(inner, member.default, factory=member.factory)
+            if text := documented.arguments.get(member.name):
+                inner.setdefault("description", text)
+            properties[member.name] = inner
+            # A result has all of its members, but a TypedDict may lack those that are not required.
+            if member.is_required or (not self._is_input and kind != "TypedDict"):
+                required.append(member.name)
+        demands = {"required": required} if required else {}
+        is_closed = self._is_input and kind != "TypedDict"
+        limits = {"additionalProperties": False} if is_closed else {}
+        return {"type": "object", "properties": properties, **demands, **limits}
+
+    def add_default(self, schema: Json, node: ast.expr | None, *, factory: str = "") -> None:
+        """Add a default, if it can be read. For a default of None, null is removed from the schema instead: it says no
+        more than leaving the value out, and many clients cannot deal with schemas that admit it."""
+        if node is None:
+            if factory in FACTORIES:
+                schema["default"] = FACTORIES[factory]
+            return
+        try:
+            value = self._enum_member(node) if isinstance(node, ast.Attribute) else self.module.value_of(node)
+        except Unreadable:
+            return
+        if value is None and schema.keys() & {"type", "anyOf", "enum"}:
+            _remove_null(schema)
+        else:
+            schema["default"] = value
+
+    def _members(self, name: str, kind: str, depth: int = 0) -> list[Member]:
+        """The members of a class, after those of its base classes."""
+        node = self.module.classes[name]
+        found: dict[str, Member] = {}
+        for base in map(self.module.dotted, node.bases):
+            if base in self.module.classes and base != name and depth < MAX_DEPTH:
+                found.update((member.name, member) for member in self._members(base, kind, depth + 1))
+        is_total = not any(keyword.arg == "total" and _is_false(keyword.value) for keyword in node.keywords)
+        for statement in node.body:
+            self.module.step()
+            if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
+                member = self._member(statement, statement.target.id, kind, is_total=is_total)
+                if member is not None:
+                    found[member.name] = member
+        return list(found.values())
+
+    def _member(self, statement: ast.AnnAssign, name: str, kind: str, *, is_total: bool) -> Member | None:
+        annotation, value = statement.annotation, statement.value
+        outer = self.module.dotted(annotation.value if isinstance(annotation, ast.Subscript) else annotation)
+        if kind == "TypedDict":
+            is_required = outer == "typing.Required" or (is_total and outer != "typing.NotRequired")
+            return Member(name, annotation, is_required)
+        if outer in ("typing.ClassVar", "dataclasses.KW_ONLY"):
+            return None
+        if isinstance(value, ast.Call) and self.module.dotted(value.func) == "dataclasses.field":
+            given = {keyword.arg: keyword.value for keyword in value.keywords}
+            factory = self.module.dotted(given["default_factory"]) if "default_factory" in given else ""
+            is_required = not given.keys() & {"default", "default_factory"}
+            is_argument = not _is_false(given.get("init"))
+            return Member(name, annotation, is_required, given.get("default"), factory, is_argument)
+        return Member(name, annotation, value is None, value)
+
+    def _values(self, name: str) -> Json:
+        """The members of an enum as JSON has them: the values if all are strings or all are integers, else the
+        names."""
+        if name in self._enums:
+            return self._enums[name]
+        node = self.module.classes[name]
+        bases = {self.module.dotted(base) for base in node.bases}
+        found: Json = {}
+        latest = 0
+        for statement in node.body:
+            if not isinstance(statement, ast.Assign) or not isinstance(statement.targets[0], ast.Name):
+                continue
+            member = statement.targets[0].id
+            if member.startswith("_"):
+                continue
+            value: Any
+            if isinstance(statement.value, ast.Call) and self.module.dotted(statement.value.func) == "enum.auto":
+                if "str" in bases:
+                    raise Unreadable(f"the members of {name} are made by auto()")
+                value = member.lower() if "enum.StrEnum" in bases else latest + 1
+            else:
+                try:
+                    value = self.module.value_of(statement.value)
+                except Unreadable:
+                    raise Unreadable(f"the members of {name} are not written down as constants") from None
+            latest = value if type(value) is int else latest
+            found[member] = value
+        if not found:
+            raise Unreadable(f"the Enum {name} has no members")
+        kinds = {type(value) for value in found.values()}
+        self._enums[name] = found if kinds in ({str}, {int}) else {member: member for member in found}
+        return self._enums[name]
 
 
 def _unquoted(text: str) -> ast.expr:
@@ -265,28 +407,26 @@ def _unquoted(text: str) -> ast.expr:
         raise Unreadable(f"{text[:60]!r} is no type") from None
 
 
-def _tuple(inner: list[ast.expr], schema_of: Callable[[ast.expr], Json]) -> Json:
-    if len(inner) == 2 and isinstance(inner[1], ast.Constant) and inner[1].value is Ellipsis:
-        return {"type": "array", "items": schema_of(inner[0])}
-    if len(inner) == 1 and isinstance(inner[0], ast.Tuple) and not inner[0].elts:  # tuple[()]
-        return {"type": "array", "items": {}, "maxItems": 0}
-    places = [schema_of(each) for each in inner]
-    distinct = [place for index, place in enumerate(places) if place not in places[:index]]
-    bounds = {"minItems": len(places), "maxItems": len(places)}
-    if len(distinct) == 1:
-        return {"type": "array", "items": distinct[0], **bounds}
-    # For clients that do not know prefixItems, and want to know what is in every array.
-    return {"type": "array", "prefixItems": places, "items": {"anyOf": distinct}, **bounds}
+def _choices(values: list[Any]) -> Json:
+    """The schema for one of these values. Null has a branch of its own: some clients refuse a schema with several
+    types."""
+    kinds = {type(value) for value in values}
+    if kinds == {str} or kinds == {int}:
+        return {"type": "string" if kinds == {str} else "integer", "enum": values}
+    if None in values and len(kinds) > 1:
+        return {"anyOf": [_choices([value for value in values if value is not None]), {"type": "null"}]}
+    return {"type": "null"} if kinds == {type(None)} else {"enum": values}
 
 
-def _operands(node: ast.expr) -> list[ast.expr]:
-    found: list[ast.expr] = []
-    while isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
-        found.append(node.right)
-        node = node.left
-    return [node, *reversed(found)]
+def _is_false(node: ast.expr | None) -> bool:
+    return isinstance(node, ast.Constant) and node.value is False
 
 
-def _elements(node: ast.Subscript) -> list[ast.expr]:
-    inner = node.slice
-    return list(inner.elts) if isinstance(inner, ast.Tuple) and inner.elts else [inner]
+def _remove_null(schema: Json) -> None:
+    branches = schema.get("anyOf", [])
+    others = [branch for branch in branches if branch != {"type": "null"}]
+    if len(others) == len(branches):
+        return
+    del schema["anyOf"]
+    said = {"anyOf": others} if len(others) > 1 else others[0]
+    schema.update({key: value for key, value in said.items() if key not in schema})

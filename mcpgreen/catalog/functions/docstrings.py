@@ -11,16 +11,11 @@ from typing import NamedTuple
 
 MAX_CHARS = 32_768
 MAX_LINE_CHARS = 1000  # of a line that may name an argument
-
-ARGUMENTS = frozenset(
-    {"args", "arguments", "parameters", "params", "attributes", "keyword args", "keyword arguments", "other parameters"}
-)
-RESULTS = frozenset({"returns", "return"})
-OTHERS = frozenset(
-    {"raises", "yields", "yield", "receives", "example", "examples", "note", "notes", "warning", "warnings", "warns"}
-    | {"see also", "todo", "references", "methods"}
-)
-SECTIONS = ARGUMENTS | RESULTS | OTHERS
+ARGUMENTS = {"args", "arguments", "parameters", "params", "attributes"}
+ARGUMENTS |= {"keyword args", "keyword arguments", "other parameters"}
+RESULTS = {"returns", "return"}
+SECTIONS = ARGUMENTS | RESULTS | {"see also", "todo", "references", "methods", "warning", "warnings", "warns"}
+SECTIONS |= {"raises", "yields", "yield", "receives", "example", "examples", "note", "notes"}
 _GOOGLE_ENTRY = re.compile(r"\*{0,2}(\w+)\s*(?:\([^\n]*?\)\s*)?:(?:\s+|$)(.*)", re.DOTALL)
 _NUMPY_NAMES = re.compile(r"(\*{0,2}\w+(?:\s*,\s*\*{0,2}\w+)*)\s*(?::.*)?")
 _FIELD = re.compile(r":(\w+)((?:\s+[^:\s]+)*)\s*:(?:\s+|$)(.*)", re.DOTALL)
@@ -52,7 +47,7 @@ def read(docstring: str) -> Documentation:
             end = _end_of(lines, start, is_numpy=is_numpy)
             block = lines[start:end]
             if title in ARGUMENTS:
-                arguments.update(_numpy_entries(block) if is_numpy else _google_entries(block))
+                arguments.update(_arguments(block, is_numpy=is_numpy))
             elif title in RESULTS and not result:
                 result = _result(block, is_numpy=is_numpy)
         elif is_field:
@@ -100,20 +95,12 @@ def _field_at(lines: list[str], at: int) -> bool:
     return match is not None and match[1] in _FIELDS
 
 
-def _google_entries(block: list[str]) -> dict[str, str]:
-    return {
-        match[1]: _joined([match[2], *more])
-        for first, more in _entries(block)
-        if (match := _GOOGLE_ENTRY.fullmatch(first[:MAX_LINE_CHARS]))
-    }
-
-
-def _numpy_entries(block: list[str]) -> dict[str, str]:
+def _arguments(block: list[str], *, is_numpy: bool) -> dict[str, str]:
     found: dict[str, str] = {}
     for first, more in _entries(block):
-        if match := _NUMPY_NAMES.fullmatch(first[:MAX_LINE_CHARS]):
-            for name in match[1].split(","):
-                found[name.strip().lstrip("*")] = _joined(more)
+        if match := (_NUMPY_NAMES if is_numpy else _GOOGLE_ENTRY).fullmatch(first[:MAX_LINE_CHARS]):
+            text = _joined(more if is_numpy else [match[2], *more])
+            found.update((name.strip().lstrip("*"), text) for name in match[1].split(","))
     return found
 
 

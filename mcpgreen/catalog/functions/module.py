@@ -11,7 +11,6 @@ from __future__ import annotations
 import ast
 import re
 import warnings
-from collections import Counter
 from collections.abc import Iterator
 from itertools import islice
 from typing import Any
@@ -71,8 +70,6 @@ class Module:
         for node in statements(tree.body):
             self._take(node)
         self.functions = {function.name: function for function in self.all_functions}
-        counts = Counter(function.name for function in self.all_functions)
-        self.redefined = {name for name, count in counts.items() if count > 1}
         own_names = self.classes.keys() | self.assigned.keys()
         self._visible = {name: origin for name, origin in self.origins.items() if name not in own_names}
 
@@ -121,6 +118,9 @@ class Module:
             return ""
         return ".".join([self.dotted(node), *reversed(attributes)])
 
+    def decorator_name(self, node: ast.expr) -> str:
+        return self.dotted(node.func if isinstance(node, ast.Call) else node)
+
     def imported(self, node: ast.Name | ast.Attribute) -> str:
         """The full name under which this was imported, even if the file also assigns something else to it."""
         if isinstance(node, ast.Name):
@@ -165,9 +165,7 @@ class Module:
 def _json_constant(value: Any) -> Any:
     if value is None or isinstance(value, (bool, str)):
         return value
-    if isinstance(value, int) and abs(value) < MAX_INTEGER:
-        return value
-    if isinstance(value, float) and abs(value) < float("inf"):
+    if isinstance(value, _NUMBERS) and abs(value) < (MAX_INTEGER if isinstance(value, int) else float("inf")):
         return value
     raise Unreadable("JSON has no such value")
 
@@ -187,14 +185,10 @@ def _standard(origin: str) -> str:
 
 def statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
     """All statements in order, with those in blocks that run when the file runs."""
-    pending = list(reversed(body))
+    pending: list[Any] = list(reversed(body))
     while pending:
         node = pending.pop()
         yield node
-        if isinstance(node, (ast.If, ast.Try, ast.With)):
-            inner = list(node.body)
-            if isinstance(node, ast.Try):
-                inner += [each for handler in node.handlers for each in handler.body]
-            inner += [] if isinstance(node, ast.With) else node.orelse
-            inner += node.finalbody if isinstance(node, ast.Try) else []
-            pending.extend(reversed(inner))
+        if isinstance(node, (ast.If, ast.Try, ast.With, ast.ExceptHandler)):
+            parts = (getattr(node, field, []) for field in ("body", "handlers", "orelse", "finalbody"))
+            pending.extend(reversed([each for part in parts for each in part]))

@@ -1,4 +1,4 @@
-"""Find out whether a file is a function tool, and how its source describes it.
+"""Find out whether a file is a function tool, and how its signature, docstring and decorator describe it.
 
 A file is one if it marks a function with `mcp_tool.tool` or calls `mcp_tool.run`. It is parsed, never imported: its
 code runs only when the tool is called. A file that cannot be parsed, because it is too large or written for a newer
@@ -12,18 +12,38 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from typing import NamedTuple
 
-from mcpgreen.catalog.functions.module import Function, Module, TooLong, parsed
-from mcpgreen.catalog.functions.signatures import FunctionTool, SignatureReader
+from mcpgreen.catalog.descriptions.metadata import may_mean_scopes
+from mcpgreen.catalog.functions import docstrings
+from mcpgreen.catalog.functions.annotations import Schemas
+from mcpgreen.catalog.functions.module import Function, Module, TooLong, Unreadable, parsed
+from mcpgreen.text.json_types import Json
 
 SDK = b"mcp_tool"
 MARK = "mcp_tool.tool"
 MAX_BYTES = 131_072
 MAX_NOTES = 20
+HINTS = {
+    "read_only": "readOnlyHint",
+    "destructive": "destructiveHint",
+    "idempotent": "idempotentHint",
+    "open_world": "openWorldHint",
+}
+PLAIN_OPTIONS = ("name", "title", "description", "scopes")
+MAX_PARAMETERS = 256
 # What a marked function looks like in a file that cannot be parsed.
 _LIKELY = re.compile(rb"^[ \t]*@(?:mcp_tool\.)?tool\b|\bmcp_tool\.run\(", re.MULTILINE)
 _SCOPES = re.compile(r"scopes?", re.IGNORECASE)
+
+
+class FunctionTool(NamedTuple):
+    """The fields of a description. `notes` say what could not be read, and in which line. `hides_scopes`: it may need
+    scopes that cannot be read, so it must not be served."""
+
+    fields: Json
+    notes: list[str]
+    hides_scopes: bool = False
 
 
 def function_tool(source: bytes) -> FunctionTool | None:
@@ -33,7 +53,7 @@ def function_tool(source: bytes) -> FunctionTool | None:
     if len(source) > MAX_BYTES:
         return _unread(source, f"it is larger than {MAX_BYTES} bytes")
     try:
-        return _described(parsed(source))
+        return _described(source, parsed(source))
     except TooLong:
         return _unread(source, "it is too long")
     except SyntaxError as error:
@@ -53,19 +73,27 @@ def _unread(source: bytes, reason: str, line: int = 1) -> FunctionTool | None:
     return FunctionTool({}, [note], hides_scopes)
 
 
-def _described(tree: ast.Module) -> FunctionTool | None:
+def _described(source: bytes, tree: ast.Module) -> FunctionTool | None:
     module = Module(tree)
     if not any(origin.partition(".")[0] == "mcp_tool" for origin in module.origins.values()):
         return None
-    marked: list[tuple[Function, ast.expr | None]]
-    marked = [(function, mark) for function in module.all_functions for mark in _marks(module, function)]
-    hides_scopes = _mentions_scopes_elsewhere(module, tree, [mark for _, mark in marked if mark is not None])
+    marked: list[tuple[Function, ast.expr | None]] = [
+        (function, mark)
+        for function in module.all_functions
+        for mark in function.decorator_list
+        if module.decorator_name(mark) == MARK
+    ]
+    # To look at each node takes longer than to parse the file, and few files have this word or keywords of that kind.
+    may_mention = b"**" in source or b"scope" in source.lower()
+    hides_scopes = may_mention and _mentions_scopes_elsewhere(module, tree, [mark for _, mark in marked if mark])
     if not marked:
-        run = next(_runs(module, tree), None)
+        calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
+        run = next((call for call in calls if module.dotted(call.func) == "mcp_tool.run"), None)
         if run is None:
             return FunctionTool({}, [], hides_scopes=True) if hides_scopes else None
         marked = [(function, None) for function in _candidates(module, run)]
-    if len(marked) != 1 or marked[0][0].name in module.redefined:
+    is_clear = len(marked) == 1 and sum(each.name == marked[0][0].name for each in module.all_functions) == 1
+    if not is_clear:
         options = [each.arg for _, mark in marked if isinstance(mark, ast.Call) for each in mark.keywords]
         hides_scopes |= any(name is None or _SCOPES.fullmatch(name) for name in options)
         return FunctionTool({}, [_unclear([function for function, _ in marked])], hides_scopes)
@@ -87,10 +115,11 @@ def _unclear(functions: list[Function]) -> str:
 def _mentions_scopes_elsewhere(module: Module, tree: ast.Module, marks: list[ast.expr]) -> bool:
     """Tell whether scopes may be demanded in another way than by these decorators: under another name, by `partial`, in
     a call, for a nested function. The word alone is not enough: other libraries have scopes, too."""
+    nodes = list(ast.walk(tree))
     read = {id(part) for mark in marks for part in ast.walk(mark)}
-    decorators = {id(each) for node in ast.walk(tree) for each in getattr(node, "decorator_list", ())}
+    decorators = {id(each) for node in nodes for each in getattr(node, "decorator_list", ())}
     is_used_otherwise = is_mentioned = False
-    for node in ast.walk(tree):
+    for node in nodes:
         if id(node) in read:
             continue
         if isinstance(node, (ast.Name, ast.Attribute)):
@@ -102,19 +131,6 @@ def _mentions_scopes_elsewhere(module: Module, tree: ast.Module, marks: list[ast
         if isinstance(node, ast.Call) and id(node) in decorators:
             is_used_otherwise |= any(_SCOPES.fullmatch(each.arg or "") for each in node.keywords)
     return is_used_otherwise and is_mentioned
-
-
-def _marks(module: Module, function: Function) -> list[ast.expr]:
-    """The decorator that makes the function a tool, if it has one."""
-    decorators = function.decorator_list
-    names = [each.func if isinstance(each, ast.Call) else each for each in decorators]
-    return [each for each, name in zip(decorators, names, strict=True) if module.dotted(name) == MARK][:1]
-
-
-def _runs(module: Module, tree: ast.Module) -> Iterator[ast.Call]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and module.dotted(node.func) == "mcp_tool.run":
-            yield node
 
 
 def _candidates(module: Module, run: ast.Call) -> list[Function]:
@@ -129,3 +145,108 @@ def _candidates(module: Module, run: ast.Call) -> list[Function]:
         for name, function in module.functions.items()
         if not name.startswith("_") and not any(node is run for node in ast.walk(function))
     ]
+
+
+class SignatureReader:
+    """Reads one function. `notes` collects what could not be read; nothing here raises."""
+
+    def __init__(self, module: Module, function: Function) -> None:
+        self._module = module
+        self._function = function
+        self._schemas = Schemas(module)
+        self._documented = docstrings.read(ast.get_docstring(function) or "")
+        self._notes: list[str] = []
+
+    def described(self, mark: ast.expr | None, text_of_file: str) -> FunctionTool:
+        """The tool that this function is. `mark` is its decorator; `text_of_file` describes a function without a
+        docstring."""
+        text = self._documented.text or docstrings.read(text_of_file).text
+        fields: Json = {"description": text, "inputSchema": self._input_schema(), "outputSchema": self._output_schema()}
+        fields = {key: value for key, value in fields.items() if value not in ("", None)}
+        hides_scopes = False
+        if isinstance(mark, ast.Call):
+            options, unread = self._options(mark)
+            fields.update(options)
+            hides_scopes = any(name == "**" or may_mean_scopes(name) for name in unread)
+        return FunctionTool(fields, [*self._notes, *self._schemas.notes], hides_scopes)
+
+    def _note(self, node: ast.AST, text: str) -> None:
+        self._notes.append(f"line {getattr(node, 'lineno', 1)}: {text}")
+
+    def _input_schema(self) -> Json:
+        arguments = self._function.args
+        by_place = [*arguments.posonlyargs, *arguments.args]
+        defaults = [None] * (len(by_place) - len(arguments.defaults)) + arguments.defaults
+        parameters = list(zip(by_place, defaults, strict=True))[:MAX_PARAMETERS]
+        by_name = list(zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True))[:MAX_PARAMETERS]
+        properties: Json = {parameter.arg: self._property(parameter, default) for parameter, default in parameters}
+        if arguments.vararg:
+            items = self._property(arguments.vararg)
+            about = {"description": items.pop("description")} if "description" in items else {}
+            properties[arguments.vararg.arg] = {"type": "array", "items": items, **about}
+        properties |= {parameter.arg: self._property(parameter, default) for parameter, default in by_name}
+        schema: Json = {"type": "object", "properties": properties}
+        required = [parameter.arg for parameter, default in (*parameters, *by_name) if default is None]
+        if required:
+            schema["required"] = required
+        if arguments.kwarg is None:
+            schema["additionalProperties"] = False
+        elif arguments.kwarg.annotation is not None and (others := self._schema_of(arguments.kwarg)):
+            schema["additionalProperties"] = others
+        return schema
+
+    def _property(self, parameter: ast.arg, default: ast.expr | None = None) -> Json:
+        schema = self._schema_of(parameter)
+        self._schemas.add_default(schema, default)
+        text = self._documented.arguments.get(parameter.arg)
+        if text and not schema.get("description"):
+            schema["description"] = text
+            if "default" in schema:
+                schema["default"] = schema.pop("default")  # comes last, as people read it
+        return schema
+
+    def _schema_of(self, parameter: ast.arg) -> Json:
+        try:
+            if parameter.annotation is not None:
+                return self._schemas.schema(parameter.annotation)
+            reason = "it has no annotation"
+        except Unreadable as error:
+            reason = str(error)
+        self._note(parameter, f"the parameter {parameter.arg} takes anything: {reason}")
+        return {}
+
+    def _output_schema(self) -> Json | None:
+        """None for a result that is text or content blocks, or is not described."""
+        if self._function.returns is None:
+            return None
+        try:
+            schema = self._schemas.of_result(self._function.returns)
+        except Unreadable as error:
+            self._note(self._function, f"what {self._function.name} returns is not described: {error}")
+            return None
+        if schema is None:
+            return None
+        if all(branch.get("type") == "object" for branch in schema.get("anyOf", [schema])):
+            return {"type": "object", **schema}
+        if self._documented.result:
+            schema.setdefault("description", self._documented.result)
+        return {"type": "object", "properties": {"result": schema}, "required": ["result"]}
+
+    def _options(self, decorator: ast.Call) -> tuple[Json, set[str]]:
+        """The fields that the options of the decorator set, and the names of the options that cannot be read."""
+        unread: set[str] = set()
+        given: Json = {}
+        for keyword in decorator.keywords:
+            name = keyword.arg or "**"
+            problem = f"mcp_tool.tool has no option {name}"
+            try:
+                if name in PLAIN_OPTIONS or name in HINTS:
+                    given[name] = self._module.value_of(keyword.value)
+                    continue
+            except Unreadable as error:
+                problem = f"{name} of mcp_tool.tool does not count: {error}"
+            self._note(keyword.value, problem)
+            unread.add(name)
+        hints = {key: given[name] for name, key in HINTS.items() if given.get(name) is not None}
+        fields = {name: given[name] for name in PLAIN_OPTIONS if given.get(name) is not None}
+        return {**fields, **({"annotations": hints} if hints else {})}, unread

@@ -9,21 +9,20 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
 from mcpgreen.catalog.descriptions.metadata import Origin, shown
 from mcpgreen.catalog.items import Discovery
+from mcpgreen.catalog.manual.registration import Registration
+from mcpgreen.catalog.prompts import Prompt, describe_prompt, is_program, with_file
+from mcpgreen.catalog.resources import Resource, ResourceTemplate, describe_resource, describe_template
+from mcpgreen.catalog.tools import Tool, tool_at, with_scopes_beside
 from mcpgreen.catalog.tree_scan import UNPACED, Loss, Pace
 from mcpgreen.errors import ProjectError
+from mcpgreen.project.project import Project
 from mcpgreen.text.json_types import Json
 from mcpgreen.text.uris import is_within
-
-if TYPE_CHECKING:
-    from mcpgreen.catalog.manual.rules import Registration
-    from mcpgreen.catalog.prompts import Prompt
-    from mcpgreen.catalog.resources import Resource, ResourceTemplate
-    from mcpgreen.catalog.tools import Tool
-    from mcpgreen.project.project import Project
 
 
 class Reader(NamedTuple):
@@ -75,26 +74,16 @@ def read_each(project: Project, source: str, entries: list[Json], reader: Reader
     return Discovery(list(kept.values()), warnings)
 
 
-def read_tool(project: Project, fields: Json, complaints: list[str]) -> Tool:
-    from mcpgreen.catalog.tools import tool_at  # as below: a list of one kind needs no other
-
+def read_tool(project: Project, fields: Json, complaints: list[str], *, is_registered: bool = False) -> Tool:
     path, status = file_of(project, fields, below=project.tools_dir)
+    fields = with_scopes_beside(path, fields) if is_registered else fields
     tool, problems = tool_at(project, path, fields, status=status)
     complaints.extend(problems)
     return tool
 
 
-def _registered_tool(project: Project, fields: Json, complaints: list[str]) -> Tool:
-    from mcpgreen.catalog.tools import with_scopes_beside
-
-    path, _ = file_of(project, fields, below=project.tools_dir)
-    return read_tool(project, with_scopes_beside(path, fields), complaints)
-
-
 def read_prompt(project: Project, fields: Json, complaints: list[str]) -> Prompt:
-    from mcpgreen.catalog.prompts import describe_prompt, is_program, with_file
-
-    home = _in(project.prompts_dir)
+    home = os.path.join(project.prompts_dir, "")  # its icons are looked for in this directory
     if fields.get("path") is None and fields.get("messages") is not None:
         return describe_prompt(Origin(home, project.private, complaints), fields)
     path, status = file_of(project, fields, below=project.prompts_dir)
@@ -103,25 +92,16 @@ def read_prompt(project: Project, fields: Json, complaints: list[str]) -> Prompt
 
 
 def _resource(project: Project, fields: Json, complaints: list[str]) -> Resource:
-    from mcpgreen.catalog.resources import describe_resource
-
-    resource = describe_resource(Origin(_in(project.resources_dir), project.private, complaints), fields)
+    resource = describe_resource(Origin(os.path.join(project.resources_dir, ""), project.private, complaints), fields)
     # Clients of older servers look for the provider in the list.
     return resource._replace(definition={**resource.definition, "provider": resource.provider})
 
 
 def _template(project: Project, fields: Json, complaints: list[str]) -> ResourceTemplate:
-    from mcpgreen.catalog.resources import describe_template
-
-    home = _in(project.resources_dir)
+    home = os.path.join(project.resources_dir, "")
     if fields.get("uriTemplate") is None:
         raise ProjectError(home, "uriTemplate is missing")
     return describe_template(Origin(home, project.private, complaints), fields)._replace(path=None)
-
-
-def _in(directory: str) -> str:
-    """The path that stands for an item without a file: its icons are looked for in this directory."""
-    return os.path.join(directory, "")
 
 
 def file_of(project: Project, item: Json, *, below: str) -> tuple[str, os.stat_result]:
@@ -142,7 +122,7 @@ def file_of(project: Project, item: Json, *, below: str) -> tuple[str, os.stat_r
 
 
 READERS = {
-    "tools": Reader(_registered_tool, "tool"),
+    "tools": Reader(partial(read_tool, is_registered=True), "tool"),
     "prompts": Reader(read_prompt, "prompt"),
     "resources": Reader(_resource, "resource", distinct="uri"),  # clients read by URI, so two may share a name
     "resourceTemplates": Reader(_template, "resource template"),

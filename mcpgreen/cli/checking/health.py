@@ -11,8 +11,7 @@ from contextlib import suppress
 
 from mcpgreen import journal
 from mcpgreen.catalog.item_kinds import SOURCES
-from mcpgreen.catalog.manual.current import Registrar
-from mcpgreen.catalog.manual.rules import Registration
+from mcpgreen.catalog.manual.registration import Registrar, Registration
 from mcpgreen.catalog.tree_scan import survey
 from mcpgreen.cli.commands import Options
 from mcpgreen.cli.opening import open_named, seconds

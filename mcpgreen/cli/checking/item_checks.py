@@ -16,7 +16,7 @@ from mcpgreen.catalog.descriptions import metadata
 from mcpgreen.catalog.descriptions.in_script import keys_in
 from mcpgreen.catalog.item_kinds import SOURCES
 from mcpgreen.catalog.items import Discovery
-from mcpgreen.catalog.manual.rules import Registration
+from mcpgreen.catalog.manual.registration import Registration
 from mcpgreen.catalog.prompts import Prompt
 from mcpgreen.catalog.resources import DEFAULT_PROVIDER, Resource, ResourceTemplate
 from mcpgreen.catalog.schemes import PROVIDERS
@@ -35,7 +35,7 @@ from mcpgreen.project.roots import configured_roots, resource_directories
 from mcpgreen.protocol.schemas.lint import MAPS, NOT_SCHEMAS, slow_patterns_in
 from mcpgreen.protocol.schemas.validator import BadSchema, compile_schema
 from mcpgreen.providers.exits import ProviderFailure
-from mcpgreen.providers.file import open_path, path_of_uri
+from mcpgreen.providers.local import open_path, path_of_uri
 from mcpgreen.providers.scripts import script_for, why_missing
 from mcpgreen.running.scripts import shebang
 from mcpgreen.settings.settings import Settings

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from mcpgreen.catalog.descriptions import comments, metadata, yaml_text
 from mcpgreen.catalog.descriptions.in_script import arguments_of, read_script
-from mcpgreen.catalog.manual.rules import Registration
+from mcpgreen.catalog.manual.registration import Registration
 from mcpgreen.catalog.prompts import Prompt
 from mcpgreen.catalog.resources import Resource, ResourceTemplate
 from mcpgreen.catalog.tools import Tool

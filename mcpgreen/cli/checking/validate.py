@@ -16,8 +16,7 @@ from contextlib import suppress
 
 from mcpgreen.catalog.descriptions import metadata
 from mcpgreen.catalog.descriptions.in_script import read_script
-from mcpgreen.catalog.manual.current import Registrar
-from mcpgreen.catalog.manual.rules import Registration, is_script
+from mcpgreen.catalog.manual.registration import Registrar, Registration, is_script
 from mcpgreen.catalog.tree_scan import Directory, survey
 from mcpgreen.cli.checking.findings import Finding, Position, Problem, Report
 from mcpgreen.cli.checking.item_checks import Checks

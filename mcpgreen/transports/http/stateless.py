@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from mcpgreen.catalog.pages import listed_definition
+from mcpgreen.catalog.snapshot import listed_definition
 from mcpgreen.errors import InternalError, InvalidParams, MethodNotFound, RpcError
 from mcpgreen.features.services import Services
 from mcpgreen.protocol import messages

@@ -12,7 +12,7 @@ import pytest
 from mcpgreen.catalog import tree_scan
 from mcpgreen.catalog.catalog import Catalog
 from mcpgreen.catalog.functions import reading
-from mcpgreen.catalog.functions.signatures import FunctionTool
+from mcpgreen.catalog.functions.reading import FunctionTool
 from mcpgreen.catalog.manual.items import READERS
 from mcpgreen.catalog.tools import Tool
 from tests.catalog.test_tools import discovered, only_tool

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from mcpgreen.catalog.functions import docstrings
-from mcpgreen.catalog.functions.reading import MAX_BYTES, function_tool
-from mcpgreen.catalog.functions.signatures import FunctionTool
+from mcpgreen.catalog.functions.reading import MAX_BYTES, FunctionTool, function_tool
 
 Json = dict[str, Any]
 

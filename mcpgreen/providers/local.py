@@ -1,4 +1,4 @@
-"""`file:` URIs: a file below the allowed directories."""
+"""Providers that read in the server: `file:` URIs, `ui:` URIs of MCP Apps, and `echo://`, for trying things out."""
 
 from __future__ import annotations
 
@@ -6,16 +6,21 @@ import os
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import BinaryIO
+from urllib.parse import unquote_to_bytes
 
+from mcpgreen.catalog.apps.resources import app_for, app_html
+from mcpgreen.errors import InvalidParams, OutputTooLarge, ProjectError
 from mcpgreen.files import confined
+from mcpgreen.project.project import Project, open_project
 from mcpgreen.providers.exits import FETCH_FAILED, NOT_FOUND, OUTSIDE_ROOTS, REFUSED, TOO_LARGE, ProviderFailure
 from mcpgreen.settings.settings import Settings
 from mcpgreen.text.uris import path_of
 
 STATUS_OF = {confined.OutsideRoots: OUTSIDE_ROOTS, confined.NotFound: NOT_FOUND, confined.TooLarge: TOO_LARGE}
+ECHO = "echo://"
 
 
-def provide(uri: str, settings: Settings, out: BinaryIO) -> None:
+def provide_file(uri: str, settings: Settings, out: BinaryIO) -> None:
     """Write a file to `out`. Allowed are the directories that the server names, else resources/ of the project."""
     root = os.path.realpath(settings.project_root or ".")
     named = settings.resources_roots.split(":") if settings.resources_roots else [settings.resources_dir or "resources"]
@@ -53,3 +58,34 @@ def open_path(path: str, *, allowed: Sequence[str], private: confined.Private, l
 
 def as_provider_failure(failure: confined.FileFailure) -> ProviderFailure:
     return ProviderFailure(STATUS_OF.get(type(failure), FETCH_FAILED), str(failure))
+
+
+def provide_echo(uri: str, settings: Settings, out: BinaryIO) -> None:
+    """Write what follows `echo://`, percent-decoded."""
+    if not uri.startswith(ECHO):
+        raise ProviderFailure(REFUSED, f"The URI must begin with {ECHO}.")
+    out.write(unquote_to_bytes(uri.removeprefix(ECHO)))
+
+
+def provide_ui(uri: str, settings: Settings, out: BinaryIO) -> None:
+    """Write an app of the project that the environment names, or that contains the working directory."""
+    project, _, _ = open_project({}, os.environ)
+    out.write(html_of(uri, project, limit_bytes=settings.max_resource_bytes))
+
+
+def html_of(uri: str, project: Project, *, limit_bytes: int) -> bytes:
+    """The page of an app. Raises ProviderFailure."""
+    try:
+        app = app_for(uri, project, project.server_name())
+        if app is None:
+            raise ProviderFailure(NOT_FOUND, "There is no such page.")
+        return app_html(app, limit_bytes=limit_bytes)
+    except InvalidParams as error:
+        raise ProviderFailure(REFUSED, error.message) from error
+    except OutputTooLarge as error:
+        raise ProviderFailure(TOO_LARGE, error.message) from error
+    except ProjectError as error:
+        raise ProviderFailure(FETCH_FAILED, f"The page cannot be shown: {error.reason}.") from error
+
+
+PROVIDE = {"echo": provide_echo, "file": provide_file, "ui": provide_ui}

@@ -1,31 +1,34 @@
-"""Read the registration of a project: `server.d/register.json`, or the answer of `server.d/register.sh`.
+"""Read the registration of a project: `server.d/register.json`, else the answer of `server.d/register.sh`.
 
 Both give a `Registration`: for each kind the raw items, or None for a kind that is found on disk. Here an item only has
-to be an object with a name; `items` reads the rest. `current` decides when to read again.
+to be an object with a name; `items` reads the rest.
 
-Rule: one mistake makes a whole register.json invalid. The author wrote down what to offer, so a guess, or the items on
-disk instead, would offer something else.
+`Registrar` decides when to read again: when a file or its trustworthiness has changed, and after a time to live. With a
+static registry, the first registration that can be used counts for good. A server runs the hook in time (`run_hook`),
+and `current` returns the answer of its last run. Without a server, `current` runs the hook itself.
+
+Rules: one mistake makes a whole register.json invalid. The author wrote down what to offer, so a guess, or the items on
+disk instead, would offer something else. Nothing here switches greenlets, apart from the `run` of `run_hook`.
 """
 
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from mcpgreen import journal
 from mcpgreen.catalog.descriptions.metadata import A_DURATION, require_object, shown
-from mcpgreen.catalog.tree_scan import Loss
+from mcpgreen.catalog.tree_scan import SETTLING_NS, Loss
 from mcpgreen.errors import ProjectError
 from mcpgreen.files.regular_files import content_of, without_waiting
+from mcpgreen.project.project import Project
+from mcpgreen.running.hooks.shell import Hook, HookEnd, HookShell, records_in
+from mcpgreen.settings.settings import Settings
 from mcpgreen.text import jsontext
 from mcpgreen.text.json_types import Json
 from mcpgreen.text.uris import is_within
-
-if TYPE_CHECKING:
-    from mcpgreen.project.project import Project
-    from mcpgreen.running.hooks.shell import Hook, HookEnd
-    from mcpgreen.settings.settings import Settings
 
 # The fields that each item needs when a script registers it. A prompt may have messages in place of a path.
 REQUIRED_FIELDS = {
@@ -40,6 +43,8 @@ KINDS = tuple(REQUIRED_FIELDS)
 HOOK_SECS = 30.0
 MAX_BYTES = 1 << 20  # of register.json, and of what register.sh registers or prints
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+DEFAULT_TTL_SECS = 5.0  # mcp-bash takes 0 for the default
+Fingerprint = tuple[Any, ...]
 
 
 class Registration(NamedTuple):
@@ -49,6 +54,110 @@ class Registration(NamedTuple):
     items: dict[str, list[Json] | None]
     hash: str
     warnings: tuple[str, ...] = ()
+
+
+class Statement(NamedTuple):
+    """The registration in a file, or the error in it. It is valid as long as the fingerprint is the same."""
+
+    fingerprint: Fingerprint | None  # None: the file was just written, and may be written again without a new time
+    read_at: float
+    said: Registration | ProjectError | None
+
+
+class Registrar:
+    """The registration of one project, as of now."""
+
+    def __init__(
+        self,
+        project: Project,
+        *,
+        settings: Settings,
+        shell: HookShell | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """With a `shell`, `current` runs the hook and waits for it. A server gives none."""
+        self._project = project
+        self._settings = settings
+        self._shell = shell
+        self._clock = clock
+        self._ttl_secs: float = settings.register_ttl or DEFAULT_TTL_SECS
+        self._json_path = project.server_file("register.json")
+        self._hook_path = project.server_file("register.sh")
+        self._json: Statement | None = None
+        self._hook: Statement | None = None
+        self._is_final = False
+        self._counting: Registration | None = None
+
+    def current(self) -> Registration | None:
+        """The registration that counts now; None if all items are found on disk. Raises ProjectError if it cannot be
+        used."""
+        if self._is_final:
+            return self._counting
+        said = self._read_json()
+        if said is None and self._settings.allow_project_hooks:
+            if self._shell is not None and self.is_hook_due():
+                self.run_hook(self._shell.run_blocking)
+            said = self._hook.said if self._hook is not None and os.path.lexists(self._hook_path) else None
+        if isinstance(said, ProjectError):
+            raise ProjectError(said.path, said.reason)
+        self._counting = said
+        self._is_final = self._settings.is_static and not self.is_hook_due()
+        return said
+
+    def is_hook_due(self) -> bool:
+        """Tell whether `register.sh` counts and has not been run since it changed."""
+        if not self._has_hook():
+            return False
+        if self._hook is None or self._settings.is_static:
+            return self._hook is None
+        return self._hook.fingerprint != _fingerprint_of(self._project, self._hook_path)
+
+    def is_hook_old(self) -> bool:
+        """Tell whether the last run was so long ago that the answer may be another one now."""
+        if self._hook is None or self._settings.is_static or not self._has_hook():
+            return False
+        return self._clock() - self._hook.read_at >= self._ttl_secs
+
+    def run_hook(self, run: Callable[[Hook], HookEnd]) -> None:
+        """Run `register.sh` by `run`, and keep its answer."""
+        fingerprint = _fingerprint_of(self._project, self._hook_path)
+        said = _said_by(lambda: run_register_sh(self._project, self._settings, run=run))
+        self._hook = Statement(fingerprint, self._clock(), said)
+
+    def _has_hook(self) -> bool:
+        return (
+            not self._is_final
+            and self._settings.allow_project_hooks
+            and os.path.lexists(self._hook_path)
+            and not os.path.lexists(self._json_path)
+        )
+
+    def _read_json(self) -> Registration | ProjectError | None:
+        fingerprint, now = _fingerprint_of(self._project, self._json_path), self._clock()
+        if fingerprint is None:
+            return None
+        if self._json is None or self._json.fingerprint != fingerprint or now - self._json.read_at >= self._ttl_secs:
+            is_settled = fingerprint[0] < time.time_ns() - SETTLING_NS
+            said = _said_by(lambda: read_register_json(self._project))
+            self._json = Statement(fingerprint if is_settled else None, now, said)
+        return self._json.said
+
+
+def _said_by(read: Callable[[], Registration | None]) -> Registration | ProjectError | None:
+    try:
+        return read()
+    except ProjectError as error:
+        return error
+
+
+def _fingerprint_of(project: Project, path: str) -> Fingerprint | None:
+    """A value that changes with the file and with the right to trust it; None if there is no such file."""
+    try:
+        status = os.lstat(path)
+    except OSError:
+        return None
+    problem = project.ground(project.server_dir).problem_with_hook(path)
+    return (status.st_ctime_ns, status.st_mtime_ns, status.st_size, status.st_ino, status.st_mode, problem)
 
 
 def read_register_json(project: Project) -> Registration | None:
@@ -74,13 +183,7 @@ def read_register_json(project: Project) -> Registration | None:
     return Registration(project.shown(path), items, jsontext.digest(items))
 
 
-def run_register_sh(
-    project: Project,
-    settings: Settings,
-    *,
-    run: Callable[[Hook], HookEnd],
-    warn: Callable[[str], None] = journal.warning,
-) -> Registration | None:
+def run_register_sh(project: Project, settings: Settings, *, run: Callable[[Hook], HookEnd]) -> Registration | None:
     """Run the hook by `run`, a method of `HookShell`, and read its answer; None if it is not allowed or does not exist.
     Raises ProjectError if it fails."""
     path = project.server_file("register.sh")
@@ -88,10 +191,8 @@ def run_register_sh(
         return None
     project.require_trusted(path)
     if not is_script(path):
-        warn(f"{project.shown(path)} is ignored: it is neither executable (chmod +x) nor starts with #!")
+        journal.warning("%s is ignored: it is neither executable (chmod +x) nor starts with #!", project.shown(path))
         return None
-    from mcpgreen.running.hooks.shell import Hook, records_in
-
     end = run(Hook("register", path, HOOK_SECS, MAX_BYTES))
     records = records_in(end.answer)
     if end.failure:
@@ -124,20 +225,20 @@ def _checked_items(project: Project, path: str, kind: str, items: object) -> lis
     for index, item in enumerate(items):
         if not isinstance(item, dict):
             raise ProjectError(path, f"{kind}[{index}] must be an object, found {shown(item)}")
-        name = item.get("name")
-        if not isinstance(name, str) or not name:
-            raise ProjectError(path, f"{kind}[{index}].name must be a text, found {shown(name)}")
-        if kind == "completions":
-            if name in names:
-                raise ProjectError(path, f"{kind}[{index}]: the name {shown(name)} is already taken")
-            names.add(name)
-            problem = _problem_with_completion(project, item)
-            if problem:
-                raise ProjectError(path, f"{kind}[{index}].{problem}")
+        if problem := _problem_with_fields(project, kind, item, ("name",)):
+            raise ProjectError(path, f"{kind}[{index}].{problem}")
+        if kind == "completions" and item["name"] in names:
+            raise ProjectError(path, f"{kind}[{index}]: the name {shown(item['name'])} is already taken")
+        names.add(item["name"])
     return items
 
 
-def _problem_with_completion(project: Project, item: Json) -> str | None:
+def _problem_with_fields(project: Project, kind: str, item: Json, required: tuple[str, ...]) -> str | None:
+    for field in required:
+        if not isinstance(item.get(field), str) or not item[field]:
+            return f"{field} must be a text, found {shown(item.get(field))}"
+    if kind != "completions":
+        return None
     path, secs = item.get("path"), item.get("timeoutSecs")
     if not isinstance(path, str) or not path or "\0" in path:
         return f"path must be a text, found {shown(path)}"
@@ -214,18 +315,11 @@ def _usable(project: Project, path: str, kind: str, items: list[Any], warnings: 
     """The items with all fields that they need, the first of each name, sorted by name."""
     usable: dict[str, Json] = {}
     for item in items:
-        problem = _problem_with_item(project, kind, item)
+        problem: str | None = f"it must be an object, found {shown(item)}"
+        if isinstance(item, dict):
+            problem = _problem_with_fields(project, kind, item, REQUIRED_FIELDS[kind])
         if problem:
             warnings.append(Loss(f"{project.shown(path)}: an item of {kind} is left out: {problem}"))
         else:
             usable.setdefault(item["name"], item)
     return [usable[name] for name in sorted(usable)]
-
-
-def _problem_with_item(project: Project, kind: str, item: Any) -> str | None:
-    if not isinstance(item, dict):
-        return f"it must be an object, found {shown(item)}"
-    for field in REQUIRED_FIELDS[kind]:
-        if not isinstance(item.get(field), str) or not item[field]:
-            return f"{field} must be a text, found {shown(item.get(field))}"
-    return _problem_with_completion(project, item) if kind == "completions" else None
