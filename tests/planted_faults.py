@@ -132,7 +132,7 @@ FAULTS = [
     ),
     Fault(
         "grandchildren-not-told-to-end",
-        "mcpgreen/running/system/descendants.py",
+        "mcpgreen/running/processes/stopping.py",
         "        unseen.extend(fresh)\n",
         "",
         "tests/e2e/test_cancelling.py::test_a_process_that_left_the_group_can_clean_up_too",
@@ -146,14 +146,14 @@ FAULTS = [
     ),
     Fault(
         "server-open-to-scripts",
-        "mcpgreen/running/system/prctl.py",
+        "mcpgreen/running/system.py",
         "_ask(PR_SET_DUMPABLE, 0)",
         "_ask(PR_SET_DUMPABLE, 1)",
         "tests/running/test_seclusion.py::test_a_script_cannot_reach_into_the_server",
     ),
     Fault(
         "check-of-a-cancelled-call-goes-on",
-        "mcpgreen/running/validation/schema_checks.py",
+        "mcpgreen/running/schema_checks.py",
         "            if line is None:\n                process.end()\n",
         "            pass\n",
         "tests/features/test_costly_checks.py::test_a_cancelled_call_takes_its_check_with_it",
@@ -223,7 +223,7 @@ FAULTS = [
     ),
     Fault(
         "broken-policy-allows",
-        "mcpgreen/running/policy/project_policy.py",
+        "mcpgreen/running/policy.py",
         'if not end.failure and said.get("verdict") in ("allowed", "none"):',
         'if said.get("verdict", "none") in ("allowed", "none"):',
         "tests/features/test_policy.py::test_no_clear_yes_is_a_no",

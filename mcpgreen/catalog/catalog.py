@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from mcpgreen.catalog.manual.items import CompletionScript
     from mcpgreen.catalog.manual.rules import Registration
     from mcpgreen.project.project import Project
-    from mcpgreen.running.storage import Storage
+    from mcpgreen.running.scripts.scratch import Storage
 
 OVERSIZED_ABOVE = 500
 FIRST_RETRY_SECS = 1.0

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from mcpgreen.catalog.resources import Resource, ResourceTemplate
     from mcpgreen.catalog.tree_scan import Pace
     from mcpgreen.project.project import Project
-    from mcpgreen.running.storage import Storage
+    from mcpgreen.running.scripts.scratch import Storage
 
 FORMAT_VERSION = 1
 

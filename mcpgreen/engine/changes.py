@@ -23,7 +23,7 @@ from mcpgreen.catalog.manual.current import Registrar
 from mcpgreen.catalog.snapshot import Snapshot
 from mcpgreen.errors import InternalError
 from mcpgreen.running.disk_watcher import DiskWatcher
-from mcpgreen.running.hooks.shell import HookShell
+from mcpgreen.running.hooks import HookShell
 from mcpgreen.running.turns import let_others
 from mcpgreen.settings.settings import Settings
 

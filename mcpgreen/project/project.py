@@ -22,7 +22,7 @@ from mcpgreen.text.json_types import Json
 
 if TYPE_CHECKING:
     from mcpgreen.files.confined import Private
-    from mcpgreen.running.hooks.shell import Sourced
+    from mcpgreen.running.hooks import Sourced
     from mcpgreen.running.trust import Ground
     from mcpgreen.settings.settings import Settings
 
@@ -181,7 +181,7 @@ class Project:
             return None
         import sys
 
-        from mcpgreen.running.hooks import shell
+        from mcpgreen.running import hooks
         from mcpgreen.running.scripts import jq
 
         try:
@@ -193,7 +193,7 @@ class Project:
         given |= dict.fromkeys(("MCPGREEN_PROJECT_ROOT", "MCPBASH_PROJECT_ROOT"), self.root)
         given["PATH"] = jq.path_with_jq(jq.path_in(given))
         try:
-            return shell.sourced_variables(path, given, directory=self.root)
+            return hooks.sourced_variables(path, given, directory=self.root)
         except ProjectError as error:
             journal.warning("%s is ignored: %s", path, error.reason)
             self.complaints.append((path, error.reason))
@@ -273,9 +273,9 @@ def open_project(
     sourced = None
     if runs_hooks and os.path.lexists(project.server_file("env.sh")):
         if not load(flags, environ, own_variables).core_dumps:
-            from mcpgreen.running.system import prctl
+            from mcpgreen.running import system
 
-            prctl.shut_out_others()  # a hook may leave a process behind that would attach to us
+            system.shut_out_others()  # a hook may leave a process behind that would attach to us
         sourced = project.sourced(environ, own_variables)
     decided: Set[str] = set()
     if sourced is not None:

@@ -12,7 +12,7 @@ from mcpgreen.catalog.manual import rules
 from mcpgreen.catalog.manual.current import Registrar
 from mcpgreen.catalog.manual.rules import Registration, read_register_json, run_register_sh
 from mcpgreen.errors import InternalError, ProjectError
-from mcpgreen.running.hooks.shell import HookShell
+from mcpgreen.running.hooks import HookShell
 from mcpgreen.settings.settings import Settings, load
 from mcpgreen.text import jsontext
 from tests.catalog.trees import TreeBuilder

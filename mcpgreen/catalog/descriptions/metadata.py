@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeGuard
 from mcpgreen.catalog.descriptions.comments import HEAD_BYTES, Inline, inline_in
 from mcpgreen.errors import ProjectError
 from mcpgreen.project.unmarked import META_SUFFIXES
-from mcpgreen.running.processes.deadline import MAX_SECS
+from mcpgreen.running.processes.run import MAX_SECS
 from mcpgreen.text import jsontext
 from mcpgreen.text.json_types import Json
 

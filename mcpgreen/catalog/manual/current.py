@@ -21,7 +21,7 @@ from mcpgreen.errors import ProjectError
 
 if TYPE_CHECKING:
     from mcpgreen.project.project import Project
-    from mcpgreen.running.hooks.shell import Hook, HookEnd, HookShell
+    from mcpgreen.running.hooks import Hook, HookEnd, HookShell
     from mcpgreen.settings.settings import Settings
 
 Fingerprint = tuple[Any, ...]

@@ -24,7 +24,7 @@ from mcpgreen.text.uris import is_within
 
 if TYPE_CHECKING:
     from mcpgreen.project.project import Project
-    from mcpgreen.running.hooks.shell import Hook, HookEnd
+    from mcpgreen.running.hooks import Hook, HookEnd
     from mcpgreen.settings.settings import Settings
 
 # The fields that each item needs when a script registers it. A prompt may have messages in place of a path.
@@ -90,7 +90,7 @@ def run_register_sh(
     if not is_script(path):
         warn(f"{project.shown(path)} is ignored: it is neither executable (chmod +x) nor starts with #!")
         return None
-    from mcpgreen.running.hooks.shell import Hook, records_in
+    from mcpgreen.running.hooks import Hook, records_in
 
     end = run(Hook("register", path, HOOK_SECS, MAX_BYTES))
     records = records_in(end.answer)

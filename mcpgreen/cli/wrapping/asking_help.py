@@ -20,7 +20,7 @@ from typing import NamedTuple
 from mcpgreen.cli import children
 from mcpgreen.cli.children import Ended
 from mcpgreen.errors import ProjectError
-from mcpgreen.running.processes.strays import Strays, adopted_strays
+from mcpgreen.running.processes.stopping import Strays, adopted_strays
 
 HELP_SECS = 20.0
 MAX_HELP_BYTES = 1 << 20

@@ -25,9 +25,8 @@ from typing import Any
 import gevent
 
 from mcpgreen import journal
-from mcpgreen.running.processes.reaper import reaper
-from mcpgreen.running.processes.spawning import spawn_helper
-from mcpgreen.running.processes.tags import CALL_DIGITS
+from mcpgreen.running.processes.spawning import reaper, spawn_helper
+from mcpgreen.running.processes.stopping import CALL_DIGITS
 
 # Not descriptor 0: a bash whose stdin is a socket takes itself for a remote shell, and reads its owner's .bashrc.
 SOCKET_FD = 3

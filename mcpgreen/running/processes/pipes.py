@@ -38,15 +38,14 @@ class PipeReader:
     Reads by itself from `watch` on; before that, and after it too, whenever it is told to `drain`.
     """
 
-    __slots__ = ("_chunk_bytes", "_may_grow", "_on_chunk", "_timer", "_watcher", "fd", "is_open")
+    __slots__ = ("_chunk_bytes", "_on_chunk", "_timer", "_watcher", "fd", "is_open")
 
-    def __init__(self, fd: int, on_chunk: OnChunk, *, may_grow: bool = False, chunk_bytes: int = CHUNK_BYTES) -> None:
+    def __init__(self, fd: int, on_chunk: OnChunk, *, chunk_bytes: int = CHUNK_BYTES) -> None:
         os.set_blocking(fd, False)
         self.fd = fd
         self.is_open = True
         self._on_chunk = on_chunk
         self._chunk_bytes = chunk_bytes
-        self._may_grow = may_grow
         self._watcher: Any = None
         self._timer: Any = None  # while it rests
 
@@ -98,7 +97,7 @@ class PipeReader:
             if not chunk:
                 self.close()
                 return False
-            if self._may_grow and len(chunk) == CHUNK_BYTES == self._chunk_bytes:
+            if len(chunk) == CHUNK_BYTES == self._chunk_bytes:
                 self._grow()
             rest_secs = self._on_chunk(chunk)
             if rest_secs:

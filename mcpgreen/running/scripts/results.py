@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from mcpgreen.errors import ERROR_CODES, OutputTooLarge, ScriptAsks, ScriptError, ToolFailure, UnexpectedOutput
 from mcpgreen.protocol.content import problem_of_block
 from mcpgreen.running.processes.run import Ending, Outcome
-from mcpgreen.running.scripts.stray_text import Stray, stray_in
 from mcpgreen.running.turns import LANE, in_turns, let_others
 from mcpgreen.text import json_bounds, jsontext
 
@@ -28,6 +27,11 @@ MAX_DOCUMENTS_CHARS = 1 << 20
 LARGE_TEXT_BYTES = 1 << 18
 CLEANED_CHARS = 16_384  # at a time
 NOT_FOUND = 127  # as `env` and shells say of a program
+MAX_STRAY_BYTES = 1 << 18  # of an output in which stray text is looked for
+MAX_STRAY_TRIES = 10
+SHOWN_CHARS = 60
+CLOSING = {"{": "}", "[": "]"}
+REMEDY = "print what is not the result to stderr (>&2)"
 
 
 class Expectation(NamedTuple):
@@ -350,3 +354,65 @@ def _require_declared_output(result: Json, printed: Printed, output_problems: Ou
         fault = "Tool output does not satisfy outputSchema"
     more_text = () if printed.is_blank else (printed.text_to_send(),)
     raise UnexpectedOutput(fault, problems=problems, more_text=more_text)
+
+
+class Stray(NamedTuple):
+    """The first line that is not part of the JSON which a script printed. `echo "Loading ..."` before the result turns
+    structured content into text, and the author wonders why."""
+
+    line: int
+    text: str
+
+    def told(self) -> str:
+        """For a log, which repeats nothing of a result."""
+        return f"line {self.line} of the output is no JSON; {REMEDY}"
+
+    def shown(self) -> str:
+        """For a reader that gets the output anyway."""
+        return f"line {self.line} of the output is no JSON ({self.text!r}); {REMEDY}"
+
+
+def stray_in(chunks: Sequence[bytes], *, openers: str = "{") -> Stray | None:
+    """What stands before the JSON; None if nothing does. `openers` are the characters with which JSON may begin that is
+    meant as such. Only what is cheap to see is looked for: lines, and then one JSON value up to the end."""
+    if sum(map(len, chunks)) > MAX_STRAY_BYTES:
+        return None
+    text = b"".join(chunks).decode("utf-8", "replace").rstrip()
+    left_chars = MAX_STRAY_BYTES  # to parse all that is left takes some tens of milliseconds, and may be in vain
+    for at in _beginnings(text, [each for each in openers if text.endswith(CLOSING[each])]):
+        left_chars -= len(text) - at
+        if left_chars < 0:
+            return None
+        if _is_json(text[at:]):
+            return _first_line(text[:at])
+    return None
+
+
+def _beginnings(text: str, openers: Sequence[str]) -> list[int]:
+    """Of the first lines that may begin a JSON text up to the end."""
+    found: list[int] = []
+    for opener in openers:
+        at = 0
+        for _ in range(MAX_STRAY_TRIES):
+            at = text.find("\n" + opener, at) + 1
+            if not at:
+                break
+            found.append(at)
+    return sorted(found)[:MAX_STRAY_TRIES]
+
+
+def _first_line(before: str) -> Stray | None:
+    lines = before.splitlines()
+    first = next((number for number, line in enumerate(lines, 1) if line.strip()), None)
+    if first is None or _is_json(before):
+        return None  # several documents are another matter
+    line = lines[first - 1].strip()
+    return Stray(first, line if len(line) <= SHOWN_CHARS else line[: SHOWN_CHARS - 3] + "...")
+
+
+def _is_json(text: str) -> bool:
+    try:
+        jsontext.loads(text)
+    except ValueError:
+        return False
+    return True

@@ -6,10 +6,14 @@ gets no directory of its own: making and removing one would cost a third of a qu
 Rule: the directory has a name that cannot be guessed, is ours alone, and is used through its descriptor. Until it
 exists only the guardian is told its name; if it is gone, a fresh one is made, because whatever has the old name by then
 is not ours.
+
+At the end of the module: is there room on disk (`Storage`), and how trees are removed that scripts leave here, deep,
+wide, shut, or still being written to (`remove_tree`).
 """
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import time
@@ -21,9 +25,7 @@ import gevent
 
 from mcpgreen import journal
 from mcpgreen.errors import InternalError
-from mcpgreen.files.regular_files import existing_file, new_file, private_directory, unguessable
-from mcpgreen.running.removal import remove_tree
-from mcpgreen.running.storage import Storage
+from mcpgreen.files.regular_files import change_mode, existing_file, new_file, private_directory, unguessable
 from mcpgreen.running.turns import Turns
 
 ERROR_FILE = b"error.json"
@@ -38,6 +40,11 @@ OWN_FILES = (ERROR_FILE, RESOURCES_FILE, CANCEL_FILE, DEBUG_FILE, REQUEST_FILE, 
 CROWD = 5000
 CLEARING_SECS = 0.5
 COARSE_NS = 50_000_000
+# A file that may not grow any more (a limit of the process) is as good as a full disk; a disk that fails is worse.
+FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
+PROBE = bytes(4096)
+PROBE_PAUSE_SECS = 1.0
+MAX_REMOVALS = 20  # of a directory in which a process still makes files
 
 
 class StateDir:
@@ -305,3 +312,147 @@ def _remove_entries(directory: PrivateDirectory, names: list[bytes]) -> None:
     except gevent.GreenletExit:
         gevent.spawn(_remove_entries, directory, names)
         raise
+
+
+class Storage:
+    """Is there room on disk for what the server itself has to write? Every part that writes reports failures here.
+
+    A full disk is reported loudly, once: `on_news` hears a level and a sentence without paths. From then on no call is
+    begun until writing works again, because a script that finds half of its arguments is worse than none. Lists and
+    running calls go on. A directory that may not be written to is no full disk, and its owner's business.
+    """
+
+    def __init__(self, *, on_news: Callable[[str, str], None], clock: Callable[[], float] = time.monotonic) -> None:
+        self._on_news = on_news
+        self._clock = clock
+        self._full: dict[str, str] = {}  # what to tell clients, by directory
+        self._probed_at = 0.0
+
+    def failed(self, error: OSError, *, directory: str, what: str) -> InternalError | None:
+        """Note a failed write; return what to tell the client if the disk is full, else None."""
+        if error.errno not in FULL:
+            return None
+        self._probed_at = self._clock()
+        is_news = directory not in self._full
+        trouble = "fails" if error.errno == errno.EIO else "is full"
+        self._full[directory] = f"The disk {trouble}: {what} cannot be written ({error.strerror})."
+        if is_news:
+            journal.critical("%s No call is begun until %s can be written to", self._full[directory], directory)
+            self._on_news("critical", self._full[directory])
+        return self._refusal()
+
+    def succeeded(self, directory: str) -> None:
+        if self._full.pop(directory, None) is not None:
+            journal.warning("there is room again in %s", directory)
+            self._on_news("notice", "The disk can be written to again.")
+
+    def require_room(self) -> None:
+        """Raises InternalError while a directory is full. From time to time a small write is tried."""
+        if not self._full:
+            return
+        if self._clock() - self._probed_at >= PROBE_PAUSE_SECS:
+            self._probed_at = self._clock()
+            for directory in list(self._full):
+                if _has_room(directory):
+                    self.succeeded(directory)
+        if self._full:
+            raise self._refusal()
+
+    def _refusal(self) -> InternalError:
+        return InternalError(f"{next(iter(self._full.values()))} Calls are served again when writing works.")
+
+
+def _has_room(directory: str) -> bool:
+    path = os.path.join(directory, f".mcpgreen.probe.{unguessable()}")
+    try:
+        with open(new_file(path), "wb", buffering=0) as file:
+            os.unlink(path)
+            return file.write(PROBE) == len(PROBE)
+    except OSError as error:
+        return error.errno not in FULL  # gone or forbidden by now: the next write there will report it
+
+
+def remove_tree(name: bytes, dir_fd: int, pause: Callable[[], None]) -> None:
+    """Remove a directory with all that is in it, without following a link. Raises OSError for what cannot be removed.
+    If the greenlet is killed on the way, another one goes on."""
+    pending = [name]
+    try:
+        _remove_trees(pending, dir_fd, pause)
+    except gevent.GreenletExit:
+        gevent.spawn(_remove_the_rest, pending, dir_fd)
+        raise
+
+
+def _remove_the_rest(pending: list[bytes], dir_fd: int) -> None:
+    with suppress(OSError):  # it may be gone by now with the whole directory
+        _remove_trees(pending, dir_fd, Turns().pause)
+
+
+def _remove_trees(pending: list[bytes], dir_fd: int, pause: Callable[[], None]) -> None:
+    """Remove these directories. What is inside is moved up before it is removed: so it may be as deep as it likes. A
+    process that is being stopped may still put something there, or take it away; then it is looked at again. `pending`
+    always names all that is left.
+    """
+    tries_left = MAX_REMOVALS
+    while pending:
+        place = len(pending) - 1
+        current = pending[place]
+        try:
+            _empty(current, pending, dir_fd, pause)
+            os.rmdir(current, dir_fd=dir_fd)
+            del pending[place]
+        except OSError as error:
+            tries_left -= 1
+            if error.errno not in (errno.ENOTEMPTY, errno.ENOENT) or not tries_left:
+                raise
+            if not _exists(current, dir_fd):
+                del pending[place]
+        pause()
+
+
+def _empty(directory: bytes, pending: list[bytes], dir_fd: int, pause: Callable[[], None]) -> None:
+    """Empty a directory. There may be millions of files, so they are removed while they are listed; some systems pass
+    over names then."""
+    with suppress(PermissionError):
+        change_mode(directory, add=0o700, dir_fd=dir_fd)  # the script may have shut it
+    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=dir_fd)
+    try:
+        for _ in range(MAX_REMOVALS):
+            is_anything_found = False
+            with os.scandir(fd) as entries:
+                for entry in entries:
+                    is_anything_found = True
+                    with suppress(FileNotFoundError):
+                        _remove_or_move(entry, fd, pending, dir_fd)
+                    pause()
+            if not is_anything_found:
+                return
+    finally:
+        os.close(fd)
+
+
+def _remove_or_move(entry: os.DirEntry[str], fd: int, pending: list[bytes], dir_fd: int) -> None:
+    """Remove a file or an empty directory; move any other directory up."""
+    if not entry.is_dir(follow_symlinks=False):
+        os.unlink(entry.name, dir_fd=fd)
+        return
+    try:
+        os.rmdir(entry.name, dir_fd=fd)
+    except OSError as error:
+        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+            raise
+        moved = os.fsencode(f"removed.{unguessable()}")
+        try:
+            os.rename(entry.name, moved, src_dir_fd=fd, dst_dir_fd=dir_fd)
+        except PermissionError:  # a directory that is shut has to stay where it is
+            change_mode(entry.name, add=0o700, dir_fd=fd)
+            os.rename(entry.name, moved, src_dir_fd=fd, dst_dir_fd=dir_fd)
+        pending.append(moved)
+
+
+def _exists(name: bytes, dir_fd: int) -> bool:
+    try:
+        os.lstat(name, dir_fd=dir_fd)
+    except OSError:
+        return False
+    return True

@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from mcpgreen.running.processes.spawning import CONTROL_FD, NO_INPUT, Directory, PosixSpawner
-from mcpgreen.running.processes.tags import Tags, tag_of
+from mcpgreen.running.processes.stopping import Tags, tag_of
 from mcpgreen.running.scripts.jq import SDK_DIR
-from mcpgreen.running.system.prctl import adopt_orphans
-from mcpgreen.running.warm.interpreters import lasting
+from mcpgreen.running.system import adopt_orphans
+from mcpgreen.running.warm.warm_python import lasting
 
 HELPER = os.path.join(SDK_DIR, "warm", "start.py")
 SDK = os.path.join(SDK_DIR, "python")

@@ -12,9 +12,8 @@ pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="sc
 # A spare that has been killed. Whoever was forked right after it still has its socket.
 KILLED = """
 import os, signal, socket, gevent
-from mcpgreen.running.processes.deadline import Deadline
+from mcpgreen.running.processes.run import Deadline, Limits, Script, ScriptRun, unheard
 from mcpgreen.running.runner import Runner
-from mcpgreen.running.processes.run import Limits, Script, ScriptRun, unheard
 from mcpgreen.running.warm.helpers import Spare
 
 runner = Runner(directory=".")

@@ -91,8 +91,7 @@ class HookShell:
     def run(self, hook: Hook, *, serial: int | None = None) -> HookEnd:
         """Run a hook by the runner of the server: other greenlets go on, and a cancelled one stops its hook. `serial`
         is the number of the call that it is run for, if it is for one."""
-        from mcpgreen.running.processes.deadline import Deadline
-        from mcpgreen.running.processes.run import Ending, Limits, Script, ScriptRun
+        from mcpgreen.running.processes.run import Deadline, Ending, Limits, Script, ScriptRun
         from mcpgreen.running.processes.spawning import CONTROL_FD
         from mcpgreen.running.scripts.environment import packed
 
@@ -113,9 +112,9 @@ class HookShell:
 
     def run_blocking(self, hook: Hook, *, shows_stderr: bool = False) -> HookEnd:
         if not self._settings.core_dumps:
-            from mcpgreen.running.system import prctl
+            from mcpgreen.running import system
 
-            prctl.shut_out_others()
+            system.shut_out_others()
         return run_blocking(hook, env=self._variables, directory=self._directory, shows_stderr=shows_stderr)
 
     @cached_property

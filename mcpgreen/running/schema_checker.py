@@ -19,7 +19,7 @@ from functools import lru_cache
 from typing import Any
 
 from mcpgreen.protocol.schemas import validator
-from mcpgreen.running.system import prctl
+from mcpgreen.running import system
 from mcpgreen.text import jsontext
 
 MAX_MEMORY_BYTES = 512 << 20
@@ -31,7 +31,7 @@ KEPT_SCHEMAS = 256  # the last ones that were used
 
 def main() -> None:
     """Serve checks on descriptor 0, which is a socket, until its other end is closed."""
-    prctl.shut_out_others()  # scripts could read other calls' arguments here
+    system.shut_out_others()  # scripts could read other calls' arguments here
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
     resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY_BYTES, resource.getrlimit(resource.RLIMIT_AS)[1]))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

@@ -40,7 +40,7 @@ START_SECS = 20.0  # for the first answer of a process, on such a machine
 READ_BYTES = 65536
 WRITE_BYTES = 1 << 18
 KEPT_VARIABLES = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
-PROGRAM = "import sys; sys.path[:] = sys.argv[1:]; from mcpgreen.running.validation.checker import main; main()"
+PROGRAM = "import sys; sys.path[:] = sys.argv[1:]; from mcpgreen.running.schema_checker import main; main()"
 
 
 class Schema:
