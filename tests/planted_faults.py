@@ -139,7 +139,7 @@ FAULTS = [
     ),
     Fault(
         "guardian-kills-the-client",
-        "mcpgreen/running/processes/guardian.py",
+        "mcpgreen/running/guardian.sh",
         ' && [ "$session" != "$2" ]',
         "",
         "tests/running/test_guardian.py::test_the_process_that_started_the_server_is_left_alone",

@@ -11,9 +11,7 @@ Rule: imports as little as possible before `main`, and nothing of gevent.
 
 from __future__ import annotations
 
-import os
 import resource
-import select
 import signal
 from functools import lru_cache
 from typing import Any
@@ -23,9 +21,8 @@ from mcpgreen.running import system
 from mcpgreen.text import jsontext
 
 MAX_MEMORY_BYTES = 512 << 20
-IDLE_SECS = 60.0
+IDLE_SECS = 60
 MAX_SENTENCE_CHARS = 1000
-READ_BYTES = 1 << 18
 KEPT_SCHEMAS = 256  # the last ones that were used
 
 
@@ -35,17 +32,20 @@ def main() -> None:
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
     resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY_BYTES, resource.getrlimit(resource.RLIMIT_AS)[1]))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    lines = Lines()
-    while (about := lines.next()) is not None:
-        schema, value = lines.next(), lines.next()
-        if schema is None or value is None:
-            return
-        wanted = jsontext.loads(about)
-        # Of the processor, not of the clock: on a busy machine no value is refused for the load that others make.
-        signal.setitimer(signal.ITIMER_PROF, wanted["secs"])
-        answer = answer_to(schema, value, noun=wanted["noun"], is_lenient=wanted["is_lenient"])
-        signal.setitimer(signal.ITIMER_PROF, 0)
-        send(jsontext.dumps(answer) + b"\n")
+    with open(0, "rb", closefd=False) as lines, open(0, "wb", closefd=False) as answers:
+        while True:
+            signal.alarm(IDLE_SECS)  # which ends this process
+            about, schema, value = (lines.readline() for _ in range(3))
+            signal.alarm(0)
+            if not value.endswith(b"\n"):
+                return
+            wanted = jsontext.loads(about)
+            # Of the processor, not of the clock: on a busy machine no value is refused for the load that others make.
+            signal.setitimer(signal.ITIMER_PROF, wanted["secs"])
+            answer = answer_to(schema, value, noun=wanted["noun"], is_lenient=wanted["is_lenient"])
+            signal.setitimer(signal.ITIMER_PROF, 0)
+            answers.write(jsontext.dumps(answer) + b"\n")
+            answers.flush()
 
 
 @lru_cache(KEPT_SCHEMAS)
@@ -73,29 +73,3 @@ def _judgement(checker: validator.Checker, value: Any, *, is_lenient: bool) -> d
             if not problems:
                 return {"problems": [], "meant": jsontext.dumps(meant).decode("ascii")}
     return {"problems": [problem[:MAX_SENTENCE_CHARS] for problem in problems]}
-
-
-class Lines:
-    """The lines that come in."""
-
-    def __init__(self) -> None:
-        self._parts: list[bytes] = []
-
-    def next(self) -> bytes | None:
-        """The next line; None at the end, and when nothing has come for a while."""
-        while not self._parts or b"\n" not in self._parts[-1]:
-            if not select.select([0], [], [], IDLE_SECS)[0]:
-                return None
-            part = os.read(0, READ_BYTES)
-            if not part:
-                return None
-            self._parts.append(part)
-        line, _, rest = b"".join(self._parts).partition(b"\n")
-        self._parts = [rest] if rest else []
-        return line
-
-
-def send(data: bytes) -> None:
-    rest = memoryview(data)
-    while rest:
-        rest = rest[os.write(0, rest) :]

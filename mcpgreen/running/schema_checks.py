@@ -161,16 +161,10 @@ class _Process:
     """One process that checks, from its start to its end."""
 
     def __init__(self, runner: Runner) -> None:
-        import socket  # takes milliseconds that start-up does not have
-
         runner.prepare()  # what we inherited is not for this process either
-        ours, theirs = socket.socketpair()
-        with ours, theirs:
-            command = [sys.executable, "-I", "-c", PROGRAM, *sys.path]
-            env = {name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ}
-            self._pid = spawn_helper(sys.executable, command, env, socket=theirs.fileno(), as_fd=0)
-            self._fd = ours.detach()
-        os.set_blocking(self._fd, False)
+        command = [sys.executable, "-I", "-c", PROGRAM, *sys.path]
+        env = {name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ}
+        self._pid, self._fd = spawn_helper(sys.executable, command, env, as_fd=0)
         self._is_over = False
         self._runner = runner
         runner.know(self._pid)

@@ -29,9 +29,6 @@ class Shares:
         self.held = 0
         self._held_by: dict[Hashable, int] = {}
 
-    def __repr__(self) -> str:
-        return f"<Shares: {self.held} of {self.size}, by {len(self._held_by)} owners>"
-
     def held_by(self, owner: Hashable) -> int:
         return self._held_by.get(owner, 0)
 
@@ -60,7 +57,8 @@ class Shares:
 
 class Places:
     """A pool of places. Owners that wait take turns, each of their calls in its order. How many there are may change
-    while some are taken. Thousands may wait here, and be killed together."""
+    while some are taken. Thousands may wait here, and be killed together: in a Semaphore, each that leaves would be
+    looked for among all the others."""
 
     def __init__(self, limit: int) -> None:
         self._shares = Shares(limit)
@@ -96,6 +94,13 @@ class Places:
     def release(self, owner: Hashable = None) -> None:
         self._shares.give_back(owner)
         self._hand_on()
+
+    def __enter__(self) -> None:
+        """Take a place for the only owner, until the end of `with`."""
+        self.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
 
     @contextmanager
     def held_by(self, owner: Hashable) -> Iterator[None]:

@@ -7,12 +7,11 @@ greenlets that may wait: not in the hub, and not between a check and its effect.
 from __future__ import annotations
 
 import time
-from collections import OrderedDict
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 import gevent
-from gevent.hub import Waiter
+
+from mcpgreen.running.shares import Places
 
 TURN_SECS = 0.005
 # Not 0: fifty such sleeps may follow each other before the hub looks whether a client has written to us.
@@ -51,56 +50,21 @@ class Turns:
             self._since = time.monotonic()
 
 
-class Queue:
-    """Let in so many at a time, `with` this, in the order in which they came. As a Semaphore; but thousands may wait
-    here and be killed together, and there each that leaves would be looked for among all the others."""
-
-    def __init__(self, places: int) -> None:
-        self._free = places
-        self._waiting: OrderedDict[Any, None] = OrderedDict()
-
-    def __enter__(self) -> Queue:
-        if self._free:
-            self._free -= 1
-            return self
-        waiter = Waiter()
-        self._waiting[waiter] = None
-        try:
-            waiter.get()
-        except BaseException:
-            if waiter in self._waiting:
-                del self._waiting[waiter]
-            else:
-                self._leave()  # it was our turn already
-            raise
-        return self
-
-    def __exit__(self, *_: Any) -> None:
-        self._leave()
-
-    def _leave(self) -> None:
-        if self._waiting:
-            waiter, _ = self._waiting.popitem(last=False)
-            gevent.get_hub().loop.run_callback(waiter.switch, None)
-        else:
-            self._free += 1
-
-
-class OneAtATime(Queue, Turns):
+class OneAtATime(Places, Turns):
     """For the work of many greenlets, `with` this: many short turns would make the others wait for all of them."""
 
     def __init__(self) -> None:
-        Queue.__init__(self, 1)
+        Places.__init__(self, 1)
         Turns.__init__(self)
 
-    def __exit__(self, *_: Any) -> None:
+    def __exit__(self, *_: object) -> None:
         try:
             self.pause()
         finally:
-            self._leave()
+            self.release()
 
 
-class Starts(Queue):
+class Starts(Places):
     """For what holds the hub, and how long is not ours to say, one at a time, `with` this: to start a process takes a
     millisecond, and fifty when all processors are busy. After some milliseconds others have their turn first, and one
     that took long is followed by as long a rest."""
@@ -110,21 +74,20 @@ class Starts(Queue):
         self._began_at = 0.0
         self._held_secs = 0.0  # since others had their turn
 
-    def __enter__(self) -> Starts:
-        super().__enter__()
+    def __enter__(self) -> None:
+        self.acquire()
         self._began_at = time.monotonic()
-        return self
 
-    def __exit__(self, *_: Any) -> None:
+    def __exit__(self, *_: object) -> None:
         held_secs = time.monotonic() - self._began_at
         self._held_secs += held_secs
         if self._held_secs < TURN_SECS:
-            self._leave()
+            self.release()
         else:
             self._held_secs = 0.0
-            gevent.spawn_later(held_secs if held_secs >= TURN_SECS else A_MOMENT_SECS, self._leave)
+            gevent.spawn_later(held_secs if held_secs >= TURN_SECS else A_MOMENT_SECS, self.release)
 
 
 # To parse and encode large outputs, `with` this: sixteen greenlets that give each other turns would make all others
 # wait for sixteen turns. One for the process, as the hub is. Never in the reader, which must not wait.
-LANE = Queue(1)
+LANE = Places(1)

@@ -6,7 +6,6 @@ import json
 import os
 import re
 import resource
-import socket
 import subprocess
 import sys
 from contextlib import suppress
@@ -145,11 +144,10 @@ def test_scripts_that_are_too_many_for_one_turn_are_reaped_in_the_next(monkeypat
 @needs_proc
 def test_a_helper_holds_nothing_but_its_socket() -> None:
     """Whoever waits for the end of what the server writes would wait for the helper too."""
-    ours, theirs = socket.socketpair()
     tell = 'held=$(readlink /proc/$$/fd/0 /proc/$$/fd/1 /proc/$$/fd/2); echo "$held" >&7'
-    pid = spawn_helper("/bin/sh", ["sh", "-c", tell], {"PATH": os.defpath}, socket=theirs.fileno(), as_fd=7)
-    theirs.close()
-    with ours, ours.makefile() as told:
+    pid, fd = spawn_helper("/bin/sh", ["sh", "-c", tell], {"PATH": os.defpath}, as_fd=7)
+    os.set_blocking(fd, True)
+    with open(fd, encoding="utf-8") as told:
         assert told.read().split() == [os.devnull] * 3
     with suppress(ChildProcessError):  # the reaper may have been quicker
         os.waitpid(pid, 0)

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import os
 import signal
+from _socket import socketpair  # `socket` takes milliseconds to import
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from resource import struct_rusage
@@ -125,19 +126,29 @@ class PosixSpawner:
             self._tags.take_off()
 
 
-def spawn_helper(path: str, command: list[str], env: Mapping[str, str], *, socket: int, as_fd: int) -> int:
-    """Start a process of ours that is no script, and return its number: it has a socket, under this number, and no
-    other descriptor of the server: a client that waits for the end of our output must see it."""
+def spawn_helper(path: str, command: list[str], env: Mapping[str, str], *, as_fd: int) -> tuple[int, int]:
+    """Start a process of ours that is no script. Return its number and our end of its socket, which does not block. It
+    has the other end, under the number `as_fd`, and no other descriptor of the server: a client that waits for the end
+    of our output must see it."""
+    ours, theirs = (each.detach() for each in socketpair())
     nothing = [(os.POSIX_SPAWN_OPEN, fd, os.devnull, os.O_RDWR, 0) for fd in (0, 1, 2) if fd != as_fd]
-    return os.posix_spawn(
-        path,
-        command,
-        env,
-        file_actions=[(os.POSIX_SPAWN_DUP2, socket, as_fd), *nothing],
-        setsid=True,
-        setsigmask=[],
-        setsigdef=RESET_SIGNALS,
-    )
+    try:
+        os.set_blocking(ours, False)
+        pid = os.posix_spawn(
+            path,
+            command,
+            env,
+            file_actions=[(os.POSIX_SPAWN_DUP2, theirs, as_fd), *nothing],
+            setsid=True,
+            setsigmask=[],
+            setsigdef=RESET_SIGNALS,
+        )
+    except OSError:
+        os.close(ours)
+        raise
+    finally:
+        os.close(theirs)
+    return pid, ours
 
 
 class Processors:
