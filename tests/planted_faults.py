@@ -154,8 +154,8 @@ FAULTS = [
     Fault(
         "check-of-a-cancelled-call-goes-on",
         "mcpgreen/running/schema_checks.py",
-        "            if line is None:\n                process.end()\n",
-        "            pass\n",
+        "                if line is None:\n                    process.end()\n",
+        "                pass\n",
         "tests/features/test_costly_checks.py::test_a_cancelled_call_takes_its_check_with_it",
     ),
     Fault(

@@ -26,7 +26,7 @@ from mcpgreen.running import system
 from mcpgreen.running.processes.guardian import Guardian
 from mcpgreen.running.processes.pipes import PLACES, OutputPlace
 from mcpgreen.running.processes.process import Child, RunningScript
-from mcpgreen.running.processes.run import Outcome, Script, ScriptRun
+from mcpgreen.running.processes.run import KILL_GRACE_SECS, Outcome, Script, ScriptRun
 from mcpgreen.running.processes.spawning import Directory, PosixSpawner, Processors, Spawner, reaper
 from mcpgreen.running.processes.stopping import (
     KILL_PATIENCE_SECS,
@@ -94,13 +94,13 @@ class Runner:
             running.settle()
             if is_anything_left(child, self._strays):
                 signal_all_of(child, signal.SIGTERM, self._strays)
-                wait_or_kill(child, run.limits.kill_grace_secs, self._strays)
+                wait_or_kill(child, KILL_GRACE_SECS, self._strays)
             running.note_stopped()
         except BaseException:
             # The first signal goes out now: a cancelled tool should not live until the next turn of the hub.
             signal_all_of(child, signal.SIGTERM, self._strays)
             running.cancel()
-            self._in_background(self._end_cancelled, running, run.limits.kill_grace_secs)
+            self._in_background(self._end_cancelled, running)
             raise
         never_began = running.never_began
         self._close(running)
@@ -181,8 +181,6 @@ class Runner:
         stopped is ended: a call would have to wait for it."""
         number = b"%d" % pid
         self._known.add(number)
-        if self._strays is not None:
-            self._strays.note_known(pid)
 
         def on_change(status: int, usage: struct_rusage) -> None:
             if not os.WIFSTOPPED(status):
@@ -248,20 +246,18 @@ class Runner:
         self._stoppers.add(stopper)
         stopper.rawlink(self._stoppers.discard)
 
-    def _end_cancelled(self, running: RunningScript, grace_secs: float) -> None:
+    def _end_cancelled(self, running: RunningScript) -> None:
         """End a cancelled run after its first signal. Its pipes are read meanwhile: a script that cleans up may
         write."""
         running.settle()
-        wait_or_kill(running.child, grace_secs, self._strays)
+        wait_or_kill(running.child, KILL_GRACE_SECS, self._strays)
         running.note_stopped()
         self._close(running)
 
     def _close(self, running: RunningScript) -> None:
+        """Forget a script that is gone, and look for what it has left."""
         running.close()
-        self._forget(running.child)
-
-    def _forget(self, child: Child) -> None:
-        """Forget a child that is gone, and look for what it has left."""
+        child = running.child
         self._leaders.pop(child.pid, None)
         self._known.discard(b"%d" % child.pid)
         if self._kill_leftovers():

@@ -13,7 +13,7 @@ import os
 import sys
 import time
 from collections.abc import Hashable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cached_property
 from typing import Any
 
@@ -125,36 +125,23 @@ class SchemaChecks:
         is_overdue = is_new = False
         while not (is_overdue or is_new):  # one that was idle may have been about to end
             is_new = not self._idle
-            process = self._new_process() if is_new else self._idle.pop()
+            process = _Process(self._runner) if is_new else self._idle.pop()
             began_at = time.monotonic()
-            answer = self._answer_of(process, schema, encoded, is_lenient=is_lenient)
-            if answer is not None:
-                return answer
+            line = None
+            self._busy.add(process)
+            try:
+                line = process.ask(schema, encoded, is_lenient=is_lenient, secs=self._timeout_secs)
+            finally:
+                self._busy.discard(process)
+                if line is None:
+                    process.end()
+            if line is not None:
+                self._idle.append(process)
+                return jsontext.loads(line)
             is_overdue = time.monotonic() - began_at >= self._timeout_secs
         what = f"took longer than {self._timeout_secs:g} s" if is_overdue else "failed"
         journal.warning("a check of a value by its schema %s", what)
         return {"problems": [f"checking it {what}; send less, or something simpler"]}
-
-    def _new_process(self) -> _Process:
-        try:
-            return _Process(self._runner)
-        except OSError as error:
-            raise InternalError(f"Values cannot be checked now: {error.strerror}.") from error
-
-    def _answer_of(self, process: _Process, schema: Schema, encoded: bytes, *, is_lenient: bool) -> Any:
-        """What the process says; None if it ends instead."""
-        self._busy.add(process)
-        line = None
-        try:
-            line = process.ask(schema, encoded, is_lenient=is_lenient, secs=self._timeout_secs)
-        finally:
-            self._busy.discard(process)
-            if line is None:
-                process.end()
-        if line is None:
-            return None
-        self._idle.append(process)
-        return jsontext.loads(line)
 
 
 class _Process:
@@ -164,21 +151,26 @@ class _Process:
         runner.prepare()  # what we inherited is not for this process either
         command = [sys.executable, "-I", "-c", PROGRAM, *sys.path]
         env = {name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ}
-        self._pid, self._fd = spawn_helper(sys.executable, command, env, as_fd=0)
+        try:
+            self._pid, self._fd = spawn_helper(sys.executable, command, env, as_fd=0)
+        except OSError as error:
+            raise InternalError(f"Values cannot be checked now: {error.strerror}.") from error
         self._is_over = False
         self._runner = runner
         runner.know(self._pid)
 
     def ask(self, schema: Schema, encoded: bytes, *, is_lenient: bool, secs: float) -> bytes | None:
-        """The line that it answers; None if there is none in time."""
+        """The line that it answers; None if there is none in time, or it has ended."""
         about = {"noun": schema.noun, "is_lenient": is_lenient, "secs": secs}
-        lines = [jsontext.dumps(about), schema.encoded, encoded, b""]
-        with gevent.Timeout(PATIENCE_FACTOR * secs + START_SECS, False):
-            try:
-                self._send(b"\n".join(lines))
-                return self._received_line()
-            except OSError:
-                return None  # it has ended
+        rest = memoryview(b"\n".join([jsontext.dumps(about), schema.encoded, encoded, b""]))
+        line: bytes = b""
+        with gevent.Timeout(PATIENCE_FACTOR * secs + START_SECS, False), suppress(OSError):
+            while rest:
+                rest = rest[nb_write(self._fd, rest[:WRITE_BYTES]) :]
+            while part := nb_read(self._fd, READ_BYTES):
+                line += part
+                if line.endswith(b"\n"):
+                    return line
         return None
 
     def end(self) -> None:
@@ -186,17 +178,3 @@ class _Process:
             self._is_over = True
             os.close(self._fd)
             self._runner.end_known(self._pid)
-
-    def _send(self, data: bytes) -> None:
-        rest = memoryview(data)
-        while rest:
-            rest = rest[nb_write(self._fd, rest[:WRITE_BYTES]) :]
-
-    def _received_line(self) -> bytes | None:
-        line = b""
-        while not line.endswith(b"\n"):
-            part = nb_read(self._fd, READ_BYTES)
-            if not part:
-                return None
-            line += part
-        return line

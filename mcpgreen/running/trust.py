@@ -134,13 +134,6 @@ class Ground:
         base = self._root if is_within(place, self._root) else os.path.dirname(self.directory)
         shown = place[len(base.rstrip("/")) + 1 :]
         subject = f"its directory {shown}" if stat.S_ISDIR(mode) else "it"
-        return f"{subject} {fault} ({remedy} {_as_word(shown)})"
+        import shlex  # takes milliseconds, and is rarely needed
 
-
-def _as_word(path: str) -> str:
-    """The path as one word for a shell."""
-    if all(character.isalnum() or character in "/._+" for character in path):
-        return path
-    import shlex
-
-    return shlex.quote(f"./{path}" if path.startswith("-") else path)
+        return f"{subject} {fault} ({remedy} {shlex.quote(f'./{shown}' if shown.startswith('-') else shown)})"

@@ -34,7 +34,7 @@ runner = Runner(directory=".")
 
 def run(serial, text, stdout_bytes=1000):
     script = Script(f"Script {serial}", "/bin/sh", ["/bin/sh", "-c", text])
-    limits = Limits(stdout_bytes, 1000, 0.1, 0.1)
+    limits = Limits(stdout_bytes, 1000)
     return run_script(runner, ScriptRun(script, {}, Deadline(60), limits, serial, unheard))
 
 def told(outcome):

@@ -21,7 +21,7 @@ from gevent.event import AsyncResult
 from gevent.hub import Waiter
 
 from mcpgreen.running.processes.pipes import Capture, OutputPlace, PipeReader
-from mcpgreen.running.processes.run import Deadline, Ending, Outcome, ScriptRun
+from mcpgreen.running.processes.run import DRAIN_SECS, Deadline, Ending, Outcome, ScriptRun
 from mcpgreen.running.processes.spawning import Spawner, reaper
 
 CONTROL_CHUNK_BYTES = 8192  # each line costs more than its bytes
@@ -118,7 +118,6 @@ class RunningScript:
     def __init__(self, run: ScriptRun, *, spawner: Spawner, tag: int, place: OutputPlace) -> None:
         """Raises OSError when it cannot be started."""
         self._spawner = spawner
-        self._limits = run.limits
         self._is_overdue = False
         self.state = State.STARTED
         read_ends, write_ends = _pipes(3)
@@ -175,7 +174,7 @@ class RunningScript:
     def settle(self) -> None:
         """Lift back-pressure, read all that the script has written, and hear all its reports. If it has exited, wait
         until both streams end, but not for long: a background job may hold them for hours."""
-        give_up_at = time.monotonic() + (self._limits.drain_secs if self.state == State.EXITED else 0)
+        give_up_at = time.monotonic() + (DRAIN_SECS if self.state == State.EXITED else 0)
         pause_secs = 0.0005
         for capture in (self._stdout, self._stderr):
             capture.need_no_place()

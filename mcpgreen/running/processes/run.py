@@ -49,22 +49,16 @@ class Script(NamedTuple):
 
 
 class Limits(NamedTuple):
-    """How much a run may print, and how long it may take to end."""
+    """How much a run may print."""
 
     stdout_bytes: int
     stderr_bytes: int
-    kill_grace_secs: float
-    drain_secs: float
 
     @classmethod
     def of(cls, settings: Settings, *, stdout_bytes: int | None = None) -> Limits:
         """The limits of tools, if need be with another one for what it prints."""
-        return cls(
-            stdout_bytes=settings.max_tool_output_size if stdout_bytes is None else stdout_bytes,
-            stderr_bytes=settings.max_tool_output_size,
-            kill_grace_secs=KILL_GRACE_SECS,
-            drain_secs=DRAIN_SECS,
-        )
+        most_bytes: int = settings.max_tool_output_size
+        return cls(most_bytes if stdout_bytes is None else stdout_bytes, most_bytes)
 
 
 class Deadline:

@@ -47,16 +47,13 @@ class Directory:
     def __init__(self, path: str) -> None:
         self.fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
         self._home_fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY)
-        self._is_home = os.path.samestat(os.fstat(self.fd), os.fstat(self._home_fd))
 
     def __enter__(self) -> None:
         """Change to it. No greenlet may switch until we are back."""
-        if not self._is_home:
-            os.fchdir(self.fd)
+        os.fchdir(self.fd)
 
     def __exit__(self, *_: object) -> None:
-        if not self._is_home:
-            os.fchdir(self._home_fd)
+        os.fchdir(self._home_fd)
 
     def close(self) -> None:
         os.close(self.fd)

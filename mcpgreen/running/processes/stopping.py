@@ -136,63 +136,35 @@ def _children_of(pid: int) -> list[int]:
 
 
 def _content_of(path: str) -> bytes:
-    """A whole file of /proc, read without the cost of a file object."""
-    fd = os.open(path, os.O_RDONLY)
-    try:
-        content = b""
-        while chunk := os.read(fd, 65536):
-            content += chunk
-        return content
-    finally:
-        os.close(fd)
-
-
-class OwnChildren:
-    """The children of this process, orphaned descendants included, from one file that stays open.
-
-    All are the main thread's: it starts them, and the kernel gives it the orphans. Raises OSError at birth where there
-    is no such file or no such adoption.
-    """
-
-    def __init__(self) -> None:
-        system.adopt_orphans()
-        path = f"/proc/self/task/{os.getpid()}/children"
-        try:
-            self._fd = os.open(path, os.O_RDONLY)
-        except FileNotFoundError as error:
-            raise OSError(error.errno, f"{path} is missing; mount /proc") from error
-
-    def others_than(self, known: set[bytes]) -> list[int]:
-        """Children with a number, as text, that is not known. None is missed: a child leaves the list only when we reap
-        it, and one that loses its parent meanwhile comes last."""
-        content = os.pread(self._fd, READ_BYTES, 0)
-        while len(content) % READ_BYTES == 0 and (more := os.pread(self._fd, READ_BYTES, len(content))):
-            content += more
-        return list(map(int, set(content.split()) - known))
-
-    def close(self) -> None:
-        os.close(self._fd)
+    with open(path, "rb", buffering=0) as file:
+        return file.read()
 
 
 class Strays:
-    """Our children, orphaned descendants included, that are not known."""
+    """Our children, orphaned descendants included, that are not known.
 
-    def __init__(self, children: OwnChildren, known: set[bytes], expected_tags: set[int]) -> None:
+    All are the main thread's: it starts them, and the kernel gives it the orphans.
+    """
+
+    def __init__(self, known: set[bytes], expected_tags: set[int]) -> None:
         """`known` are the processes that we start ourselves, as the kernel writes their numbers. The program that
         became us by `exec` may have left more children; they are not ours to stop. One with an expected tag is about to
-        be known.
+        be known. Raises OSError where orphans are not adopted, or cannot be listed.
         """
-        self._children = children
+        system.adopt_orphans()
+        path = f"/proc/self/task/{os.getpid()}/children"
+        try:
+            self._children_fd = os.open(path, os.O_RDONLY)
+        except FileNotFoundError as error:
+            raise OSError(error.errno, f"{path} is missing; mount /proc") from error
         self._known = known
         self._expected_tags = expected_tags
-        self._expected: dict[int, int | None] = {}  # those of our children that carried one when we looked, and which
         self._is_cut_short = False
-        known.update(b"%d" % pid for pid in children.others_than(set()))
+        known.update(b"%d" % pid for pid in self._children_but(set()))
 
     def are_there(self) -> bool:
         """Tell whether there are any, without those that are about to be known."""
-        others = self._children.others_than(self._known)
-        return bool(others) and not all(map(self._is_expected, others))
+        return not all(map(self._is_expected, self._children_but(self._known)))
 
     def is_any_of(self, tag: int) -> bool:
         """Tell whether a process with the tag of a call is alive, or may be: there may be too many to look at."""
@@ -215,19 +187,19 @@ class Strays:
         spared = running | self._expected_tags
         return self._kill(lambda pid: (tag := tag_of(pid)) is not None and tag in tags and tag not in spared)
 
-    def note_known(self, pid: int) -> None:
-        """Note that an expected process has come."""
-        self._expected.pop(pid, None)
-
     def close(self) -> None:
-        self._children.close()
+        os.close(self._children_fd)
 
     def _is_expected(self, pid: int) -> bool:
-        if not self._expected_tags:
-            self._expected.clear()
-        elif pid not in self._expected and (tag := tag_of(pid)) in self._expected_tags:
-            self._expected[pid] = tag
-        return self._expected.get(pid) in self._expected_tags
+        return bool(self._expected_tags) and tag_of(pid) in self._expected_tags
+
+    def _children_but(self, known: set[bytes]) -> list[int]:
+        """Children with a number, as text, that is not known. None is missed: a child leaves the list only when we reap
+        it, and one that loses its parent meanwhile comes last."""
+        content = os.pread(self._children_fd, READ_BYTES, 0)
+        while len(content) % READ_BYTES == 0 and (more := os.pread(self._children_fd, READ_BYTES, len(content))):
+            content += more
+        return list(map(int, set(content.split()) - known))
 
     def _hunt(self) -> Iterator[int]:
         """Yield each of them once, and look again until there is no new one: a process that ends while we look hands
@@ -236,7 +208,7 @@ class Strays:
         looked_at = set(self._known)
         self._is_cut_short = True
         for _ in range(LOOKS):
-            fresh = self._children.others_than(looked_at)
+            fresh = self._children_but(looked_at)
             if not fresh:
                 self._is_cut_short = False
                 return
@@ -278,7 +250,7 @@ class Strays:
 def adopted_strays(known: set[bytes], expected_tags: set[int]) -> Strays | None:
     """The strays of this process; None where orphans are not adopted. Raises OSError if that fails only now."""
     try:
-        return Strays(OwnChildren(), known, expected_tags)
+        return Strays(known, expected_tags)
     except OSError as error:
         if error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOMEM):
             raise

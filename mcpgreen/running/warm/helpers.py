@@ -41,18 +41,6 @@ STUCK_SECS = 3.0  # a helper that forks nothing for so long is given up
 MAX_REPORT_BYTES = 2000
 
 
-class State:
-    """The states of a helper."""
-
-    STARTING = "starting"
-    READY = "ready"
-    OVER = "over"
-    UNFIT = "unfit"  # over, and another one would be no better for some time
-
-
-TRANSITIONS = {State.STARTING: (State.READY, State.OVER, State.UNFIT), State.READY: (State.OVER, State.UNFIT)}
-
-
 class Spare:
     """A process that was forked ahead of a call, and waits for its script: a `Spawner` for one."""
 
@@ -107,8 +95,9 @@ class Helper:
         """Raises OSError when it cannot be started."""
         self._runner = runner
         self._tag = runner.tags.of(runner.next_serial())
-        self.state = State.STARTING
-        self.refusal = ""  # why it is unfit
+        self._is_ready = False
+        self.is_over = False
+        self.refusal: str | None = None  # why another one would be no better for some time
         self.used_at = time.monotonic()
         self._forks = 0
         self._failures = 0  # forks in a row that have failed
@@ -138,10 +127,10 @@ class Helper:
     def take(self) -> Spare | None:
         """Take a spare; None if there is none in time. May wait."""
         self.used_at = time.monotonic()
-        if self.state != State.READY:
+        if not self._is_ready or self.is_over:
             return None
         if self.is_stuck:
-            self.end(State.UNFIT, "their helper does not fork in time")
+            self.end("their helper does not fork in time")
             return None
         if self._forks >= MAX_FORKS or self._processors != os.sched_getaffinity(0):
             self.end()  # what is forked may run on the processors of its helper
@@ -158,21 +147,17 @@ class Helper:
             self._waiting -= 1
 
     @property
-    def is_over(self) -> bool:
-        return self.state in (State.OVER, State.UNFIT)
-
-    @property
     def is_stuck(self) -> bool:
         """Tell whether spares do not come: the helper has no processor to run on, or they have been stopped. As long as
         they may come, their tag protects them, and any other process that carries it."""
         oldest = next(iter(self._coming.values()), None)
         return oldest is not None and time.monotonic() - oldest[1] > STUCK_SECS
 
-    def end(self, state: str = State.OVER, refusal: str = "") -> None:
+    def end(self, refusal: str | None = None) -> None:
         """End the process and its spares. Calls that wait for a spare wait no longer."""
         if self.is_over:
             return
-        self._become(state)
+        self.is_over = True
         self.refusal = refusal
         self._watcher.close()
         self._socket.close()
@@ -185,11 +170,6 @@ class Helper:
             self._ready.put(None)
         self._runner.end_known(self._pid)
 
-    def _become(self, state: str) -> None:
-        if state not in TRANSITIONS.get(self.state, ()):
-            raise ValueError(f"a helper that is {self.state} cannot become {state}")
-        self.state = state
-
     def _on_report(self) -> None:
         """In the hub: the helper is ready, refuses, or has ended."""
         try:
@@ -197,14 +177,13 @@ class Helper:
         except OSError:
             report = b""
         if report != b"ready":
-            refusal = report.decode("utf-8", "replace").partition(" ")[2]
-            self.end(State.OVER if self.state == State.READY else State.UNFIT, refusal)
+            self.end(None if self._is_ready else report.decode("utf-8", "replace").partition(" ")[2])
             return
         try:
             os.read(self._printed_fd, 1)  # what a start prints belongs to the output of the script
-            self.end(State.UNFIT, "its start prints something")
+            self.end("its start prints something")
         except BlockingIOError:
-            self._become(State.READY)
+            self._is_ready = True
             self._fork()
 
     def _on_used(self) -> None:
@@ -217,7 +196,7 @@ class Helper:
 
     def _fork(self) -> None:
         wanted = min(MAX_SPARES, KEPT_SPARES + self._waiting) - self._ready.qsize() - len(self._coming)
-        if wanted <= 0 or self.state != State.READY:
+        if wanted <= 0 or not self._is_ready or self.is_over:
             return
         sockets, theirs = [], []
         try:
@@ -256,7 +235,7 @@ class Helper:
         if not is_ours:
             socket.close()
         if self._failures >= MAX_FAILURES:
-            self.end(State.UNFIT, "nothing can be forked")
+            self.end("nothing can be forked")
 
     def _stop_expecting(self, socket: Any) -> Any:
         self._coming.pop(socket)[0].close()

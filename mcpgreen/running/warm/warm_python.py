@@ -20,7 +20,7 @@ import gevent
 from mcpgreen import journal
 from mcpgreen.files.regular_files import without_waiting
 from mcpgreen.running.scripts.shebang import LINE_BYTES, MARK
-from mcpgreen.running.warm.helpers import Helper, Spare, State
+from mcpgreen.running.warm.helpers import Helper, Spare
 
 if TYPE_CHECKING:
     from mcpgreen.running.processes.run import Script, ScriptRun
@@ -110,7 +110,7 @@ class WarmPython:
         if helper is None:
             return
         helper.end()
-        if helper.state == State.UNFIT:
+        if helper.refusal is not None:
             self._note_failure(key, helper.refusal)
 
     def _note_failure(self, key: Key, reason: str) -> None:

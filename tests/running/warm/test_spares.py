@@ -28,7 +28,7 @@ with gevent.Timeout(60):
     while runner.knows(pid):
         gevent.sleep(0.01)
 script = Script("A script", "/bin/true", ["/bin/true"])
-run = ScriptRun(script, {}, Deadline(60), Limits(1000, 1000, 0.1, 0.1), 1, unheard)
+run = ScriptRun(script, {}, Deadline(60), Limits(1000, 1000), 1, unheard)
 try:
     spare.spawn(run, outputs=[1, 1, 1], tag=1)
 except OSError as error:
