@@ -102,7 +102,11 @@ def _understood(outcome: Outcome, printed: Printed, last_words: Callable[[], Las
     result = _ready_made(value, text) if is_json or text.lstrip()[:1] == "{" else None
     if outcome.exit_code != 0:
         return _failed(outcome, result, value, printed, last_words)
-    return result or _from_output(value, printed, is_json=is_json, is_declared=is_declared)
+    if result is None:
+        result = {"content": [{"type": "text", "text": printed.text_to_send()}], "isError": False}
+        if is_json and (is_declared or isinstance(value, dict)):
+            result["structuredContent"] = value
+    return result
 
 
 class Printed:
@@ -110,39 +114,35 @@ class Printed:
     it can be JSON."""
 
     def __init__(self, chunks: Sequence[bytes], *, limit_bytes: int) -> None:
-        self._chunks = chunks
+        self.chunks = chunks
         self._limit_bytes = limit_bytes
         self.is_large = sum(map(len, chunks)) > LARGE_TEXT_BYTES
         self._text = "" if self.is_large else b"".join(chunks).decode("utf-8", "replace")
 
     @property
     def is_blank(self) -> bool:
-        return not any(chunk.strip() for chunk in self._chunks)
+        return not any(chunk.strip() for chunk in self.chunks)
 
     def text_to_parse(self, *, may_be_scalar: bool) -> str:
         """The text, or nothing if it is long and certainly no JSON."""
         if not self.is_large:
             return self._text
-        start = next(filter(None, (chunk.lstrip() for chunk in self._chunks)), b"")
+        start = next(filter(None, (chunk.lstrip() for chunk in self.chunks)), b"")
         if not may_be_scalar and start[:1] not in (b"{", b"["):
             return ""
         try:
-            text = b"".join(self._chunks).decode("utf-8")
+            text = b"".join(self.chunks).decode("utf-8")
             let_others()
             return text
         except UnicodeDecodeError:
             return ""  # at the first byte that is wrong; to replace them all would take a while
-
-    def stray(self) -> Stray | None:
-        """The text before the JSON."""
-        return stray_in(self._chunks, openers="{[")
 
     def text_to_send(self) -> Any:
         """A string or a LargeText. Raises OutputTooLarge. May wait."""
         if not self.is_large:
             return self._text
         try:
-            return jsontext.LargeText(in_turns(self._chunks), limit_bytes=self._limit_bytes)
+            return jsontext.LargeText(in_turns(self.chunks), limit_bytes=self._limit_bytes)
         except jsontext.TooLong:
             raise OutputTooLarge(f"Response exceeded response size limit ({self._limit_bytes} bytes)") from None
 
@@ -329,20 +329,13 @@ def _first_document(text: str) -> Any:
     return value if jsontext.is_writable(value) else None
 
 
-def _from_output(value: Any, printed: Printed, *, is_json: bool, is_declared: bool) -> Json:
-    result: Json = {"content": [{"type": "text", "text": printed.text_to_send()}], "isError": False}
-    if is_json and (is_declared or isinstance(value, dict)):
-        result["structuredContent"] = value
-    return result
-
-
 def _require_declared_output(result: Json, printed: Printed, output_problems: OutputProblems) -> None:
     problems: Sequence[str] = ()
     if printed.is_blank:
         fault = "Tool output is empty for declared outputSchema"
     elif "structuredContent" not in result:
         fault = "Tool output is not valid JSON for declared outputSchema"
-        stray = printed.stray()
+        stray = stray_in(printed.chunks, openers="{[")
         problems = [stray.shown()] if stray else ()
     else:
         problems = output_problems(result["structuredContent"])

@@ -19,6 +19,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from copy import copy
 from itertools import islice
 
 import gevent
@@ -39,7 +40,6 @@ MAX_REPORT_BYTES = 1 << 18  # to parse it takes up to 30 ms
 OWN_FILES = (ERROR_FILE, RESOURCES_FILE, CANCEL_FILE, DEBUG_FILE, REQUEST_FILE, RESPONSE_FILE)
 CROWD = 5000
 CLEARING_SECS = 0.5
-COARSE_NS = 50_000_000
 # A file that may not grow any more (a limit of the process) is as good as a full disk; a disk that fails is worse.
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 PROBE = bytes(4096)
@@ -70,12 +70,9 @@ class StateDir:
         full."""
         self._storage.require_room()
         directory = self._directory
-        changed_at_ns = None if directory is None else directory.changed_at_ns()
-        if directory is None or changed_at_ns is None:
+        if directory is None or not directory.is_in_place():
             directory = self._fresh()
-        elif time.time_ns() - changed_at_ns <= COARSE_NS:
-            changed_at_ns = None  # timestamps are coarse: right after a change another one need not show
-        return CallFiles(self, directory, b"call.%d." % serial, known_change_ns=changed_at_ns)
+        return CallFiles(self, directory, b"call.%d." % serial)
 
     def failure(self, error: OSError) -> InternalError:
         """What a call is told when one of its files cannot be written."""
@@ -103,17 +100,19 @@ class StateDir:
             journal.warning("state is kept in %s", directory.path)
         else:
             directory.remove()
-        is_gone = self.is_kept or directory.changed_at_ns() is None
+        is_gone = self.is_kept or not directory.is_in_place()
         directory.close()
         return is_gone
 
     def _fresh(self) -> PrivateDirectory:
         """Make a directory with another name: a process may have waited for the old one to be free."""
-        if self._directory is not None:
-            if not self.is_kept:
-                self._empty_apart(self._directory.again())  # it may have been moved elsewhere
-            self._directory.close()  # calls that still know it find that their files are gone
-            self._directory = None
+        old, self._directory = self._directory, None
+        if old is not None and self.is_kept:
+            old.close()
+        elif old is not None:
+            lost = old.hand_over()  # calls that still know it find that their files are gone
+            self._lost.add(lost)
+            gevent.spawn(self._empty, lost)
         path = os.path.join(self._parent, f"mcpgreen.state.{os.getpid()}.{unguessable()}")
         self._on_named(path)
         try:
@@ -122,12 +121,8 @@ class StateDir:
             raise self.failure(error) from error
         return self._directory
 
-    def _empty_apart(self, lost: PrivateDirectory) -> None:
-        """Empty a directory that was moved: it may have been filled before."""
-        self._lost.add(lost)
-        gevent.spawn(self._empty, lost)
-
     def _empty(self, lost: PrivateDirectory) -> None:
+        """Empty a directory that may have been moved, and filled before."""
         turns = Turns()
         for name in lost.names():
             lost.remove_entry(name, turns.pause)
@@ -150,21 +145,19 @@ class PrivateDirectory:
         with suppress(OSError):
             fcntl.flock(self.fd, fcntl.LOCK_SH | fcntl.LOCK_NB)  # systemd cleans around what is locked
 
-    def again(self) -> PrivateDirectory:
-        """The same directory with another descriptor."""
-        same = PrivateDirectory.__new__(PrivateDirectory)
-        same.path, same.encoded_path, same._identity = self.path, self.encoded_path, self._identity
-        same.fd = os.dup(self.fd)
+    def hand_over(self) -> PrivateDirectory:
+        """The same directory as another object; for this one it is closed."""
+        same = copy(self)
+        self.fd = -1
         return same
 
-    def changed_at_ns(self) -> int | None:
-        """When a file was last made or removed here; None if the directory is not where it was."""
+    def is_in_place(self) -> bool:
+        """Tell whether the directory is still where it was made."""
         try:
             status = os.lstat(self.encoded_path)
         except OSError:
-            return None
-        # Its number is not used again while we have it open.
-        return status.st_mtime_ns if (status.st_dev, status.st_ino) == self._identity else None
+            return False
+        return (status.st_dev, status.st_ino) == self._identity  # not used again while we have it open
 
     def names(self) -> Iterator[bytes]:
         """The names of what is in it; none when it has been closed."""
@@ -191,7 +184,7 @@ class PrivateDirectory:
 
     def remove(self) -> None:
         self.clear(time.monotonic() + CLEARING_SECS)
-        if self.changed_at_ns() is None:
+        if not self.is_in_place():
             return  # whatever has its name now is not ours
         try:
             os.rmdir(self.path)
@@ -221,14 +214,11 @@ class PrivateDirectory:
 class CallFiles:
     """The files of one call. `place` is how their paths begin."""
 
-    __slots__ = ("_known_change_ns", "_prefix", "_state", "directory", "place")
+    __slots__ = ("_prefix", "_state", "directory", "place")
 
-    def __init__(
-        self, state: StateDir, directory: PrivateDirectory, prefix: bytes, *, known_change_ns: int | None
-    ) -> None:
+    def __init__(self, state: StateDir, directory: PrivateDirectory, prefix: bytes) -> None:
         self._state = state
         self._prefix = prefix
-        self._known_change_ns = known_change_ns
         self.directory = directory
         self.place = directory.encoded_path + b"/" + prefix
 
@@ -260,8 +250,6 @@ class CallFiles:
 
     def take_reports(self) -> tuple[bytes, bytes]:
         """What the script left as error and as embedded resources; both usually empty. All its files go."""
-        if self._known_change_ns is not None and self.directory.changed_at_ns() == self._known_change_ns:
-            return b"", b""
         names = self._names()
         if not names:
             return b"", b""
@@ -322,9 +310,8 @@ class Storage:
     running calls go on. A directory that may not be written to is no full disk, and its owner's business.
     """
 
-    def __init__(self, *, on_news: Callable[[str, str], None], clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, *, on_news: Callable[[str, str], None]) -> None:
         self._on_news = on_news
-        self._clock = clock
         self._full: dict[str, str] = {}  # what to tell clients, by directory
         self._probed_at = 0.0
 
@@ -332,7 +319,7 @@ class Storage:
         """Note a failed write; return what to tell the client if the disk is full, else None."""
         if error.errno not in FULL:
             return None
-        self._probed_at = self._clock()
+        self._probed_at = time.monotonic()
         is_news = directory not in self._full
         trouble = "fails" if error.errno == errno.EIO else "is full"
         self._full[directory] = f"The disk {trouble}: {what} cannot be written ({error.strerror})."
@@ -350,8 +337,8 @@ class Storage:
         """Raises InternalError while a directory is full. From time to time a small write is tried."""
         if not self._full:
             return
-        if self._clock() - self._probed_at >= PROBE_PAUSE_SECS:
-            self._probed_at = self._clock()
+        if time.monotonic() - self._probed_at >= PROBE_PAUSE_SECS:
+            self._probed_at = time.monotonic()
             for directory in list(self._full):
                 if _has_room(directory):
                     self.succeeded(directory)
@@ -405,8 +392,10 @@ def _remove_trees(pending: list[bytes], dir_fd: int, pause: Callable[[], None]) 
             tries_left -= 1
             if error.errno not in (errno.ENOTEMPTY, errno.ENOENT) or not tries_left:
                 raise
-            if not _exists(current, dir_fd):
-                del pending[place]
+            try:
+                os.lstat(current, dir_fd=dir_fd)
+            except OSError:
+                del pending[place]  # it is gone by now
         pause()
 
 
@@ -448,11 +437,3 @@ def _remove_or_move(entry: os.DirEntry[str], fd: int, pending: list[bytes], dir_
             change_mode(entry.name, add=0o700, dir_fd=fd)
             os.rename(entry.name, moved, src_dir_fd=fd, dst_dir_fd=dir_fd)
         pending.append(moved)
-
-
-def _exists(name: bytes, dir_fd: int) -> bool:
-    try:
-        os.lstat(name, dir_fd=dir_fd)
-    except OSError:
-        return False
-    return True
