@@ -35,12 +35,7 @@ READ_BYTES = 65536
 # What a shell sets, or does not pass on, by itself says nothing about the hook.
 NOT_THE_HOOKS = frozenset({"PWD", "OLDPWD", "SHLVL", "_", "PS1", "PS2", "PPID", "RANDOM", "SRANDOM", "HISTCMD"})
 
-LOG_BY_LEVEL = {
-    "debug": journal.debug,
-    "info": journal.info,
-    "notice": journal.info,
-    "warning": journal.warning,
-}
+LOG_BY_LEVEL = {"debug": journal.debug, "info": journal.info, "notice": journal.info, "warning": journal.warning}
 
 
 class Hook(NamedTuple):
@@ -191,16 +186,11 @@ def run_blocking(hook: Hook, *, env: Mapping[str, str], directory: str, shows_st
     for stream, listener in ((child.stdout, stdout), (child.stderr, stderr)):
         if stream is not None:
             listeners[stream.fileno()] = listener
-    try:
+    with child, open(read_end, "rb", buffering=0):
         is_over = _listen(child, listeners, secs=hook.secs)
         if not is_over:
             os.killpg(child.pid, signal.SIGKILL)
         status = child.wait()
-    finally:
-        os.close(read_end)
-        for stream in (child.stdout, child.stderr):
-            if stream is not None:
-                stream.close()
     failure = hook.failure(status if is_over else None, is_too_long=answer.is_too_long or stdout.is_too_long)
     return HookEnd(failure, answer.content, stdout.content, stderr.content)
 
@@ -230,9 +220,8 @@ class _Answer:
 
 
 def _listen(child: Any, listeners: dict[int, _Answer], *, secs: float) -> bool:
-    """Read until the child has ended, or for so many seconds; return whether it has. Other processes that hold the
-    pipes are not waited for. Neither `wait` nor `sleep` is used: in a server both would let greenlets run, and lose the
-    child to gevent."""
+    """Read until the child has ended, or for so many seconds; return whether it has. Other processes may hold the pipes
+    longer. Neither `wait` nor `sleep` is used: in a server, greenlets would run then, and reap the child."""
     import select
 
     poller = select.poll()

@@ -40,9 +40,8 @@ from mcpgreen.running.processes.stopping import (
     wait_or_kill,
 )
 from mcpgreen.running.scripts import shebang
-from mcpgreen.running.shares import Shares
-from mcpgreen.running.turns import Starts
-from mcpgreen.running.warm.warm_python import WarmPython
+from mcpgreen.running.shares import Shares, Starts
+from mcpgreen.running.warm_python import WarmPython
 
 MANY_DESCRIPTORS = 65536
 QUIET_LOOKS = 2
@@ -70,7 +69,7 @@ class Runner:
         self._stoppers: set[Any] = set()
         self.expected_tags: set[int] = set()  # of helpers that are forking
         self.starts = Starts()
-        can_fork = keeps_warm and self.tags.are_limits and system.has_room_for_helpers()
+        can_fork = keeps_warm and self.tags.are_limits and system.descriptor_limit() >= system.ROOMY
         self._warm = WarmPython(self) if can_fork else None
         self._output_places = Shares(PLACES)
 
@@ -112,7 +111,8 @@ class Runner:
 
     def _start(self, run: ScriptRun, tag: int, warm: WarmPython | None) -> RunningScript:
         """Start it in a process that was forked ahead, or afresh. May wait for a moment. Raises OSError."""
-        spare = warm.spawner_for(run) if warm is not None else None
+        is_shell = run.script.wants_table
+        spare = warm.spawner_for(run) if warm is not None and not is_shell else None
         if spare is not None:
             with suppress(OSError):  # its process has died meanwhile, or cannot be told so much
                 return self._started(run, spare, tag)
@@ -210,7 +210,7 @@ class Runner:
 
     def prepare(self) -> None:
         """Make sure, before the first script and the first file of a call, that both are cleaned up. Raises
-        InternalError when that cannot be now."""
+        InternalError."""
         if not self._is_prepared:
             try:
                 self._prepare()
@@ -247,8 +247,7 @@ class Runner:
         stopper.rawlink(self._stoppers.discard)
 
     def _end_cancelled(self, running: RunningScript) -> None:
-        """End a cancelled run after its first signal. Its pipes are read meanwhile: a script that cleans up may
-        write."""
+        """End a cancelled run after its first signal, and read its pipes: a script that cleans up may write."""
         running.settle()
         wait_or_kill(running.child, KILL_GRACE_SECS, self._strays)
         running.note_stopped()

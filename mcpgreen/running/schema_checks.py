@@ -57,19 +57,13 @@ class Schema:
     def is_slow(self) -> bool:
         return self.slow_checks >= MANY_SLOW
 
-    def admits(self, value: Any, encoded: bytes) -> bool:
-        """Tell whether the value is certainly valid. False says nothing."""
-        return self._is_plain and len(encoded) <= QUICK_BYTES and quick.matches(self._schema, value)
-
     def judge_at_once(self, value: Any, encoded: bytes, *, is_lenient: bool) -> bytes | None:
         """The JSON of a value that is certainly valid, as it was meant if we are lenient. None says nothing."""
-        if self.admits(value, encoded):
+        if not self._is_plain or len(encoded) > QUICK_BYTES:
+            return None
+        if quick.matches(self._schema, value):
             return encoded
-        return self.meant(value, encoded) if is_lenient else None
-
-    def meant(self, value: Any, encoded: bytes) -> bytes | None:
-        """The value as it was meant, as JSON, if that is certainly valid."""
-        if not self._is_plain or len(encoded) > MEANT_BYTES:
+        if not is_lenient or len(encoded) > MEANT_BYTES:
             return None
         meant = self._lenience.meant(value)
         return jsontext.dumps(meant) if meant is not value and quick.matches(self._schema, meant) else None

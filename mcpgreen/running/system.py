@@ -1,10 +1,8 @@
 """What the operating system is asked for: seclusion and adoption on Linux, and how many descriptors there may be.
 
-Most systems allow a thousand descriptors and more. With `ulimit -n 64` and the like the server still serves, fewer
-scripts at once.
+Most systems allow a thousand descriptors and more. With `ulimit -n 64` the server still runs, fewer scripts at once.
 
-Rule: `ctypes` costs two milliseconds, so nothing that needs it is called before the first answer unless a hook has to
-run.
+Rule: `ctypes` costs two milliseconds, so before the first answer nothing that needs it is called, except for a hook.
 """
 
 from __future__ import annotations
@@ -25,7 +23,7 @@ BELOW_THE_LIMIT = 4
 OWN_DESCRIPTORS = 36
 DESCRIPTORS_OF_A_SCRIPT = 3
 PASSING_CONNECTIONS = 32  # that have just come, or are about to go
-ROOMY = 256
+ROOMY = 256  # enough for processes that are started ahead of the scripts that need them
 
 
 def shut_out_others() -> None:
@@ -72,11 +70,6 @@ def fitting_descriptor(limit: int) -> int:
     if limit > CONTROL_FD:
         return CONTROL_FD
     return max(HIGHEST_BY_HAND + 1, limit - BELOW_THE_LIMIT)
-
-
-def has_room_for_helpers() -> bool:
-    """Tell whether there are descriptors for processes that are started ahead of the scripts that need them."""
-    return descriptor_limit() >= ROOMY
 
 
 def scripts_that_fit(wanted: int, limit: int) -> int:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import gevent
 import pytest
 
-from mcpgreen.running.shares import Places
-from mcpgreen.running.turns import OneAtATime, Starts
+from mcpgreen.running.shares import OneAtATime, Places, Starts
 
 
 def enter(queue: Places, number: int, inside: list[int], done: list[int]) -> None:

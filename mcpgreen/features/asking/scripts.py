@@ -25,7 +25,7 @@ from mcpgreen.protocol.input.shapes import ELICIT, tidy
 from mcpgreen.running.processes.run import Deadline
 from mcpgreen.running.scripts import scratch
 from mcpgreen.running.scripts.replies import deliver
-from mcpgreen.running.turns import OneAtATime
+from mcpgreen.running.shares import OneAtATime
 from mcpgreen.text import jsontext
 from mcpgreen.text.json_types import Json
 

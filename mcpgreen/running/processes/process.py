@@ -147,8 +147,8 @@ class RunningScript:
         self.state = state
 
     def wait(self, deadline: Deadline) -> None:
-        """Wait until the leading process has exited, has printed too much, or time is up. Other processes that hold the
-        pipes do not count."""
+        """Wait until the leading process has exited, although others may hold its pipes; or until it has printed too
+        much, or time is up."""
         self.become(State.RUNNING)
         with gevent.Timeout(min(UNWATCHED_SECS, max(0, deadline.remaining_secs())), False):
             self.child.wait_for_bell()
@@ -177,7 +177,7 @@ class RunningScript:
         give_up_at = time.monotonic() + (DRAIN_SECS if self.state == State.EXITED else 0)
         pause_secs = 0.0005
         for capture in (self._stdout, self._stderr):
-            capture.need_no_place()
+            capture.place = None  # the rest of the output is small
         for reader in self._readers:
             reader.wake()
         while self._read_more() and not self._overflow and time.monotonic() < give_up_at:

@@ -26,9 +26,8 @@ DRAIN_SECS = 0.2  # for the rest of the output of a script that has ended
 
 class Script(NamedTuple):
     """What is to be run: how people call it ("Tool 'greet'"), its file and its command, and the directory for such
-    files; no directory for what belongs to us, or has been checked in another way. `warm` are modules that it
-    wants to be loaded ahead, if it is Python; None if it wants a fresh start. A script in shell can read a table of its
-    arguments (`scripts.environment`)."""
+    files; no directory for what belongs to us, or has been checked in another way. `warm` are modules that it wants to
+    be loaded ahead, if it is Python; None if it wants a fresh start. A shell script gets a table of its arguments."""
 
     label: str
     path: str
@@ -38,8 +37,8 @@ class Script(NamedTuple):
     wants_table: bool = False
 
     def require_safe(self) -> None:
-        """Raises Denied if it lies where no such script may lie, or if another user could have put it there or changed
-        it: that user could run code as us."""
+        """Raises Denied if it lies where no such script may lie, or if another user, who could run code as us, could
+        have changed it."""
         try:
             problem = self.ground.problem_with(self.path) if self.ground is not None else None
         except FileNotFoundError:

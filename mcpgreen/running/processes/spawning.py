@@ -1,11 +1,10 @@
 """Start processes, those of scripts and our own helpers, and note their end and what they have used.
 
 `posix_spawn` is the first way: gevent's own forks the whole server and runs Python in the copy, which is five times as
-slow, and slower still the more memory the server holds. The second is in `warm.helpers`, for Python scripts.
+slow, and slower still the more memory the server holds. The second is `warm_python`.
 
 The hub's own child watchers lose what a process has used: libev reaps by `waitpid`, in its handler of SIGCHLD. So the
-signal is ours, and the `Reaper` waits for every child that ends by `wait4`. That costs what the watcher of each child
-cost.
+signal is ours, and the `Reaper` waits for every child that ends by `wait4`, which costs no more.
 
 Rule: one reaper for the process, as the signal is. All children are reaped, orphans that we adopted too; so no module
 may use gevent's child watchers or subprocesses.
@@ -17,6 +16,7 @@ import os
 import signal
 from _socket import socketpair  # `socket` takes milliseconds to import
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from resource import struct_rusage
 from typing import TYPE_CHECKING, Any, Protocol
@@ -68,9 +68,8 @@ class Spawner(Protocol):
     way: str  # what this way of starting is called; empty for a fresh start
 
     def spawn(self, run: ScriptRun, *, outputs: Sequence[int], tag: int) -> int:
-        """Start it, and return its number. `outputs` are our descriptors of the three. Raises OSError when there is no
-        such process. From when it can end on, nothing may switch greenlets before the number is given back: its end
-        would be missed."""
+        """Start it, and return its number. `outputs` are our descriptors of the three. Raises OSError. No greenlet may
+        switch between its start and the return: its end would be missed."""
 
     def has_begun(self) -> bool:
         """Tell whether the process has become the script."""
@@ -80,8 +79,7 @@ class Spawner(Protocol):
 
 
 class PosixSpawner:
-    """Starts processes in one directory by `posix_spawn`, which knows neither working directory nor limits: we take on
-    both for it."""
+    """Starts processes in one directory by `posix_spawn`. It sets neither directory nor limits, so we take on both."""
 
     way = ""
 
@@ -124,9 +122,8 @@ class PosixSpawner:
 
 
 def spawn_helper(path: str, command: list[str], env: Mapping[str, str], *, as_fd: int) -> tuple[int, int]:
-    """Start a process of ours that is no script. Return its number and our end of its socket, which does not block. It
-    has the other end, under the number `as_fd`, and no other descriptor of the server: a client that waits for the end
-    of our output must see it."""
+    """Start a process of ours that is no script. Return its number and our end of its socket, which does not block. Its
+    own end is `as_fd`. It has no other descriptor of the server: a client must see the end of our output."""
     ours, theirs = (each.detach() for each in socketpair())
     nothing = [(os.POSIX_SPAWN_OPEN, fd, os.devnull, os.O_RDWR, 0) for fd in (0, 1, 2) if fd != as_fd]
     try:
@@ -149,14 +146,12 @@ def spawn_helper(path: str, command: list[str], env: Mapping[str, str], *, as_fd
 
 
 class Processors:
-    """The processors that we and our children may use, so that a child that was just started does not delay the start
-    of the next one (Linux).
+    """The processors that we and our children may use. A new child must not delay the start of the next one (Linux).
 
     A child begins on its parent's processor, and the kernel leaves it there as long as no other is idle. We interrupt
     it to go on, and start the next child on the same processor; the kernel runs the first one to its end before it
     begins the second; and starting blocks until the new program is loaded. Meanwhile other processors run dry. So once
-    there are more scripts than processors, a new child is moved out of our way. On two processors that makes a quarter
-    more calls.
+    there are more scripts than processors, a new child is moved. On two processors that makes a quarter more calls.
     """
 
     def __init__(self, own: Callable[[], int]) -> None:
@@ -174,8 +169,7 @@ class Processors:
             return None  # another system than Linux, or a sandbox that forbids it
 
     def make_way(self, pid: int, *, scripts: int) -> None:
-        """Move a child off our processor if so many scripts are running that none is likely to be idle. Afterwards it
-        may use the same processors as before."""
+        """Move a child off our processor, if so many scripts run that none is idle. Then it may use all as before."""
         if scripts <= self._count:
             return
         try:
@@ -199,7 +193,7 @@ class Reaper:
         signal.set_wakeup_fd(signal_fd, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, _on_signal)
         self._watcher: Any = gevent.get_hub().loop.io(self._bell_fd, READ_EVENT, ref=False)
-        self._watcher.start(self._on_bell)
+        self._watcher.start(self._reap)
 
     def watch(self, pid: int, on_change: OnChange) -> None:
         """Call this in the hub with the status, as `wait` gives it, when the child ends, and whenever it is stopped.
@@ -209,11 +203,9 @@ class Reaper:
     def forget(self, pid: int) -> None:
         self._watched.pop(pid, None)
 
-    def _on_bell(self) -> None:
-        os.read(self._bell_fd, SIGNALS_READ)
-        self._reap()
-
     def _reap(self) -> None:
+        with suppress(BlockingIOError):
+            os.read(self._bell_fd, SIGNALS_READ)
         for _ in range(REAPED_AT_A_TIME):
             try:
                 pid, status, usage = os.wait4(-1, os.WNOHANG | os.WUNTRACED)

@@ -71,8 +71,7 @@ class Tags:
         return self._limits is not None
 
     def put_on(self, tag: int) -> None:
-        """Every process that is started from now on carries the tag. Nothing may switch greenlets until it is taken
-        off."""
+        """Have every process that is started carry the tag. No greenlet may switch until it is taken off."""
         if self._limits is not None:
             resource.setrlimit(resource.RLIMIT_RTTIME, (tag, self._limits[1]))
 
@@ -182,8 +181,7 @@ class Strays:
         return self._kill(lambda pid: tag_of(pid) == tag if tag is not None else not self._is_expected(pid))
 
     def kill_tagged(self, tags: range, *, running: set[int]) -> bool:
-        """Kill those with one of these tags, unless it is that of a running call, or expected; return whether there
-        were any."""
+        """Kill those with one of these tags that is neither of a running call nor expected; return whether any was."""
         spared = running | self._expected_tags
         return self._kill(lambda pid: (tag := tag_of(pid)) is not None and tag in tags and tag not in spared)
 

@@ -85,8 +85,7 @@ def packed(variables: Mapping[str, str]) -> Environment:
 
 
 def token_variable(token: str | int | None) -> str:
-    """The progress token for scripts, which need only know whether there is one: what a variable cannot hold, and the
-    end of a long one, is left out."""
+    """The progress token for scripts, as far as a variable can hold it: they need only know whether there is one."""
     return _fitting("" if token is None else str(token), MAX_TOKEN_CHARS)
 
 
@@ -104,12 +103,7 @@ class ToolEnvironment:
     """Builds the environment of each call from what is the same for many."""
 
     def __init__(
-        self,
-        environ: Mapping[str, str],
-        *,
-        settings: Settings,
-        project_root: str,
-        server_info: Mapping[str, Any],
+        self, environ: Mapping[str, str], *, settings: Settings, project_root: str, server_info: Mapping[str, Any]
     ) -> None:
         self._spill_over_chars: int = settings.env_payload_threshold
         self._refusal = ""
@@ -200,14 +194,13 @@ class ProviderEnvironment:
     def __init__(self, environ: Mapping[str, str], *, settings: Settings, about_the_server: Mapping[str, str]) -> None:
         self._environ = environ
         self._about_the_server = about_the_server
-        self._more_names: tuple[str, ...] = ()
-        self._inherits = settings.provider_env_mode == "inherit" and settings.provider_env_inherit_allow
-        if settings.provider_env_mode == "inherit" and not self._inherits:
+        mode = settings.provider_env_mode
+        self._inherits = mode == "inherit" and settings.provider_env_inherit_allow
+        if mode == "inherit" and not self._inherits:
             journal.warning(
                 "provider_env_mode=inherit needs MCPGREEN_PROVIDER_ENV_INHERIT_ALLOW=true; isolated instead"
             )
-        if settings.provider_env_mode == "allowlist":
-            self._more_names = tuple(settings.provider_env_allowlist)
+        self._more_names = settings.provider_env_allowlist if mode == "allowlist" else ()
 
     def for_run(self, provider: str, variables: Mapping[str, str]) -> Environment:
         """For a script of this provider ("" for a completion), with the variables of this run."""

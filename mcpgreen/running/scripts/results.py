@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from mcpgreen.errors import ERROR_CODES, OutputTooLarge, ScriptAsks, ScriptError, ToolFailure, UnexpectedOutput
 from mcpgreen.protocol.content import problem_of_block
 from mcpgreen.running.processes.run import Ending, Outcome
-from mcpgreen.running.turns import LANE, in_turns, let_others
+from mcpgreen.running.shares import LANE, in_turns, let_others
 from mcpgreen.text import json_bounds, jsontext
 
 if TYPE_CHECKING:
@@ -110,8 +110,7 @@ def _understood(outcome: Outcome, printed: Printed, last_words: Callable[[], Las
 
 
 class Printed:
-    """What a script printed: a text to look at, and one to send. What is large is encoded in turns, and parsed only if
-    it can be JSON."""
+    """What a script printed, to look at and to send. Large output is encoded in turns, and parsed if it may be JSON."""
 
     def __init__(self, chunks: Sequence[bytes], *, limit_bytes: int) -> None:
         self.chunks = chunks
@@ -183,8 +182,7 @@ def _as_chosen_error(value: Any) -> ScriptError | None:
 
 
 def _diagnostics(outcome: Outcome, expected: Expectation, last_words: Callable[[], LastWords]) -> Json:
-    """Exit status and the end of stderr: as it is for programs that want to have it always, else as a model may read
-    it."""
+    """Exit status and the end of stderr: for programs that want it always as it is, else as a model may read it."""
     if expected.meta_on == "never":
         return {}
     meta: Json = {"exitCode": outcome.exit_code}

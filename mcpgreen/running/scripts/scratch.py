@@ -27,7 +27,7 @@ import gevent
 from mcpgreen import journal
 from mcpgreen.errors import InternalError
 from mcpgreen.files.regular_files import change_mode, existing_file, new_file, private_directory, unguessable
-from mcpgreen.running.turns import Turns
+from mcpgreen.running.shares import Turns
 
 ERROR_FILE = b"error.json"
 RESOURCES_FILE = b"resources"
@@ -66,8 +66,7 @@ class StateDir:
         return self.new_call(0).directory
 
     def new_call(self, serial: int) -> CallFiles:
-        """The files for the call of this number. Raises InternalError when there can be no directory, or the disk is
-        full."""
+        """The files for the call of this number. Raises InternalError without a directory, or if the disk is full."""
         self._storage.require_room()
         directory = self._directory
         if directory is None or not directory.is_in_place():
@@ -377,8 +376,7 @@ def _remove_the_rest(pending: list[bytes], dir_fd: int) -> None:
 
 def _remove_trees(pending: list[bytes], dir_fd: int, pause: Callable[[], None]) -> None:
     """Remove these directories. What is inside is moved up before it is removed: so it may be as deep as it likes. A
-    process that is being stopped may still put something there, or take it away; then it is looked at again. `pending`
-    always names all that is left.
+    process that is being stopped may still change something; then it is looked at again. `pending` is all that is left.
     """
     tries_left = MAX_REMOVALS
     while pending:
@@ -400,8 +398,8 @@ def _remove_trees(pending: list[bytes], dir_fd: int, pause: Callable[[], None]) 
 
 
 def _empty(directory: bytes, pending: list[bytes], dir_fd: int, pause: Callable[[], None]) -> None:
-    """Empty a directory. There may be millions of files, so they are removed while they are listed; some systems pass
-    over names then."""
+    """Empty a directory. There may be millions of files, so they are removed while they are listed, again and again:
+    some systems pass over names then."""
     with suppress(PermissionError):
         change_mode(directory, add=0o700, dir_fd=dir_fd)  # the script may have shut it
     fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=dir_fd)

@@ -64,8 +64,7 @@ def may_use_shell_sdk(path: str) -> bool:
 
 
 def runner_of(path: str) -> list[str]:
-    """What runs an executable text without a first line: bash or Python for what is named so, where it exists; else sh,
-    as a shell would."""
+    """What runs an executable text without a first line: bash or Python by its suffix, else sh, as a shell would."""
     if path.endswith(PYTHON_SUFFIX):
         return list(PYTHON)
     if path.endswith(SHELL_SUFFIXES):
@@ -90,9 +89,7 @@ def is_program(path: str, head: bytes) -> bool:
 
 def fault_of(path: str, *, search_path: str | None = None, shows_directory: bool = True) -> str | None:
     """Why a script cannot be run as its first line asks, for a sentence about the file; None if that is not the reason.
-
-    With a `search_path` it is also said of a program that `env` would not find there. Without
-    `shows_directory` a client may read it."""
+    With a `search_path`, `env` has to find its program there. Without `shows_directory` a client may read it."""
     try:
         with open(path, "rb", opener=without_waiting) as file:
             head = file.read(LINE_BYTES)

@@ -16,7 +16,6 @@ import site
 import socket
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from importlib import import_module
 
@@ -30,7 +29,6 @@ USUAL_MODULES = (
     "inspect itertools json logging math opcode operator pathlib random re shutil string struct subprocess tempfile "
     "textwrap traceback typing urllib.parse urllib.request uuid mcp_tool mcp_tool_functions"
 ).split()
-LOOK_SECS = 0.1  # within this time, files that the start depends on are not looked at again
 
 
 class Dependencies:
@@ -39,13 +37,9 @@ class Dependencies:
     def __init__(self, environment: dict[bytes, bytes]) -> None:
         self._environment = environment
         self._states = {path: state_of(path) for path in {*self._files(), *self._module_files()}}
-        self._looked_at = time.monotonic()
 
     def have_changed(self) -> bool:
         """Tell whether a start of the interpreter might be different now."""
-        if time.monotonic() - self._looked_at < LOOK_SECS:
-            return False
-        self._looked_at = time.monotonic()
         return any(state_of(path) != state for path, state in self._states.items())
 
     def _files(self) -> Iterator[str]:

@@ -7,8 +7,7 @@ from typing import NamedTuple
 
 from mcpgreen.errors import InternalError, InvalidRequest, ParseError
 from mcpgreen.protocol.messages import request_ids_in
-from mcpgreen.running.shares import Shares
-from mcpgreen.running.turns import OneAtATime, let_others
+from mcpgreen.running.shares import OneAtATime, Shares, let_others
 from mcpgreen.text import jsontext
 from mcpgreen.text.json_bounds import weight_of
 from mcpgreen.transports.http.draining import Draining

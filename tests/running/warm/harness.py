@@ -20,7 +20,7 @@ from mcpgreen.running.processes.spawning import CONTROL_FD, NO_INPUT, Directory,
 from mcpgreen.running.processes.stopping import Tags, tag_of
 from mcpgreen.running.scripts.jq import SDK_DIR
 from mcpgreen.running.system import adopt_orphans
-from mcpgreen.running.warm.warm_python import lasting
+from mcpgreen.running.warm_python import lasting
 
 HELPER = os.path.join(SDK_DIR, "warm", "start.py")
 SDK = os.path.join(SDK_DIR, "python")

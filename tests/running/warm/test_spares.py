@@ -14,7 +14,7 @@ KILLED = """
 import os, signal, socket, gevent
 from mcpgreen.running.processes.run import Deadline, Limits, Script, ScriptRun, unheard
 from mcpgreen.running.runner import Runner
-from mcpgreen.running.warm.helpers import Spare
+from mcpgreen.running.warm_python import Spare
 
 runner = Runner(directory=".")
 runner.prepare()
