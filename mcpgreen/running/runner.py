@@ -27,7 +27,7 @@ from mcpgreen.running.processes.guardian import Guardian
 from mcpgreen.running.processes.pipes import PLACES, OutputPlace
 from mcpgreen.running.processes.process import Child, RunningScript
 from mcpgreen.running.processes.run import KILL_GRACE_SECS, Outcome, Script, ScriptRun
-from mcpgreen.running.processes.spawning import Directory, PosixSpawner, Processors, Spawner, reaper
+from mcpgreen.running.processes.spawning import PosixSpawner, Processors, Spawner, reaper
 from mcpgreen.running.processes.stopping import (
     KILL_PATIENCE_SECS,
     VARIABLE,
@@ -56,10 +56,9 @@ class Runner:
     def __init__(self, *, directory: str, is_open_to_others: bool = False, keeps_warm: bool = False) -> None:
         """`is_open_to_others`: whether other processes of the user, as debuggers are, may look into this one.
         `keeps_warm`: whether Python scripts are forked from helpers."""
-        self._directory = Directory(directory)
         self._is_open_to_others = is_open_to_others
         self.tags = Tags()
-        self.spawner = PosixSpawner(self._directory, self.tags)
+        self.spawner = PosixSpawner(directory, self.tags)
         self._processors: Processors | None = None
         self._is_prepared = False
         self._strays: Strays | None = None  # None where orphans are not adopted
@@ -174,7 +173,7 @@ class Runner:
         self._guardian.dismiss(is_clean=is_clean)
         if self._strays is not None:
             self._strays.close()
-        self._directory.close()
+        self.spawner.close()
 
     def know(self, pid: int) -> None:
         """Know a child that is no script, and no stray process, until it ends or `end_known` ends it. One that is

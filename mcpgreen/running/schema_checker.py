@@ -54,22 +54,16 @@ def compiled(schema: bytes, noun: str) -> validator.Checker:
 
 
 def answer_to(schema: bytes, value: bytes, *, noun: str, is_lenient: bool) -> dict[str, Any]:
-    """What is wrong with the value, or with the schema."""
+    """What is wrong with the value, or with the schema; and what was meant, as JSON, if only that is right."""
     try:
-        return _judgement(compiled(schema, noun), jsontext.loads(value), is_lenient=is_lenient)
+        checker, given = compiled(schema, noun), jsontext.loads(value)
+        problems = checker.problems(given)
+        if problems and is_lenient and (meant := checker.meant(given)) is not given:
+            problems = checker.problems(meant)
+            if not problems:
+                return {"problems": [], "meant": jsontext.dumps(meant).decode("ascii")}
+        return {"problems": [problem[:MAX_SENTENCE_CHARS] for problem in problems]}
     except validator.BadSchema as error:
         return {"fault": str(error)[:MAX_SENTENCE_CHARS]}
     except MemoryError:
         return {"problems": ["the value takes too much memory to be checked"]}
-
-
-def _judgement(checker: validator.Checker, value: Any, *, is_lenient: bool) -> dict[str, Any]:
-    """What is wrong, and what was meant, as JSON, if only that is right."""
-    problems = checker.problems(value)
-    if problems and is_lenient:
-        meant = checker.meant(value)
-        if meant is not value:
-            problems = checker.problems(meant)
-            if not problems:
-                return {"problems": [], "meant": jsontext.dumps(meant).decode("ascii")}
-    return {"problems": [problem[:MAX_SENTENCE_CHARS] for problem in problems]}

@@ -28,11 +28,10 @@ import gevent
 from gevent.queue import Empty, Queue
 
 from mcpgreen import journal
-from mcpgreen.files.regular_files import without_waiting
 from mcpgreen.running.processes.pipes import READ_EVENT
 from mcpgreen.running.processes.spawning import CONTROL_FD, NO_INPUT
 from mcpgreen.running.scripts.jq import SDK_DIR
-from mcpgreen.running.scripts.shebang import LINE_BYTES, MARK
+from mcpgreen.running.scripts.shebang import MARK, head_of
 
 if TYPE_CHECKING:
     from mcpgreen.running.processes.run import Script, ScriptRun
@@ -385,12 +384,8 @@ def _send(socket: Any, packet: bytes, descriptors: Sequence[int]) -> None:
 
 def interpreter_of(path: str, command: Sequence[str]) -> Words | None:
     """The words that start the interpreter of a script that is run by this command; None if it needs a fresh start."""
-    if command[-1] != path:
-        return None  # it has arguments
-    try:
-        return plain_python(_first_words(path, command))
-    except OSError:
-        return None
+    has_arguments = command[-1] != path
+    return None if has_arguments else plain_python(_first_words(path, command))
 
 
 def plain_python(words: Sequence[str]) -> Words | None:
@@ -414,10 +409,7 @@ def unusual_variables(env: Mapping[bytes, bytes]) -> list[str]:
 def why_fresh(script: Script, env: Mapping[bytes, bytes]) -> str | None:
     """Say why each run of this Python script starts its interpreter; empty if there is no reason for that, and None if
     it is no Python script."""
-    try:
-        words = _first_words(script.path, script.command)
-    except OSError:
-        return None
+    words = _first_words(script.path, script.command)
     if not any(os.path.basename(word).startswith("python") for word in words):
         return None
     if script.warm is None:
@@ -429,12 +421,10 @@ def why_fresh(script: Script, env: Mapping[bytes, bytes]) -> str | None:
 
 
 def _first_words(path: str, command: Sequence[str]) -> Sequence[str]:
-    """The words that start the interpreter: those before the path, or those of the first line. Raises OSError."""
+    """The words that start the interpreter: those before the path, or those of the first line; none if it has none."""
     if len(command) > 1:
         return command[:-1]
-    with open(path, "rb", opener=without_waiting) as file:
-        head = file.read(LINE_BYTES)
-    line, newline, _ = head.partition(b"\n")
+    line, newline, _ = head_of(path).partition(b"\n")
     if not line.startswith(MARK) or not newline or line.endswith(b"\r"):
         return ()
     return [os.fsdecode(word) for word in line[len(MARK) :].split()]

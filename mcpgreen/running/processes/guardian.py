@@ -7,9 +7,6 @@ was killed: every process that carries one of the server's tags is killed, and t
 A socket, because a process that may look into the guardian could open a pipe anew by its entry in /proc, and say
 goodbye in the server's place, or hold it open so that its end never comes. What a script can do is to kill or stop the
 guardian; then another takes its place.
-
-Chosen over a parent-death signal in each child: that would need a wrapper or `fork` for every call (0.4 ms and more)
-and would reach the leader only. The guardian costs one spawn at the first call, and nothing per call.
 """
 
 from __future__ import annotations

@@ -41,25 +41,6 @@ REAPED_AT_A_TIME = 200  # others are served meanwhile
 SIGNALS_READ = 4096
 
 
-class Directory:
-    """The directory in which processes are started, by its descriptor."""
-
-    def __init__(self, path: str) -> None:
-        self.fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-        self._home_fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY)
-
-    def __enter__(self) -> None:
-        """Change to it. No greenlet may switch until we are back."""
-        os.fchdir(self.fd)
-
-    def __exit__(self, *_: object) -> None:
-        os.fchdir(self._home_fd)
-
-    def close(self) -> None:
-        os.close(self.fd)
-        os.close(self._home_fd)
-
-
 class Spawner(Protocol):
     """Starts one process. It is our child, or becomes it; leads a session of its own; has no input, and no descriptor
     but its stdout, its stderr and the control pipe, which is `CONTROL_FD` there; ignores no signal; and carries the
@@ -83,18 +64,15 @@ class PosixSpawner:
 
     way = ""
 
-    def __init__(self, directory: Directory, tags: Tags) -> None:
-        self._directory = directory
+    def __init__(self, directory: str, tags: Tags) -> None:
+        self._directory_fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+        self._home_fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY)
         self._tags = tags
 
     def spawn(self, run: ScriptRun, *, outputs: Sequence[int], tag: int) -> int:
         stdout, stderr, control = outputs
-        actions = [
-            NO_INPUT,
-            (os.POSIX_SPAWN_DUP2, stdout, 1),
-            (os.POSIX_SPAWN_DUP2, stderr, 2),
-            (os.POSIX_SPAWN_DUP2, control, CONTROL_FD),
-        ]
+        places = ((stdout, 1), (stderr, 2), (control, CONTROL_FD))
+        actions = [NO_INPUT, *((os.POSIX_SPAWN_DUP2, ours, theirs) for ours, theirs in places)]
         return self.start(run.script.command, run.env, actions, tag=tag)
 
     def has_begun(self) -> bool:
@@ -104,21 +82,19 @@ class PosixSpawner:
         """There is nothing to let go of."""
 
     def start(self, command: Sequence[str], env: Variables, actions: Sequence[tuple[Any, ...]], *, tag: int) -> int:
-        """Start a process with the descriptors that these actions give it, and return its number."""
+        """Start a process with the descriptors that these actions give it, and return its number. Directory and tag are
+        those of this process meanwhile, so no greenlet may switch."""
         self._tags.put_on(tag)
         try:
-            with self._directory:
-                return os.posix_spawnp(
-                    command[0],
-                    list(command),
-                    env,
-                    file_actions=actions,
-                    setsid=True,
-                    setsigmask=[],
-                    setsigdef=RESET_SIGNALS,
-                )
+            os.fchdir(self._directory_fd)
+            return _spawned(command[0], command, env, actions)
         finally:
+            os.fchdir(self._home_fd)
             self._tags.take_off()
+
+    def close(self) -> None:
+        os.close(self._directory_fd)
+        os.close(self._home_fd)
 
 
 def spawn_helper(path: str, command: list[str], env: Mapping[str, str], *, as_fd: int) -> tuple[int, int]:
@@ -128,21 +104,18 @@ def spawn_helper(path: str, command: list[str], env: Mapping[str, str], *, as_fd
     nothing = [(os.POSIX_SPAWN_OPEN, fd, os.devnull, os.O_RDWR, 0) for fd in (0, 1, 2) if fd != as_fd]
     try:
         os.set_blocking(ours, False)
-        pid = os.posix_spawn(
-            path,
-            command,
-            env,
-            file_actions=[(os.POSIX_SPAWN_DUP2, theirs, as_fd), *nothing],
-            setsid=True,
-            setsigmask=[],
-            setsigdef=RESET_SIGNALS,
-        )
+        return _spawned(path, command, env, [(os.POSIX_SPAWN_DUP2, theirs, as_fd), *nothing]), ours
     except OSError:
         os.close(ours)
         raise
     finally:
         os.close(theirs)
-    return pid, ours
+
+
+def _spawned(program: str, command: Sequence[str], env: Mapping[Any, Any], actions: Sequence[tuple[Any, ...]]) -> int:
+    return os.posix_spawnp(
+        program, list(command), env, file_actions=actions, setsid=True, setsigmask=[], setsigdef=RESET_SIGNALS
+    )
 
 
 class Processors:

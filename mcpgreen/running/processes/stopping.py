@@ -54,7 +54,9 @@ class Tags:
         self._first = int(self.prefix) * CALLS
         self.all = range(self._first, self._first + CALLS)
         self._count = 0
-        self._limits = _own_limits()
+        limits = resource.getrlimit(resource.RLIMIT_RTTIME) if hasattr(resource, "RLIMIT_RTTIME") else (0, 0)
+        # To go back to; None where the soft limit cannot be set.
+        self._limits = limits if limits[1] == resource.RLIM_INFINITY else None
 
     def next_serial(self) -> int:
         """The number of the next call."""
@@ -78,14 +80,6 @@ class Tags:
     def take_off(self) -> None:
         if self._limits is not None:
             resource.setrlimit(resource.RLIMIT_RTTIME, self._limits)
-
-
-def _own_limits() -> tuple[int, int] | None:
-    """The limits to go back to; None where the soft one cannot be set."""
-    if not hasattr(resource, "RLIMIT_RTTIME"):
-        return None
-    limits = resource.getrlimit(resource.RLIMIT_RTTIME)
-    return limits if limits[1] == resource.RLIM_INFINITY else None
 
 
 def tag_of(pid: int) -> int | None:
