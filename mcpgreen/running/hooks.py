@@ -209,15 +209,6 @@ class _Answer:
         else:
             self.content += chunk
 
-    def take_all(self, fd: int) -> bool:
-        """Read what is there; return whether more may come."""
-        try:
-            while chunk := os.read(fd, READ_BYTES):
-                self.take(chunk)
-        except BlockingIOError:
-            return True
-        return False
-
 
 def _listen(child: Any, listeners: dict[int, _Answer], *, secs: float) -> bool:
     """Read until the child has ended, or for so many seconds; return whether it has. Other processes may hold the pipes
@@ -226,7 +217,6 @@ def _listen(child: Any, listeners: dict[int, _Answer], *, secs: float) -> bool:
 
     poller = select.poll()
     for fd in listeners:
-        os.set_blocking(fd, False)
         poller.register(fd, select.POLLIN)
     open_fds = set(listeners)
     give_up_at = time.monotonic() + secs
@@ -234,14 +224,15 @@ def _listen(child: Any, listeners: dict[int, _Answer], *, secs: float) -> bool:
         is_over = child.poll() is not None
         # A process that has closed everything is about to end.
         pause_ms = 0 if is_over else POLL_MS if open_fds else 1
-        for fd, _ in poller.poll(min(pause_ms, max(0, (give_up_at - time.monotonic()) * 1000))):
-            if not listeners[fd].take_all(fd):
+        readable = poller.poll(min(pause_ms, max(0, (give_up_at - time.monotonic()) * 1000)))
+        for fd, _ in readable:
+            chunk = os.read(fd, READ_BYTES)
+            listeners[fd].take(chunk)
+            if not chunk:
                 poller.unregister(fd)
                 open_fds.discard(fd)
-        if is_over:
-            return True
-        if time.monotonic() >= give_up_at:
-            return False
+        if (is_over and not readable) or time.monotonic() >= give_up_at:
+            return is_over
 
 
 def _not_started(error: OSError) -> HookEnd:
