@@ -5,7 +5,7 @@ DEFAULT_PYTHON := $(filter python3,$(PYTHON))
 VENV ?= $(if $(DEFAULT_PYTHON),.venv,.venv-$(notdir $(PYTHON)))
 BIN := $(VENV)/bin
 SHELL_FILES := scripts/mcpgreen scripts/installed/mcpgreen .ci/run mcpgreen/sdk/json-tool mcpgreen/sdk/bin/jq $(wildcard mcpgreen/sdk/*.sh \
-	mcpgreen/providers/*.sh mcpgreen/running/hooks/*.sh mcpgreen/templates/*/*.sh mcpgreen/templates/*/*.bash \
+	mcpgreen/providers/*.sh mcpgreen/running/*.sh mcpgreen/templates/*/*.sh mcpgreen/templates/*/*.bash \
 	project/tools/*/*.sh project/providers/*.sh scripts/demonstration/tools/count-words.sh examples/*/*/*.sh \
 	examples/*/*/*/*.sh tests/conformance/project/tools/*.sh tests/conformance/project/providers/*.sh)
 # Two more than processors: tests wait for time as well. A selection is quicker in one process, unless it is large:

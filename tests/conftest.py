@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from mcpgreen.running.system.prctl import PR_SET_CHILD_SUBREAPER
+from mcpgreen.running.system import PR_SET_CHILD_SUBREAPER
 from tests.support import apart
 from tests.support.client import Client, Speak
 from tests.support.constants import variables_of

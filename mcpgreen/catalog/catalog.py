@@ -30,7 +30,7 @@ from mcpgreen.text.json_types import Json
 
 if TYPE_CHECKING:
     from mcpgreen.catalog.manual.registration import Registrar
-    from mcpgreen.running.storage import Storage
+    from mcpgreen.running.scripts.scratch import Storage
 
 OVERSIZED_ABOVE = 500
 FIRST_RETRY_SECS = 1.0

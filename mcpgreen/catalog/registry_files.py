@@ -30,7 +30,7 @@ from mcpgreen.text import jsontext
 from mcpgreen.text.json_types import Json
 
 if TYPE_CHECKING:
-    from mcpgreen.running.storage import Storage
+    from mcpgreen.running.scripts.scratch import Storage
 
 FORMAT_VERSION = 1
 

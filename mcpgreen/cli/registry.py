@@ -13,7 +13,7 @@ from mcpgreen.cli.opening import open_named
 from mcpgreen.cli.output import print_json
 from mcpgreen.errors import InternalError
 from mcpgreen.files.regular_files import without_waiting
-from mcpgreen.running.hooks.shell import HookShell
+from mcpgreen.running.hooks import HookShell
 from mcpgreen.running.scripts import jq
 from mcpgreen.text import jsontext
 from mcpgreen.text.json_types import Json

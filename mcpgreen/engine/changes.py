@@ -23,8 +23,8 @@ from mcpgreen.catalog.manual.registration import Registrar
 from mcpgreen.catalog.snapshot import Snapshot
 from mcpgreen.errors import InternalError
 from mcpgreen.running.disk_watcher import DiskWatcher
-from mcpgreen.running.hooks.shell import HookShell
-from mcpgreen.running.turns import let_others
+from mcpgreen.running.hooks import HookShell
+from mcpgreen.running.shares import let_others
 from mcpgreen.settings.settings import Settings
 
 START_AFTER_SECS = 0.05  # the client's first request is likely on its way, and goes first

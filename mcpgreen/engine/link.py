@@ -22,7 +22,7 @@ from mcpgreen.links.waiting import MAX_QUEUED_BYTES
 from mcpgreen.protocol import messages, revision_fields
 from mcpgreen.protocol.admission import LIFECYCLE_REQUESTS, is_stateless
 from mcpgreen.protocol.revisions import Feature
-from mcpgreen.running.turns import let_others
+from mcpgreen.running.shares import let_others
 from mcpgreen.text.json_types import Json
 
 if TYPE_CHECKING:

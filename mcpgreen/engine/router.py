@@ -34,7 +34,6 @@ from mcpgreen.protocol.input import requests
 from mcpgreen.protocol.revisions import Era
 from mcpgreen.running.scripts.results import failure_result
 from mcpgreen.running.shares import Places
-from mcpgreen.running.turns import Queue
 from mcpgreen.text import jsontext
 from mcpgreen.text.json_types import Json
 
@@ -76,7 +75,7 @@ class Router:
         self._changes = changes
         self._slots = Places(services.settings.max_concurrent_requests)
         self._looking = 0  # requests that wait for a look at the disk
-        self._line = Queue(1)
+        self._line = Places(1)
         self._gates: WeakValueDictionary[Session, Semaphore] = WeakValueDictionary()  # for calls that wait for a slot
 
     @property

@@ -27,13 +27,12 @@ from mcpgreen.project.roots import Roots, configured_roots, refused_directories
 from mcpgreen.protocol.admission import Handshake
 from mcpgreen.protocol.introduction import Identity
 from mcpgreen.running.disk_watcher import DiskWatcher
-from mcpgreen.running.hooks.shell import HookShell
-from mcpgreen.running.policy.project_policy import ProjectPolicy
+from mcpgreen.running.hooks import HookShell
+from mcpgreen.running.policy import ProjectPolicy
 from mcpgreen.running.runner import Runner
 from mcpgreen.running.scripts import temporary
-from mcpgreen.running.scripts.scratch import StateDir
-from mcpgreen.running.storage import Storage
-from mcpgreen.running.system.descriptor_limit import descriptor_limit, scripts_that_fit
+from mcpgreen.running.scripts.scratch import StateDir, Storage
+from mcpgreen.running.system import descriptor_limit, scripts_that_fit
 from mcpgreen.settings.settings import Settings
 
 if TYPE_CHECKING:

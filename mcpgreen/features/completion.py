@@ -22,11 +22,9 @@ from mcpgreen.features.call import Call
 from mcpgreen.features.route import Route
 from mcpgreen.features.scripts import ScriptFiles, allowed_secs, as_text, encoded, output_or_error
 from mcpgreen.protocol import pagination
-from mcpgreen.running.launch import run_script
-from mcpgreen.running.processes.deadline import Deadline
-from mcpgreen.running.processes.run import Limits, Script, ScriptRun, unheard
-from mcpgreen.running.scripts import tracing
-from mcpgreen.running.scripts.environment import AUTH_VARIABLE, described
+from mcpgreen.running.processes.run import Deadline, Limits, Script, ScriptRun, unheard
+from mcpgreen.running.runner import run_script
+from mcpgreen.running.scripts.environment import AUTH_VARIABLE, described, trace_variables
 from mcpgreen.text import jsontext
 from mcpgreen.text.json_types import Json
 from mcpgreen.text.uris import MAX_URI_CHARS, is_within
@@ -281,7 +279,7 @@ def _variables(call: Call, request: CompletionRequest) -> dict[str, str]:
         "MCP_COMPLETION_LIMIT": str(request.limit),
         "MCP_COMPLETION_OFFSET": str(request.offset),
         **_about_the_item(request.item),
-        **tracing.variables(call.params.get("_meta") or {}),
+        **trace_variables(call.params.get("_meta") or {}),
     }
 
 

@@ -24,11 +24,10 @@ from mcpgreen.files.confined import FileFailure, OutsideRoots, Private, TooLarge
 from mcpgreen.protocol import revision_fields
 from mcpgreen.protocol.content import CONTENT_TYPES, ROLES, problem_of_block
 from mcpgreen.protocol.input.shapes import ELICIT, LIST_ROOTS
-from mcpgreen.running.processes.deadline import Deadline
-from mcpgreen.running.processes.run import Limits, Script
+from mcpgreen.running.processes.run import Deadline, Limits, Script
 from mcpgreen.running.scripts import results
 from mcpgreen.running.scripts.shebang import may_use_shell_sdk
-from mcpgreen.running.turns import in_turns
+from mcpgreen.running.shares import in_turns
 from mcpgreen.text import jsontext, media
 from mcpgreen.text.json_types import Json
 

@@ -19,7 +19,7 @@ from mcpgreen.providers.reading import Content, Request
 from mcpgreen.running.scripts.channel import Channel
 from mcpgreen.running.scripts.environment import AUTH_VARIABLE, described, token_variable
 from mcpgreen.running.scripts.scratch import CANCEL_FILE
-from mcpgreen.running.turns import in_turns
+from mcpgreen.running.shares import in_turns
 from mcpgreen.text import jsontext, media
 from mcpgreen.text.json_types import Json
 from mcpgreen.text.uris import problem_with, scheme_of

@@ -13,9 +13,8 @@ from mcpgreen.errors import InternalError, InvalidParams, OutputTooLarge, ToolFa
 from mcpgreen.features.asking.scripts import AskingScript, ElicitationFiles
 from mcpgreen.features.call import Call
 from mcpgreen.protocol.input import requests
-from mcpgreen.running.launch import run_script
-from mcpgreen.running.processes.deadline import MAX_SECS, Deadline
-from mcpgreen.running.processes.run import Ending, Limits, Outcome, Script, ScriptRun
+from mcpgreen.running.processes.run import MAX_SECS, Deadline, Ending, Limits, Outcome, Script, ScriptRun
+from mcpgreen.running.runner import run_script
 from mcpgreen.running.scripts import results
 from mcpgreen.running.scripts.channel import Channel
 from mcpgreen.running.scripts.environment import Environment

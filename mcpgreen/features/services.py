@@ -18,12 +18,12 @@ from mcpgreen.project.roots import Roots, resource_directories
 from mcpgreen.protocol.introduction import Identity
 from mcpgreen.protocol.revisions import offered_capabilities
 from mcpgreen.running.disk_watcher import DiskWatcher
-from mcpgreen.running.policy.project_policy import ProjectPolicy
+from mcpgreen.running.policy import ProjectPolicy
 from mcpgreen.running.runner import Runner
+from mcpgreen.running.schema_checks import CHECK_SECS, SchemaChecks
 from mcpgreen.running.scripts.environment import ProviderEnvironment, ToolEnvironment
 from mcpgreen.running.scripts.scratch import StateDir
 from mcpgreen.running.shares import Places
-from mcpgreen.running.validation.schema_checks import CHECK_SECS, SchemaChecks
 from mcpgreen.settings.settings import Settings
 
 if TYPE_CHECKING:

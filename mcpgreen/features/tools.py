@@ -32,15 +32,13 @@ from mcpgreen.features.services import Services
 from mcpgreen.protocol import revision_fields
 from mcpgreen.protocol.input import requests
 from mcpgreen.protocol.schemas.validator import BadSchema
-from mcpgreen.running.processes.deadline import Deadline
-from mcpgreen.running.processes.run import Ending, Limits, Outcome, Script
+from mcpgreen.running.processes.run import Deadline, Ending, Limits, Outcome, Script
+from mcpgreen.running.schema_checks import Schema
 from mcpgreen.running.scripts import embedding, results
 from mcpgreen.running.scripts.environment import Environment
-from mcpgreen.running.scripts.results import Expectation
+from mcpgreen.running.scripts.results import Expectation, stray_in
 from mcpgreen.running.scripts.shebang import may_use_shell_sdk
-from mcpgreen.running.scripts.stray_text import stray_in
 from mcpgreen.running.shares import Places
-from mcpgreen.running.validation.schema_checks import Schema
 from mcpgreen.text import jsontext
 from mcpgreen.text.json_types import Json
 

@@ -18,7 +18,7 @@ from gevent.event import Event
 
 from mcpgreen.links.sink import Sink
 from mcpgreen.protocol.messages import normal_id
-from mcpgreen.running.turns import Turns
+from mcpgreen.running.shares import Turns
 from mcpgreen.text.json_types import Json
 
 DROPPED: Any = object()  # the only key of a request that was cancelled; no client can send it

@@ -25,7 +25,7 @@ from mcpgreen.links.requests import OutgoingRequests
 from mcpgreen.links.sink import Sink
 from mcpgreen.project.roots import Root, Roots, real_path
 from mcpgreen.running.scripts.environment import MAX_VARIABLE_CHARS
-from mcpgreen.running.turns import Turns
+from mcpgreen.running.shares import Turns
 from mcpgreen.settings.settings import Settings
 from mcpgreen.text.json_types import Json
 from mcpgreen.text.uris import MAX_PATH_PARTS

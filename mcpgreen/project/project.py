@@ -23,7 +23,7 @@ from mcpgreen.text.json_types import Json
 
 if TYPE_CHECKING:
     from mcpgreen.files.confined import Private
-    from mcpgreen.running.hooks.shell import Sourced
+    from mcpgreen.running.hooks import Sourced
     from mcpgreen.running.trust import Ground
     from mcpgreen.settings.settings import Settings
 
@@ -180,7 +180,7 @@ class Project:
     def sourced(self, environ: Mapping[str, str], defaults: Mapping[str, str]) -> Sourced | None:
         """Run `server.d/env.sh` and return its changes to the environment; None if it is untrusted or fails."""
         path = self.server_file("env.sh")
-        from mcpgreen.running.hooks import shell
+        from mcpgreen.running import hooks
         from mcpgreen.running.scripts import jq
 
         given = {"MCPGREEN_PYTHON": sys.executable, **defaults, **environ}
@@ -188,7 +188,7 @@ class Project:
         given["PATH"] = jq.path_with_jq(jq.path_in(given))
         try:
             self.require_trusted(path)
-            return shell.sourced_variables(path, given, directory=self.root)
+            return hooks.sourced_variables(path, given, directory=self.root)
         except ProjectError as error:
             journal.warning("%s is ignored: %s", path, error.reason)
             self.complaints += [(path, error.reason)] if not isinstance(error, Untrusted) else []
@@ -258,9 +258,9 @@ def open_project(
     sourced = None
     if runs_hooks and os.path.lexists(project.server_file("env.sh")):
         if not load(flags, environ, own_variables).core_dumps:
-            from mcpgreen.running.system import prctl
+            from mcpgreen.running import system
 
-            prctl.shut_out_others()  # a hook may leave a process behind that would attach to us
+            system.shut_out_others()  # a hook may leave a process behind that would attach to us
         sourced = project.sourced(environ, own_variables)
     decided: Set[str] = set()
     if sourced is not None:

@@ -19,11 +19,9 @@ from mcpgreen.project.project import Project
 from mcpgreen.providers.exits import ProviderFailure, rpc_error
 from mcpgreen.providers.local import PROVIDE, as_provider_failure, html_of, open_path, path_of_uri
 from mcpgreen.providers.scripts import script_for, why_missing
-from mcpgreen.running.launch import run_script
-from mcpgreen.running.processes.deadline import Deadline
 from mcpgreen.running.processes.pipes import OnChunk, OutputPlace
-from mcpgreen.running.processes.run import Ending, Limits, Script, ScriptRun, unheard
-from mcpgreen.running.runner import Runner
+from mcpgreen.running.processes.run import Deadline, Ending, Limits, Script, ScriptRun, unheard
+from mcpgreen.running.runner import Runner, run_script
 from mcpgreen.running.scripts.environment import ProviderEnvironment
 from mcpgreen.running.scripts.scratch import StateDir
 from mcpgreen.settings.settings import Settings

@@ -32,8 +32,7 @@ class Interest:
     """The directories that one part of the server watches.
 
     `on_change` gets the paths that changed: files, or directories of which no more is known. With each comes whether
-    it has merely appeared, and may be about to be written. No path at all: something has changed, and what it was is
-    reported later.
+    it has merely appeared, and may be about to be written. Without a path, what has changed is reported later.
     """
 
     def __init__(self, disk: DiskWatcher, on_change: OnChange, *, hears_all: bool) -> None:

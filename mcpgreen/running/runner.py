@@ -1,15 +1,19 @@
 """All children of one server: run each to its end, and leave no process behind.
 
+Tools, prompts, providers and completions are run by `run_script`: it checks that a script may run, starts it as a shell
+would, and says why it cannot be started. Hooks run in a shell of their own (`hooks`).
+
 Rule: when `Runner.run` is left (end, deadline, cancel, too much output), nothing is left running. If the greenlet is
 being killed, the stopping goes on in a greenlet of its own, which cannot be killed a second time.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from resource import struct_rusage
 from typing import Any
@@ -18,31 +22,32 @@ import gevent
 
 from mcpgreen import journal
 from mcpgreen.errors import InternalError
+from mcpgreen.running import system
 from mcpgreen.running.processes.guardian import Guardian
 from mcpgreen.running.processes.pipes import PLACES, OutputPlace
 from mcpgreen.running.processes.process import Child, RunningScript
-from mcpgreen.running.processes.reaper import reaper
-from mcpgreen.running.processes.run import Outcome, ScriptRun
-from mcpgreen.running.processes.spawning import Directory, PosixSpawner, Spawner, Way
+from mcpgreen.running.processes.run import KILL_GRACE_SECS, Outcome, Script, ScriptRun
+from mcpgreen.running.processes.spawning import PosixSpawner, Processors, Spawner, reaper
 from mcpgreen.running.processes.stopping import (
     KILL_PATIENCE_SECS,
+    VARIABLE,
+    Strays,
+    Tags,
+    adopted_strays,
     is_anything_left,
     signal_all_of,
     signal_process,
     wait_or_kill,
 )
-from mcpgreen.running.processes.strays import Strays, adopted_strays
-from mcpgreen.running.processes.tags import VARIABLE, Tags
-from mcpgreen.running.shares import Shares
-from mcpgreen.running.system import prctl
-from mcpgreen.running.system.cpu_placement import Processors
-from mcpgreen.running.system.descriptor_limit import descriptor_limit, has_room_for_helpers
-from mcpgreen.running.turns import Starts
-from mcpgreen.running.warm.warm_python import WarmPython
+from mcpgreen.running.scripts import shebang
+from mcpgreen.running.shares import Shares, Starts
+from mcpgreen.running.warm_python import WarmPython
 
 MANY_DESCRIPTORS = 65536
 QUIET_LOOKS = 2
 SWEEP_PAUSE_SECS = 0.001
+BUSY_FILE_TRIES = 20
+BUSY_FILE_PAUSE_SECS = 0.01
 
 
 class Runner:
@@ -51,10 +56,9 @@ class Runner:
     def __init__(self, *, directory: str, is_open_to_others: bool = False, keeps_warm: bool = False) -> None:
         """`is_open_to_others`: whether other processes of the user, as debuggers are, may look into this one.
         `keeps_warm`: whether Python scripts are forked from helpers."""
-        self._directory = Directory(directory)
         self._is_open_to_others = is_open_to_others
         self.tags = Tags()
-        self.spawner = PosixSpawner(self._directory, self.tags)
+        self.spawner = PosixSpawner(directory, self.tags)
         self._processors: Processors | None = None
         self._is_prepared = False
         self._strays: Strays | None = None  # None where orphans are not adopted
@@ -64,8 +68,8 @@ class Runner:
         self._stoppers: set[Any] = set()
         self.expected_tags: set[int] = set()  # of helpers that are forking
         self.starts = Starts()
-        can_fork = keeps_warm and self.tags.are_limits and has_room_for_helpers()
-        self._ways: list[Way] = [WarmPython(self)] if can_fork else []
+        can_fork = keeps_warm and self.tags.are_limits and system.descriptor_limit() >= system.ROOMY
+        self._warm = WarmPython(self) if can_fork else None
         self._output_places = Shares(PLACES)
 
     def next_serial(self) -> int:
@@ -78,38 +82,39 @@ class Runner:
             self._prepare()
         tag = self.tags.of(run.serial)
         run.env[VARIABLE] = b"%d" % tag
-        return self._run(run, tag, self._ways)
+        return self._run(run, tag, self._warm)
 
-    def _run(self, run: ScriptRun, tag: int, ways: Sequence[Way]) -> Outcome:
-        running = self._start(run, tag, ways)
+    def _run(self, run: ScriptRun, tag: int, warm: WarmPython | None) -> Outcome:
+        running = self._start(run, tag, warm)
         child = running.child
         try:
             running.wait(run.deadline)
             running.settle()
             if is_anything_left(child, self._strays):
                 signal_all_of(child, signal.SIGTERM, self._strays)
-                wait_or_kill(child, run.limits.kill_grace_secs, self._strays)
+                wait_or_kill(child, KILL_GRACE_SECS, self._strays)
             running.note_stopped()
         except BaseException:
             # The first signal goes out now: a cancelled tool should not live until the next turn of the hub.
             signal_all_of(child, signal.SIGTERM, self._strays)
             running.cancel()
-            self._in_background(self._end_cancelled, running, run.limits.kill_grace_secs)
+            self._in_background(self._end_cancelled, running)
             raise
         never_began = running.never_began
         self._close(running)
         if never_began:  # a process that was waiting for its script has been killed
-            return self._run(run, tag, ())
-        self._log(child, run)
+            return self._run(run, tag, None)
+        if journal.tells_frames:
+            self._log(child, run)
         return running.outcome()
 
-    def _start(self, run: ScriptRun, tag: int, ways: Sequence[Way]) -> RunningScript:
-        """Start it in the first of the ways that can, or afresh. May wait for a moment. Raises OSError."""
-        for way in ways:
-            spawner = way.spawner_for(run)
-            if spawner is not None:
-                with suppress(OSError):  # its process has died meanwhile, or cannot be told so much
-                    return self._started(run, spawner, tag)
+    def _start(self, run: ScriptRun, tag: int, warm: WarmPython | None) -> RunningScript:
+        """Start it in a process that was forked ahead, or afresh. May wait for a moment. Raises OSError."""
+        is_shell = run.script.wants_table
+        spare = warm.spawner_for(run) if warm is not None and not is_shell else None
+        if spare is not None:
+            with suppress(OSError):  # its process has died meanwhile, or cannot be told so much
+                return self._started(run, spare, tag)
         with self.starts:
             running = self._started(run, self.spawner, tag)
         if self._processors is not None:
@@ -124,12 +129,9 @@ class Runner:
         return running
 
     def _log(self, child: Child, run: ScriptRun) -> None:
-        if not journal.tells_frames:
-            return
         how = f", {child.way}" if child.way else ""
-        reasons = [] if child.way else [reason for way in self._ways if (reason := way.why_not(run))]
-        if reasons:
-            how = f", started afresh: {reasons[0]}"
+        if not child.way and self._warm is not None and (reason := self._warm.why_not(run)):
+            how = f", started afresh: {reason}"
         took_ms = (child.ended_at - child.began_at) * 1000
         journal.debug("call %d: %s was process %d for %d ms%s", run.serial, run.script.label, child.pid, took_ms, how)
 
@@ -140,8 +142,8 @@ class Runner:
 
     def stop_all(self, *, grace_secs: float) -> None:
         """Stop every child and wait until all are gone."""
-        for way in self._ways:
-            way.end()
+        if self._warm is not None:
+            self._warm.end()
         self._signal_all(signal.SIGTERM)
         give_up_at = time.monotonic() + grace_secs
         while not self.is_idle and time.monotonic() < give_up_at:
@@ -171,15 +173,13 @@ class Runner:
         self._guardian.dismiss(is_clean=is_clean)
         if self._strays is not None:
             self._strays.close()
-        self._directory.close()
+        self.spawner.close()
 
     def know(self, pid: int) -> None:
         """Know a child that is no script, and no stray process, until it ends or `end_known` ends it. One that is
         stopped is ended: a call would have to wait for it."""
         number = b"%d" % pid
         self._known.add(number)
-        if self._strays is not None:
-            self._strays.note_known(pid)
 
         def on_change(status: int, usage: struct_rusage) -> None:
             if not os.WIFSTOPPED(status):
@@ -209,7 +209,7 @@ class Runner:
 
     def prepare(self) -> None:
         """Make sure, before the first script and the first file of a call, that both are cleaned up. Raises
-        InternalError when that cannot be now."""
+        InternalError."""
         if not self._is_prepared:
             try:
                 self._prepare()
@@ -219,13 +219,13 @@ class Runner:
 
     def _prepare(self) -> None:
         if not self._is_open_to_others:
-            prctl.shut_out_others()
+            system.shut_out_others()
         reaper()  # before there is a child to be reaped
         _keep_descriptors_from_scripts()
         if self._strays is None:
             self._strays = adopted_strays(self._known, self.expected_tags)
         self._processors = Processors.found()
-        prctl.keep_large_blocks_apart()
+        system.keep_large_blocks_apart()
         self._guardian.start()
         self._is_prepared = True
 
@@ -245,20 +245,17 @@ class Runner:
         self._stoppers.add(stopper)
         stopper.rawlink(self._stoppers.discard)
 
-    def _end_cancelled(self, running: RunningScript, grace_secs: float) -> None:
-        """End a cancelled run after its first signal. Its pipes are read meanwhile: a script that cleans up may
-        write."""
+    def _end_cancelled(self, running: RunningScript) -> None:
+        """End a cancelled run after its first signal, and read its pipes: a script that cleans up may write."""
         running.settle()
-        wait_or_kill(running.child, grace_secs, self._strays)
+        wait_or_kill(running.child, KILL_GRACE_SECS, self._strays)
         running.note_stopped()
         self._close(running)
 
     def _close(self, running: RunningScript) -> None:
+        """Forget a script that is gone, and look for what it has left."""
         running.close()
-        self._forget(running.child)
-
-    def _forget(self, child: Child) -> None:
-        """Forget a child that is gone, and look for what it has left."""
+        child = running.child
         self._leaders.pop(child.pid, None)
         self._known.discard(b"%d" % child.pid)
         if self._kill_leftovers():
@@ -283,9 +280,40 @@ def _keep_descriptors_from_scripts() -> None:
     try:
         numbers: Iterable[int] = map(int, os.listdir("/dev/fd"))
     except FileNotFoundError:
-        limit = descriptor_limit()
-        numbers = range(min(limit, MANY_DESCRIPTORS) if limit >= 0 else MANY_DESCRIPTORS)
+        numbers = range(min(system.descriptor_limit(), MANY_DESCRIPTORS))
     for number in numbers:
         if number > 2:
             with suppress(OSError):  # that of the listing itself, closed by now, or one that never was
                 os.set_inheritable(number, False)
+
+
+def run_script(runner: Runner, run: ScriptRun) -> Outcome:
+    """Run to the end. Raises Denied when it may not run, InternalError when it cannot be started."""
+    script = run.script
+    script.require_safe()
+    tries = 0
+    while True:
+        try:
+            return runner.run(run)
+        except OSError as error:
+            if error.errno == errno.ENOEXEC and run.script is script:
+                # An executable text without a first line that names its interpreter.
+                command = [*shebang.runner_of(script.path), script.path, *script.command[1:]]
+                run = run._replace(script=script._replace(command=command))
+                continue
+            tries += 1
+            if error.errno != errno.ETXTBSY or tries > BUSY_FILE_TRIES:
+                raise _not_started(script, error) from error
+        gevent.sleep(BUSY_FILE_PAUSE_SECS)  # an editor or compiler is still writing the file
+
+
+def _not_started(script: Script, error: OSError) -> InternalError:
+    if error.errno == errno.E2BIG:
+        reason = "its environment is too large"
+    elif error.errno == errno.ENOENT:
+        fault = shebang.fault_of(script.path, shows_directory=False)
+        reason = f"its script {fault}" if fault else "the file or its interpreter does not exist"
+    else:
+        reason = error.strerror or str(error)
+    journal.error("%s cannot be started: %s (%s)", script.label, reason, script.path)
+    return InternalError(f"{script.label} could not be started: {reason}.")

@@ -31,47 +31,17 @@ class Ground:
     """A directory with things that are executed, in a project or, by a setting, elsewhere. Both are real paths; `named`
     is how the directory is called, if there is a link on the way to it."""
 
-    __slots__ = ("_named", "_plain_steps", "_root", "directory")
+    __slots__ = ("_named", "_root", "directory")
 
     def __init__(self, directory: str, *, root: str, named: str | None = None) -> None:
         self.directory = directory
         self._root = root
-        self._plain_steps: tuple[str, ...] = ()
         self._named = named if named is not None and is_within(named, root) else directory
 
     def problem_with(self, path: str, *, may_be_link: bool = True) -> str | None:
         """Why the file, which lies in the directory, must not be executed: the end of a sentence that begins with it.
         None if nothing speaks against it. Raises FileNotFoundError if it is not there."""
-        if self._is_plainly_ours(path):
-            return None
         return self._problem(path, is_wanted=stat.S_ISREG, kind="regular file", may_be_link=may_be_link)
-
-    def _is_plainly_ours(self, path: str) -> bool:
-        """Tell whether there is no link on the way, and nothing wrong: that is asked before each call. If not, it is
-        looked at properly."""
-        steps = self._plain_steps
-        if not steps or steps[0] != path:
-            steps = self._plain_steps = self._plain_steps_to(path)
-        for step in steps:
-            status = os.lstat(step)
-            # By its mode, all users may write to a link.
-            if status.st_mode & WRITABLE_BY_OTHERS or status.st_uid not in TRUSTED_OWNERS:
-                return False
-            if step == path and not stat.S_ISREG(status.st_mode):
-                return False
-        return bool(steps)
-
-    def _plain_steps_to(self, path: str) -> tuple[str, ...]:
-        """The path and all directories from it up to the project's; empty where that is not all that counts."""
-        if self._named != self.directory or not is_within(self.directory, self._root):
-            return ()
-        names = path[len(self.directory) :].split("/")[1:]
-        if not path.startswith(self.directory + "/") or any(name in ("", ".", "..") for name in names):
-            return ()
-        steps = [path]
-        while len(steps[-1]) > len(self._root):
-            steps.append(os.path.dirname(steps[-1]))
-        return tuple(steps)
 
     def problem_with_hook(self, path: str) -> str | None:
         """The same for a file of a fixed name, which needs no link, and which should be there."""
@@ -164,13 +134,6 @@ class Ground:
         base = self._root if is_within(place, self._root) else os.path.dirname(self.directory)
         shown = place[len(base.rstrip("/")) + 1 :]
         subject = f"its directory {shown}" if stat.S_ISDIR(mode) else "it"
-        return f"{subject} {fault} ({remedy} {_as_word(shown)})"
+        import shlex  # takes milliseconds, and is rarely needed
 
-
-def _as_word(path: str) -> str:
-    """The path as one word for a shell."""
-    if all(character.isalnum() or character in "/._+" for character in path):
-        return path
-    import shlex
-
-    return shlex.quote(f"./{path}" if path.startswith("-") else path)
+        return f"{subject} {fault} ({remedy} {shlex.quote(f'./{shown}' if shown.startswith('-') else shown)})"

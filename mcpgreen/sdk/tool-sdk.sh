@@ -171,7 +171,7 @@ mcp_byte_length() (
 )
 
 # Evaluates a plain filter without a process, by the table that the server has made of the arguments
-# (mcpgreen/text/argument_table.py describes it). Plain are .name and .a.b, also with an alternative for null and false,
+# (`table_of` in mcpgreen/running/scripts/environment.py describes it). Plain are .name and .a.b, also with an alternative for null and false,
 # as in .name // "World". __MCP_OUT gets the result, and __MCP_KIND its kind: "text", "value" for another value that jq
 # prints, "null", or "nothing". Status 1: run jq.
 __mcp_look_up() {

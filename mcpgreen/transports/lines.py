@@ -17,7 +17,7 @@ from mcpgreen import journal
 from mcpgreen.engine.link import FAULT, Link
 from mcpgreen.protocol.messages import END_BYTES, request_id_in, request_ids_in
 from mcpgreen.running.processes.pipes import READ_EVENT
-from mcpgreen.running.turns import let_others
+from mcpgreen.running.shares import let_others
 from mcpgreen.text import jsontext
 from mcpgreen.text.json_bounds import Bounds, TooCostly, weight_of
 from mcpgreen.text.pieces import Pieces

@@ -10,7 +10,7 @@ import pytest
 from mcpgreen.catalog.catalog import Catalog
 from mcpgreen.catalog.manual.registration import Registrar, Registration, read_register_json, run_register_sh
 from mcpgreen.errors import InternalError, ProjectError
-from mcpgreen.running.hooks.shell import HookShell
+from mcpgreen.running.hooks import HookShell
 from mcpgreen.settings.settings import Settings, load
 from mcpgreen.text import jsontext
 from tests.catalog.trees import TreeBuilder

@@ -17,7 +17,7 @@ import yaml
 
 from mcpgreen.cli.clients.table import CLIENTS
 from mcpgreen.protocol.revisions import CLIENT_NEEDS
-from mcpgreen.running.hooks.shell import PRELUDE
+from mcpgreen.running.hooks import PRELUDE
 from mcpgreen.settings.settings import OTHER_VARIABLES, ROWS
 from tests.docs.reader import CHECKOUT, DOCS, FENCED, PAGES, Reader, blocks_of, values_in
 from tests.support.prerequisites import require_program

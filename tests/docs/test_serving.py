@@ -16,7 +16,7 @@ import pytest
 
 from mcpgreen.engine.server import Server
 from mcpgreen.links.principal import Principal
-from mcpgreen.running.warm.interpreters import interpreter_of
+from mcpgreen.running.warm_python import interpreter_of
 from mcpgreen.settings.settings import load
 from mcpgreen.testing import FakeLink, serving
 from mcpgreen.transports.http.door import Door

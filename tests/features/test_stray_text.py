@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mcpgreen.running.scripts.stray_text import MAX_BYTES, stray_in
+from mcpgreen.running.scripts.results import MAX_STRAY_BYTES, stray_in
 from tests.support.client import Speak
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually
@@ -50,7 +50,7 @@ def test_without_a_schema_the_logs_name_the_line(project: ProjectBuilder, speak:
         ('{"a": 1}\nDone', None),
         ("Loading\n[1]", None),
         ("if x\n{\n  y\n}", None),
-        ("x" * MAX_BYTES + '\n{"a": 1}', None),
+        ("x" * MAX_STRAY_BYTES + '\n{"a": 1}', None),
     ],
     ids=lambda value: str(value)[:30],
 )

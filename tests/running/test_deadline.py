@@ -6,8 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from mcpgreen.running.processes import deadline as module
-from mcpgreen.running.processes.deadline import Deadline
+from mcpgreen.running.processes import run as module
+from mcpgreen.running.processes.run import Deadline
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from mcpgreen.errors import ProjectError
-from mcpgreen.running.hooks import shell
+from mcpgreen.running import hooks
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually, is_alive
 from tests.support.wire import Start, Wire, text_of
@@ -18,26 +18,26 @@ from tests.support.wire import Start, Wire, text_of
 GIVEN = {"PATH": os.environ["PATH"], "HOME": "/home/me", "KEPT": "as it was"}
 
 
-Source = Callable[[str], shell.Sourced]
+Source = Callable[[str], hooks.Sourced]
 
 
 @pytest.fixture
 def source(tmp_path: Path) -> Source:
     """Write a shell file and give what it exports and takes away."""
 
-    def write_and_source(text: str) -> shell.Sourced:
+    def write_and_source(text: str) -> hooks.Sourced:
         path = tmp_path / "env.sh"
         path.write_text(text, encoding="utf-8")
-        return shell.sourced_variables(str(path), GIVEN, directory=str(tmp_path))
+        return hooks.sourced_variables(str(path), GIVEN, directory=str(tmp_path))
 
     return write_and_source
 
 
-def register(tmp_path: Path, text: str, *, secs: float = 30, limit_bytes: int = 1 << 20) -> shell.HookEnd:
+def register(tmp_path: Path, text: str, *, secs: float = 30, limit_bytes: int = 1 << 20) -> hooks.HookEnd:
     path = tmp_path / "register.sh"
     path.write_text(text, encoding="utf-8")
-    hook = shell.Hook("register", str(path), secs, limit_bytes)
-    return shell.run_blocking(hook, env=GIVEN, directory=str(tmp_path))
+    hook = hooks.Hook("register", str(path), secs, limit_bytes)
+    return hooks.run_blocking(hook, env=GIVEN, directory=str(tmp_path))
 
 
 def test_new_and_changed_exports_count_and_nothing_else(source: Source) -> None:
@@ -56,7 +56,7 @@ def test_what_the_shell_does_by_itself_is_not_the_file_s_doing(tmp_path: Path) -
     path = tmp_path / "env.sh"
     path.touch()
 
-    assert shell.sourced_variables(str(path), {**GIVEN, **own}, directory=str(tmp_path)) == ({}, frozenset())
+    assert hooks.sourced_variables(str(path), {**GIVEN, **own}, directory=str(tmp_path)) == ({}, frozenset())
 
 
 @pytest.mark.parametrize("end", ["return 0", "exit 0", "return", "true"])
@@ -88,7 +88,7 @@ def test_a_file_that_fails_exports_nothing(source: Source, text: str, reason: st
 def test_a_file_that_takes_too_long_is_stopped_with_what_it_started(
     source: Source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(shell, "ENVIRONMENT_SECS", 0.3)
+    monkeypatch.setattr(hooks, "ENVIRONMENT_SECS", 0.3)
 
     with pytest.raises(ProjectError, match=r"it took longer than 0\.3 s"):
         source(f"sleep 600 & echo $! > {tmp_path}/pid\nwait")
@@ -106,7 +106,7 @@ def test_a_background_job_that_keeps_the_pipe_is_not_waited_for(source: Source, 
 
 def test_without_bash_it_says_so(tmp_path: Path) -> None:
     with pytest.raises(ProjectError, match="bash cannot be started"):
-        shell.sourced_variables(str(tmp_path / "x"), {"PATH": str(tmp_path)}, directory=str(tmp_path))
+        hooks.sourced_variables(str(tmp_path / "x"), {"PATH": str(tmp_path)}, directory=str(tmp_path))
 
 
 def test_what_was_recorded_before_a_failure_is_known(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from tests.support.wire import clean_environment
 # Large blocks among small ones that stay, as they come and go while calls run.
 PROGRAM = """
 import re
-from mcpgreen.running.system.prctl import keep_large_blocks_apart
+from mcpgreen.running.system import keep_large_blocks_apart
 
 def taken_mib():
     with open("/proc/self/status") as file:

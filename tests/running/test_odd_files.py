@@ -11,7 +11,7 @@ from pathlib import Path
 import gevent
 import pytest
 
-from mcpgreen.running import removal
+from mcpgreen.running.scripts.scratch import remove_tree
 from tests.support.client import Speak
 from tests.support.project import ProjectBuilder
 from tests.support.questions import ASK, FORM, form
@@ -144,7 +144,7 @@ def test_what_is_shut_all_the_way_down_is_removed(tmp_path: Path) -> None:
         if os.geteuid() == 0:  # whom nothing is shut to
             stack.callback(os.seteuid, 0)
             os.seteuid(NOBODY)
-        removal.remove_tree(b"place", fd, lambda: None)
+        remove_tree(b"place", fd, lambda: None)
 
     assert os.listdir(tmp_path) == []
 
@@ -159,7 +159,7 @@ def test_a_removal_whose_greenlet_is_killed_is_finished_by_another(tmp_path: Pat
 
     try:
         with pytest.raises(gevent.GreenletExit):
-            removal.remove_tree(b"place", fd, be_killed)
+            remove_tree(b"place", fd, be_killed)
         assert os.listdir(tmp_path) != []
         eventually(lambda: (gevent.sleep(0.001), os.listdir(tmp_path))[1] == [])
     finally:
@@ -176,7 +176,7 @@ def test_what_somebody_else_takes_away_meanwhile_is_no_reason_to_stop(tmp_path: 
             shutil.rmtree(path)
 
     try:
-        removal.remove_tree(b"place", fd, take_something_away)
+        remove_tree(b"place", fd, take_something_away)
         assert os.listdir(tmp_path) == []
     finally:
         os.close(fd)

@@ -13,10 +13,9 @@ import gevent
 import pytest
 
 from mcpgreen.catalog.registry_files import replace_file
-from mcpgreen.running import storage
 from mcpgreen.running.scripts import replies
-from mcpgreen.running.scripts.scratch import PrivateDirectory, StateDir
-from mcpgreen.running.storage import Storage
+from mcpgreen.running.scripts import scratch as scratch_files
+from mcpgreen.running.scripts.scratch import PrivateDirectory, StateDir, Storage
 from tests.support.client import Speak
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually, is_alive
@@ -252,7 +251,7 @@ def test_a_fifo_at_a_guessed_name_does_not_hold_up_the_server(
     for known in (f".mcpgreen.probe.{os.getpid()}", f".tools.json.{os.getpid()}"):
         os.mkfifo(scratch / known)
     if name == "probe":
-        assert storage._has_room(str(scratch))
+        assert scratch_files._has_room(str(scratch))
     else:
         replace_file(str(scratch / "tools.json"), b"{}")
         assert (scratch / "tools.json").read_bytes() == b"{}"
@@ -262,7 +261,7 @@ def test_a_fifo_at_a_guessed_name_does_not_hold_up_the_server(
 def test_even_the_right_name_leads_to_nothing_of_others(
     scratch: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
-    monkeypatch.setattr("mcpgreen.running.storage.unguessable", lambda: "guessed")
+    monkeypatch.setattr("mcpgreen.running.scripts.scratch.unguessable", lambda: "guessed")
     monkeypatch.setattr("mcpgreen.catalog.registry_files.unguessable", lambda: "guessed")
     for known in (".mcpgreen.probe.guessed", ".tools.json.guessed"):
         if kind == "fifo":
@@ -270,7 +269,7 @@ def test_even_the_right_name_leads_to_nothing_of_others(
         else:
             (scratch / known).symlink_to(scratch / "victim")
 
-    assert storage._has_room(str(scratch))  # it is no sign of a full disk
+    assert scratch_files._has_room(str(scratch))  # it is no sign of a full disk
     with pytest.raises(FileExistsError):
         replace_file(str(scratch / "tools.json"), b"{}")
     assert not (scratch / "victim").exists()

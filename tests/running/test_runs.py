@@ -6,7 +6,6 @@ import json
 import os
 import re
 import resource
-import socket
 import subprocess
 import sys
 from contextlib import suppress
@@ -16,7 +15,7 @@ from typing import Any
 import gevent
 import pytest
 
-from mcpgreen.running.processes import reaper
+from mcpgreen.running.processes import spawning
 from mcpgreen.running.processes.spawning import spawn_helper
 from mcpgreen.testing import FakeLink, serving
 from tests.support.project import ProjectBuilder
@@ -28,16 +27,14 @@ needs_proc = pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="process
 # Two runs at the same time and one with a narrow limit: how they ended, and what they used.
 THREE_RUNS = """
 import json, gevent
-from mcpgreen.running.processes.deadline import Deadline
-from mcpgreen.running.runner import Runner
-from mcpgreen.running.launch import run_script
-from mcpgreen.running.processes.run import Limits, Script, ScriptRun, unheard
+from mcpgreen.running.processes.run import Deadline, Limits, Script, ScriptRun, unheard
+from mcpgreen.running.runner import Runner, run_script
 
 runner = Runner(directory=".")
 
 def run(serial, text, stdout_bytes=1000):
     script = Script(f"Script {serial}", "/bin/sh", ["/bin/sh", "-c", text])
-    limits = Limits(stdout_bytes, 1000, 0.1, 0.1)
+    limits = Limits(stdout_bytes, 1000)
     return run_script(runner, ScriptRun(script, {}, Deadline(60), limits, serial, unheard))
 
 def told(outcome):
@@ -129,12 +126,12 @@ def test_a_script_starts_in_its_project_and_the_server_stays_where_it_is(
 
 def test_scripts_that_are_too_many_for_one_turn_are_reaped_in_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
     """One word from the system may stand for all of them, and there may be no other."""
-    monkeypatch.setattr(reaper, "AT_A_TIME", 2)
+    monkeypatch.setattr(spawning, "REAPED_AT_A_TIME", 2)
     ended: list[int] = []
     pids = []
     for _ in range(5):
         pids.append(os.posix_spawn("/bin/sh", ["sh", "-c", ":"], {}))
-        reaper.reaper().watch(pids[-1], lambda status, usage: ended.append(status))
+        spawning.reaper().watch(pids[-1], lambda status, usage: ended.append(status))
     for pid in pids:
         os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
     with gevent.Timeout(60):
@@ -147,11 +144,10 @@ def test_scripts_that_are_too_many_for_one_turn_are_reaped_in_the_next(monkeypat
 @needs_proc
 def test_a_helper_holds_nothing_but_its_socket() -> None:
     """Whoever waits for the end of what the server writes would wait for the helper too."""
-    ours, theirs = socket.socketpair()
     tell = 'held=$(readlink /proc/$$/fd/0 /proc/$$/fd/1 /proc/$$/fd/2); echo "$held" >&7'
-    pid = spawn_helper("/bin/sh", ["sh", "-c", tell], {"PATH": os.defpath}, socket=theirs.fileno(), as_fd=7)
-    theirs.close()
-    with ours, ours.makefile() as told:
+    pid, fd = spawn_helper("/bin/sh", ["sh", "-c", tell], {"PATH": os.defpath}, as_fd=7)
+    os.set_blocking(fd, True)
+    with open(fd, encoding="utf-8") as told:
         assert told.read().split() == [os.devnull] * 3
     with suppress(ChildProcessError):  # the reaper may have been quicker
         os.waitpid(pid, 0)

@@ -11,8 +11,8 @@ from gevent.event import Event
 
 from mcpgreen.running.processes.pipes import PLACES, OutputPlace
 from mcpgreen.running.runner import Runner
+from mcpgreen.running.schema_checks import MANY_SLOW, Schema, SchemaChecks
 from mcpgreen.running.shares import Places, Shares
-from mcpgreen.running.validation.schema_checks import MANY_SLOW, Schema, SchemaChecks
 
 
 def take_all(shares: Shares, owner: Hashable) -> int:

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from mcpgreen.running.processes import tags
-from mcpgreen.running.processes.strays import Strays
+from mcpgreen.running.processes.stopping import Strays, Tags
+from mcpgreen.running.processes.stopping import is_alive as is_alive_here
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually, is_alive
 from tests.support.wire import Start, Wire, clean_environment, text_of
@@ -206,10 +206,10 @@ def test_a_process_is_dead_when_all_its_threads_are() -> None:
     with subprocess.Popen([sys.executable, "-SE", "-c", body]) as process:
         try:
             eventually(lambda: b") Z " in Path(f"/proc/{process.pid}/stat").read_bytes())
-            assert tags.is_alive(process.pid)
+            assert is_alive_here(process.pid)
         finally:
             process.kill()
-        eventually(lambda: not tags.is_alive(process.pid))
+        eventually(lambda: not is_alive_here(process.pid))
 
 
 def test_children_that_the_server_had_before_are_left_alone(project: ProjectBuilder) -> None:
@@ -280,40 +280,29 @@ def test_hundreds_of_strays_end_with_their_call(project: ProjectBuilder, start: 
     assert wire.stop() == 0
 
 
-class Children:
-    """Those of a process, as told here."""
-
-    def __init__(self) -> None:
-        self.pids: list[int] = []
-
-    def others_than(self, known: set[bytes]) -> list[int]:
-        return [pid for pid in self.pids if b"%d" % pid not in known]
-
-
-@pytest.mark.skipif(not tags.Tags().are_limits, reason="the limit that is a tag cannot be set")
+@pytest.mark.skipif(not Tags().are_limits, reason="the limit that is a tag cannot be set")
 def test_one_that_is_about_to_be_known_is_left_alone() -> None:
     """A fork that has not said its number yet is none of ours by its number, but by its tag."""
-    own = tags.Tags()
+    own = Tags()
     tag = own.of(own.next_serial())
-    children, expected = Children(), {tag}
-    strays = Strays(children, set(), expected)  # type: ignore[arg-type]  # stands in for /proc
+    expected = {tag}
+    strays = Strays(set(), expected)
     own.put_on(tag)
     with subprocess.Popen(["sleep", "600"], start_new_session=True) as process:
         own.take_off()
-        children.pids.append(process.pid)
         assert not strays.kill()
         expected.clear()
         assert strays.kill()
         assert process.wait() == -signal.SIGKILL
+    strays.close()
 
 
 # In a group of its own: if the wrong one is killed, this is who dies. It leaves our session between two questions.
 LEAVING = """
 import os, signal
-from mcpgreen.running.processes.strays import Strays
-from mcpgreen.running.system.descendants import OwnChildren
+from mcpgreen.running.processes.stopping import Strays
 
-strays = Strays(OwnChildren(), set(), set())
+strays = Strays(set(), set())
 told, tell = os.pipe()
 hear, done = os.pipe()
 child = os.fork()

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mcpgreen.running.scripts.tracing import variables
+from mcpgreen.running.scripts.environment import trace_variables as variables
 from tests.support.client import ALL_REVISIONS, Speak
 from tests.support.project import ProjectBuilder
 from tests.support.wire import text_of

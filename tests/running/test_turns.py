@@ -5,10 +5,10 @@ from __future__ import annotations
 import gevent
 import pytest
 
-from mcpgreen.running.turns import OneAtATime, Queue, Starts
+from mcpgreen.running.shares import OneAtATime, Places, Starts
 
 
-def enter(queue: Queue | OneAtATime, number: int, inside: list[int], done: list[int]) -> None:
+def enter(queue: Places, number: int, inside: list[int], done: list[int]) -> None:
     with queue:
         inside.append(number)
         gevent.sleep(0)
@@ -18,7 +18,7 @@ def enter(queue: Queue | OneAtATime, number: int, inside: list[int], done: list[
 
 @pytest.mark.parametrize("places", [1, 3])
 def test_everybody_gets_in_and_in_order(places: int) -> None:
-    queue, inside, done = Queue(places), [], []
+    queue, inside, done = Places(places), [], []
     most = 0
 
     def watch() -> None:
@@ -36,7 +36,7 @@ def test_everybody_gets_in_and_in_order(places: int) -> None:
 @pytest.mark.parametrize("turns_before", range(4))
 def test_a_greenlet_that_is_killed_leaves_its_place_to_others(turns_before: int) -> None:
     """Also at the very moment at which it gets its place."""
-    for queue in (Queue(1), OneAtATime(), Starts()):
+    for queue in (Places(1), OneAtATime(), Starts()):
         inside, done = [], []
         greenlets = [gevent.spawn(enter, queue, each, inside, done) for each in range(6)]
         for _ in range(turns_before):
@@ -51,7 +51,7 @@ def test_a_greenlet_that_is_killed_leaves_its_place_to_others(turns_before: int)
 
 @pytest.mark.parametrize("victim", range(3))
 def test_a_greenlet_that_is_killed_right_after_it_got_a_place_passes_it_on(victim: int) -> None:
-    queue = Queue(1)
+    queue = Places(1)
     done: list[int] = []
     inside: list[int] = []
     queue.__enter__()

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from mcpgreen.running.scripts.environment import table_of
 from mcpgreen.text import jsontext
-from mcpgreen.text.argument_table import table_of
 from tests.support.client import Speak
 from tests.support.project import ProjectBuilder
 from tests.support.wire import text_of

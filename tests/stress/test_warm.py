@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from mcpgreen.running.warm.helpers import KEPT_SPARES
+from mcpgreen.running.warm_python import KEPT_SPARES
 from tests.stress.support import ROUNDS, settle
 from tests.support.client import Client, Speak
 from tests.support.project import ProjectBuilder

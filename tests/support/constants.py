@@ -19,7 +19,7 @@ HOMES = {
     "ANSWER_SECS": "mcpgreen.links.roots",
     "ASK_SECS": "mcpgreen.features.asking.asking",
     "BODY_SECS": "mcpgreen.transports.http.wire.connection",
-    "CHECK_SECS": "mcpgreen.running.validation.schema_checks",
+    "CHECK_SECS": "mcpgreen.running.schema_checks",
     "DEBOUNCE_SECS": "mcpgreen.links.roots",
     "DEFAULT_POLL_SECS": "mcpgreen.engine.changes",
     "DRAIN_SECS": "mcpgreen.running.processes.run",

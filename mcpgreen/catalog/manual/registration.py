@@ -24,7 +24,7 @@ from mcpgreen.catalog.tree_scan import SETTLING_NS, Loss
 from mcpgreen.errors import ProjectError
 from mcpgreen.files.regular_files import content_of, without_waiting
 from mcpgreen.project.project import Project
-from mcpgreen.running.hooks.shell import Hook, HookEnd, HookShell, records_in
+from mcpgreen.running.hooks import Hook, HookEnd, HookShell, records_in
 from mcpgreen.settings.settings import Settings
 from mcpgreen.text import jsontext
 from mcpgreen.text.json_types import Json

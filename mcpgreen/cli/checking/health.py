@@ -19,7 +19,7 @@ from mcpgreen.cli.output import print_json
 from mcpgreen.errors import ProjectError, Untrusted
 from mcpgreen.project.project import Project
 from mcpgreen.project.start_checks import operator_roots, remote_token, require_tmp_root
-from mcpgreen.running.hooks.shell import Hook, HookShell
+from mcpgreen.running.hooks import Hook, HookShell
 from mcpgreen.running.scripts import jq
 from mcpgreen.settings.settings import Settings
 from mcpgreen.text.json_types import Json

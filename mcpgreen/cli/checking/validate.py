@@ -32,7 +32,7 @@ from mcpgreen.project.icons import wire_icons
 from mcpgreen.project.project import DEFAULT_DIRECTORIES, REMEDY, TEXT_FIELDS, Project, find_project
 from mcpgreen.project.roots import refused_directories, roots_in_file
 from mcpgreen.project.start_checks import operator_roots, remote_token, require_tmp_root
-from mcpgreen.running.hooks.shell import HookShell
+from mcpgreen.running.hooks import HookShell
 from mcpgreen.running.scripts import shebang
 from mcpgreen.running.scripts.shebang import SHELLS, program_of
 from mcpgreen.running.trust import WRITABLE_BY_OTHERS

@@ -27,8 +27,8 @@ from mcpgreen.engine.server import Server
 from mcpgreen.errors import InvalidParams, McpgreenError, RpcError, UsageError
 from mcpgreen.features.tools import terms_of
 from mcpgreen.project.project import find_project
-from mcpgreen.running.hooks.shell import sourced_variables
-from mcpgreen.running.warm.interpreters import why_fresh
+from mcpgreen.running.hooks import sourced_variables
+from mcpgreen.running.warm_python import why_fresh
 from mcpgreen.settings.settings import Settings, load
 from mcpgreen.text import jsontext
 from mcpgreen.text.json_types import Json

@@ -32,7 +32,7 @@ from mcpgreen.cli.wrapping.task_files import Runner, Task, blueprints_of, runner
 from mcpgreen.cli.wrapping.tool_file import blueprint_of, tool_name, write_tool
 from mcpgreen.errors import ProjectError, UsageError
 from mcpgreen.project.project import Project
-from mcpgreen.running.processes.strays import adopted_strays
+from mcpgreen.running.processes.stopping import adopted_strays
 
 SUBCOMMAND = re.compile(r"[A-Za-z0-9@][\w.:@+-]{0,100}")
 INTERPRETER = re.compile(r"(?:python|node|ruby|perl|bash|sh|deno|php)[\d.]*")

@@ -41,7 +41,7 @@ from mcpgreen.protocol import messages, revision_fields
 from mcpgreen.protocol.input import requests
 from mcpgreen.protocol.input.shapes import fit, tidy
 from mcpgreen.protocol.input.state import Seal
-from mcpgreen.running.processes.deadline import Deadline
+from mcpgreen.running.processes.run import Deadline
 from mcpgreen.running.shares import Shares
 from mcpgreen.text import jsontext
 from mcpgreen.text.json_types import Json

@@ -22,10 +22,10 @@ from mcpgreen.features.asking.interaction import Event, State
 from mcpgreen.files.regular_files import existing_file
 from mcpgreen.protocol.input import requests
 from mcpgreen.protocol.input.shapes import ELICIT, tidy
-from mcpgreen.running.processes.deadline import Deadline
+from mcpgreen.running.processes.run import Deadline
 from mcpgreen.running.scripts import scratch
 from mcpgreen.running.scripts.replies import deliver
-from mcpgreen.running.turns import OneAtATime
+from mcpgreen.running.shares import OneAtATime
 from mcpgreen.text import jsontext
 from mcpgreen.text.json_types import Json
 

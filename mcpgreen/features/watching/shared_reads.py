@@ -21,8 +21,7 @@ from mcpgreen import journal
 from mcpgreen.catalog.tree_scan import SETTLING_NS
 from mcpgreen.errors import InternalError, RpcError
 from mcpgreen.providers.reading import Providers, Request
-from mcpgreen.running.shares import Places
-from mcpgreen.running.turns import OneAtATime
+from mcpgreen.running.shares import OneAtATime, Places
 from mcpgreen.text import jsontext
 
 READS_AT_A_TIME = 4

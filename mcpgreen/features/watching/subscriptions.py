@@ -24,8 +24,7 @@ from mcpgreen.links.session import Session
 from mcpgreen.links.stream import Request, Stream
 from mcpgreen.protocol import messages, revision_fields
 from mcpgreen.protocol.admission import ClientView
-from mcpgreen.running.shares import Shares
-from mcpgreen.running.turns import Turns
+from mcpgreen.running.shares import Shares, Turns
 from mcpgreen.text import jsontext
 from mcpgreen.text.json_types import Json
 from mcpgreen.text.uris import problem_with

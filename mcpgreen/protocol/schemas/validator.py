@@ -8,7 +8,7 @@ one of the official meta-schemas. A schema that cannot be used raises `BadSchema
 
 Bounded are the size and nesting of the schema, the length of text that a `pattern` is applied to, and the number of
 problems that are looked for. Not bounded is the time that a pattern or many nested `anyOf` may take. So a server
-checks only in a process that it can stop (`running.validation.schema_checks`).
+checks only in a process that it can stop (`running.schema_checks`).
 """
 
 from __future__ import annotations

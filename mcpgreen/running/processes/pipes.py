@@ -38,15 +38,14 @@ class PipeReader:
     Reads by itself from `watch` on; before that, and after it too, whenever it is told to `drain`.
     """
 
-    __slots__ = ("_chunk_bytes", "_may_grow", "_on_chunk", "_timer", "_watcher", "fd", "is_open")
+    __slots__ = ("_chunk_bytes", "_on_chunk", "_timer", "_watcher", "fd", "is_open")
 
-    def __init__(self, fd: int, on_chunk: OnChunk, *, may_grow: bool = False, chunk_bytes: int = CHUNK_BYTES) -> None:
+    def __init__(self, fd: int, on_chunk: OnChunk, *, chunk_bytes: int = CHUNK_BYTES) -> None:
         os.set_blocking(fd, False)
         self.fd = fd
         self.is_open = True
         self._on_chunk = on_chunk
         self._chunk_bytes = chunk_bytes
-        self._may_grow = may_grow
         self._watcher: Any = None
         self._timer: Any = None  # while it rests
 
@@ -61,8 +60,7 @@ class PipeReader:
                 self._watcher.start(self._read, 1)
 
     def drain(self) -> bool:
-        """Take what is in the pipe now; return whether there may be more. Bounded: a process may be writing faster than
-        we read."""
+        """Take what is in the pipe now, up to a limit: it may be filled as fast. Return whether there may be more."""
         return self.is_open and not self.is_resting and self._read(MAX_DRAIN_READS)
 
     def wake(self) -> None:
@@ -98,7 +96,7 @@ class PipeReader:
             if not chunk:
                 self.close()
                 return False
-            if self._may_grow and len(chunk) == CHUNK_BYTES == self._chunk_bytes:
+            if len(chunk) == CHUNK_BYTES == self._chunk_bytes:
                 self._grow()
             rest_secs = self._on_chunk(chunk)
             if rest_secs:
@@ -156,14 +154,14 @@ class Capture:
     """What a stream has printed, up to a limit; beyond it memory stays constant and `on_overflow` is called once. A
     stream that prints a lot needs a place, and is not read without one."""
 
-    __slots__ = ("_limit_bytes", "_on_overflow", "_pieces", "_place", "size", "was_exceeded")
+    __slots__ = ("_limit_bytes", "_on_overflow", "_pieces", "place", "size", "was_exceeded")
 
     def __init__(self, *, limit_bytes: int, place: OutputPlace, on_overflow: Callable[[], None]) -> None:
         self._pieces = Pieces()
         self.size = 0
         self.was_exceeded = False
         self._limit_bytes = limit_bytes
-        self._place: OutputPlace | None = place
+        self.place: OutputPlace | None = place
         self._on_overflow = on_overflow
 
     def take(self, chunk: bytes) -> float | None:
@@ -174,20 +172,16 @@ class Capture:
         elif not self.was_exceeded:
             self.was_exceeded = True
             self._on_overflow()
-        if self.size > SMALL_BYTES and self._place is not None and not self._place.take():
+        if self.size > SMALL_BYTES and self.place is not None and not self.place.take():
             return RETRY_SECS
         return None
-
-    def need_no_place(self) -> None:
-        """Wait for no place any more: the script is over, and the rest of its output is small."""
-        self._place = None
 
     def discard(self) -> None:
         """Keep nothing, from now on: no answer needs it."""
         self._pieces.take()
         self._limit_bytes = -1
         self.was_exceeded = True
-        self._place = None
+        self.place = None
 
     def chunks(self) -> list[bytes]:
         """Hand over what was printed; nothing is left here."""

@@ -20,11 +20,9 @@ from gevent import subprocess
 from gevent.event import AsyncResult
 from gevent.hub import Waiter
 
-from mcpgreen.running.processes.deadline import Deadline
 from mcpgreen.running.processes.pipes import Capture, OutputPlace, PipeReader
-from mcpgreen.running.processes.reaper import reaper
-from mcpgreen.running.processes.run import Ending, Outcome, ScriptRun
-from mcpgreen.running.processes.spawning import Spawner
+from mcpgreen.running.processes.run import DRAIN_SECS, Deadline, Ending, Outcome, ScriptRun
+from mcpgreen.running.processes.spawning import Spawner, reaper
 
 CONTROL_CHUNK_BYTES = 8192  # each line costs more than its bytes
 # Most scripts are over by then. What they left in stderr and control pipe is read at once; to watch them costs more.
@@ -45,37 +43,18 @@ class State:
     CLOSED = "closed"
 
 
-class Event:
-    WAIT = "wait"
-    EXIT = "exit"
-    OVERFLOW = "overflow"
-    DEADLINE = "deadline"
-    CANCEL = "cancel"
-    SETTLE = "settle"
-    STOP = "stop"
-    CLOSE = "close"
-
-
+# What can come after each state. The greenlet of a call may be killed wherever it waits.
 TRANSITIONS = {
-    (State.STARTED, Event.WAIT): State.RUNNING,
-    (State.RUNNING, Event.EXIT): State.EXITED,
-    (State.RUNNING, Event.OVERFLOW): State.OVERFLOWED,
-    (State.RUNNING, Event.DEADLINE): State.OVERDUE,
-    (State.EXITED, Event.SETTLE): State.SETTLED,
-    (State.OVERFLOWED, Event.SETTLE): State.SETTLED,
-    (State.OVERDUE, Event.SETTLE): State.SETTLED,
-    (State.CANCELLED, Event.SETTLE): State.SETTLED,
-    (State.SETTLED, Event.STOP): State.STOPPED,
-    (State.STOPPED, Event.CLOSE): State.CLOSED,
-    # The greenlet of a call may be killed wherever it waits.
-    (State.STARTED, Event.CANCEL): State.CANCELLED,
-    (State.RUNNING, Event.CANCEL): State.CANCELLED,
-    (State.EXITED, Event.CANCEL): State.CANCELLED,
-    (State.OVERFLOWED, Event.CANCEL): State.CANCELLED,
-    (State.OVERDUE, Event.CANCEL): State.CANCELLED,
-    (State.SETTLED, Event.CANCEL): State.CANCELLED,
+    State.STARTED: (State.RUNNING, State.CANCELLED),
+    State.RUNNING: (State.EXITED, State.OVERFLOWED, State.OVERDUE, State.CANCELLED),
+    State.EXITED: (State.SETTLED, State.CANCELLED),
+    State.OVERFLOWED: (State.SETTLED, State.CANCELLED),
+    State.OVERDUE: (State.SETTLED, State.CANCELLED),
+    State.CANCELLED: (State.SETTLED,),
+    State.SETTLED: (State.STOPPED, State.CANCELLED),
+    State.STOPPED: (State.CLOSED,),
+    State.CLOSED: (),
 }
-ENDED_BY = {State.EXITED: Ending.EXIT, State.OVERDUE: Ending.DEADLINE}
 
 
 class IllegalTransition(Exception):
@@ -139,8 +118,7 @@ class RunningScript:
     def __init__(self, run: ScriptRun, *, spawner: Spawner, tag: int, place: OutputPlace) -> None:
         """Raises OSError when it cannot be started."""
         self._spawner = spawner
-        self._limits = run.limits
-        self._ended_by = Ending.EXIT
+        self._is_overdue = False
         self.state = State.STARTED
         read_ends, write_ends = _pipes(3)
         try:
@@ -156,43 +134,39 @@ class RunningScript:
         # A script that prints too much is stopped at once.
         self._stdout = Capture(limit_bytes=run.limits.stdout_bytes, place=place, on_overflow=self.child.ring)
         self._stderr = Capture(limit_bytes=run.limits.stderr_bytes, place=place, on_overflow=self.child.ring)
-        self._stdout_reader = PipeReader(stdout, self._stdout.take, may_grow=True)
-        self._stderr_reader = PipeReader(stderr, self._stderr.take, may_grow=True)
+        self._stdout_reader = PipeReader(stdout, self._stdout.take)
+        self._stderr_reader = PipeReader(stderr, self._stderr.take)
         self._control_reader = PipeReader(control, run.on_control, chunk_bytes=CONTROL_CHUNK_BYTES)
         self._readers = (self._stdout_reader, self._stderr_reader, self._control_reader)
         self._stdout_reader.watch()
 
-    def on(self, event: str) -> None:
-        """Enter the next state. Raises IllegalTransition for what cannot happen in this one."""
-        try:
-            self.state = TRANSITIONS[self.state, event]
-        except KeyError:
-            raise IllegalTransition(f"{event} while {self.state}") from None
+    def become(self, state: str) -> None:
+        """Enter another state. Raises IllegalTransition for one that cannot come after this one."""
+        if state not in TRANSITIONS[self.state]:
+            raise IllegalTransition(f"{state} after {self.state}")
+        self.state = state
 
     def wait(self, deadline: Deadline) -> None:
-        """Wait until the leading process has exited, has printed too much, or time is up. Other processes that hold the
-        pipes do not count."""
-        self.on(Event.WAIT)
-        timer = gevent.get_hub().loop.timer(min(UNWATCHED_SECS, max(0, deadline.remaining_secs())))
-        timer.start(self.child.ring)
-        try:
+        """Wait until the leading process has exited, although others may hold its pipes; or until it has printed too
+        much, or time is up."""
+        self.become(State.RUNNING)
+        with gevent.Timeout(min(UNWATCHED_SECS, max(0, deadline.remaining_secs())), False):
             self.child.wait_for_bell()
-        finally:
-            timer.close()
         while self.child.returncode is None and not self._overflow:
             self._stderr_reader.watch()
             self._control_reader.watch()
             remaining_secs = deadline.remaining_secs()
             if remaining_secs <= 0:
-                self._end(Event.DEADLINE)
+                self._is_overdue = True
+                self.become(State.OVERDUE)
                 return
             with gevent.Timeout(remaining_secs, False):
                 self.child.wait_for_bell()
-        self._end(Event.OVERFLOW if self._overflow else Event.EXIT)
+        self.become(State.OVERFLOWED if self._overflow else State.EXITED)
 
     def cancel(self) -> None:
         """Drop its output: no greenlet waits for its outcome any more."""
-        self.on(Event.CANCEL)
+        self.become(State.CANCELLED)
         for capture in (self._stdout, self._stderr):
             capture.discard()
         self._place.release()
@@ -200,24 +174,24 @@ class RunningScript:
     def settle(self) -> None:
         """Lift back-pressure, read all that the script has written, and hear all its reports. If it has exited, wait
         until both streams end, but not for long: a background job may hold them for hours."""
-        give_up_at = time.monotonic() + (self._limits.drain_secs if self.state == State.EXITED else 0)
+        give_up_at = time.monotonic() + (DRAIN_SECS if self.state == State.EXITED else 0)
         pause_secs = 0.0005
         for capture in (self._stdout, self._stderr):
-            capture.need_no_place()
+            capture.place = None  # the rest of the output is small
         for reader in self._readers:
             reader.wake()
         while self._read_more() and not self._overflow and time.monotonic() < give_up_at:
             gevent.sleep(pause_secs)
             pause_secs = min(pause_secs * 2, 0.02)
-        self.on(Event.SETTLE)
+        self.become(State.SETTLED)
 
     def note_stopped(self) -> None:
         """No process is left of it: read what it has written in its last moments."""
         self._read_more()
-        self.on(Event.STOP)
+        self.become(State.STOPPED)
 
     def close(self) -> None:
-        self.on(Event.CLOSE)
+        self.become(State.CLOSED)
         self._spawner.let_go()
         for reader in self._readers:
             reader.close()
@@ -229,12 +203,8 @@ class RunningScript:
 
     def outcome(self) -> Outcome:
         stderr = b"".join(self._stderr.chunks())
-        ended_by = self._overflow or self._ended_by
+        ended_by = self._overflow or (Ending.DEADLINE if self._is_overdue else Ending.EXIT)
         return Outcome(self.child.exit_code, self._stdout.chunks(), stderr, ended_by, self._place, self.child)
-
-    def _end(self, event: str) -> None:
-        self.on(event)
-        self._ended_by = ENDED_BY.get(self.state, self._ended_by)
 
     def _read_more(self) -> bool:
         """Read what is in the pipes now; return whether there may be more to come."""

@@ -1,29 +1,33 @@
-"""What is to be run, and what came of it: the values that everything about running scripts has in common."""
+"""What is to be run, until when, and what came of it: the values that everything about running scripts has in common.
+
+Rule: the catalog imports it, so nothing here imports gevent.
+"""
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from mcpgreen.errors import Denied
-from mcpgreen.running.processes.deadline import Deadline
-from mcpgreen.running.processes.pipes import OnChunk, OutputPlace
 from mcpgreen.running.trust import Ground
 from mcpgreen.settings.settings import Settings
 
 if TYPE_CHECKING:
+    from mcpgreen.running.processes.pipes import OnChunk, OutputPlace
     from mcpgreen.running.processes.process import Child
 
-
+MIN_LEFT_SECS = 0.1
+MAX_SECS = 1e9  # 30 years; more is no time that a clock could be set to
 KILL_GRACE_SECS = 1.0  # after SIGTERM comes SIGKILL
 DRAIN_SECS = 0.2  # for the rest of the output of a script that has ended
 
 
 class Script(NamedTuple):
     """What is to be run: how people call it ("Tool 'greet'"), its file and its command, and the directory for such
-    files; no directory for what belongs to us, or has been checked in another way. `warm` are modules that it
-    wants to be loaded ahead, if it is Python; None if it wants a fresh start. A script in shell can read a table of its
-    arguments (`text.argument_table`)."""
+    files; no directory for what belongs to us, or has been checked in another way. `warm` are modules that it wants to
+    be loaded ahead, if it is Python; None if it wants a fresh start. A shell script gets a table of its arguments."""
 
     label: str
     path: str
@@ -33,8 +37,8 @@ class Script(NamedTuple):
     wants_table: bool = False
 
     def require_safe(self) -> None:
-        """Raises Denied if it lies where no such script may lie, or if another user could have put it there or changed
-        it: that user could run code as us."""
+        """Raises Denied if it lies where no such script may lie, or if another user, who could run code as us, could
+        have changed it."""
         try:
             problem = self.ground.problem_with(self.path) if self.ground is not None else None
         except FileNotFoundError:
@@ -44,22 +48,59 @@ class Script(NamedTuple):
 
 
 class Limits(NamedTuple):
-    """How much a run may print, and how long it may take to end."""
+    """How much a run may print."""
 
     stdout_bytes: int
     stderr_bytes: int
-    kill_grace_secs: float
-    drain_secs: float
 
     @classmethod
     def of(cls, settings: Settings, *, stdout_bytes: int | None = None) -> Limits:
         """The limits of tools, if need be with another one for what it prints."""
-        return cls(
-            stdout_bytes=settings.max_tool_output_size if stdout_bytes is None else stdout_bytes,
-            stderr_bytes=settings.max_tool_output_size,
-            kill_grace_secs=KILL_GRACE_SECS,
-            drain_secs=DRAIN_SECS,
-        )
+        most_bytes: int = settings.max_tool_output_size
+        return cls(most_bytes if stdout_bytes is None else stdout_bytes, most_bytes)
+
+
+class Deadline:
+    """When a call has to be over. With `extends`, each sign of progress starts the time anew, up to a hard cap."""
+
+    __slots__ = ("_at", "_cap_at", "_paused_at", "_secs", "extends", "has_seen_progress")
+
+    def __init__(self, secs: float, *, extends: bool = False, cap_secs: float = 0) -> None:
+        now = time.monotonic()
+        self._secs = secs
+        self._cap_at = now + cap_secs if extends and cap_secs else math.inf
+        self._at = min(now + secs, self._cap_at)
+        self.extends = extends
+        self.has_seen_progress = False
+        self._paused_at: float | None = None  # while time stands still
+
+    def pause(self) -> None:
+        """Stop the clock: a person is being asked."""
+        if self._paused_at is None:
+            self._paused_at = time.monotonic()
+            self._at = max(self._at, self._paused_at + MIN_LEFT_SECS)
+
+    def resume(self) -> None:
+        if self._paused_at is not None:
+            stood_still_secs = time.monotonic() - self._paused_at
+            self._paused_at = None
+            self._at += stood_still_secs
+            self._cap_at += stood_still_secs
+
+    def progressed(self) -> None:
+        self.has_seen_progress = True
+        if self.extends:
+            self._at = min(self._now() + self._secs, self._cap_at)
+
+    def remaining_secs(self) -> float:
+        return self._at - self._now()
+
+    @property
+    def is_at_cap(self) -> bool:
+        return self._at >= self._cap_at
+
+    def _now(self) -> float:
+        return time.monotonic() if self._paused_at is None else self._paused_at
 
 
 class ScriptRun(NamedTuple):

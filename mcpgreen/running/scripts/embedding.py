@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from mcpgreen.files.confined import FileFailure, OpenFile, OutsideRoots, Private, TooLarge, open_file
 from mcpgreen.running.scripts.scratch import MAX_REPORT_BYTES
-from mcpgreen.running.turns import in_turns, let_others
+from mcpgreen.running.shares import in_turns, let_others
 from mcpgreen.text import jsontext, media
 from mcpgreen.text.uris import file_uri
 
@@ -30,13 +30,7 @@ class Wanted(NamedTuple):
 
 
 def embedded_resources(
-    report: bytes,
-    *,
-    base: str,
-    roots: Sequence[str],
-    private: Private,
-    limit_bytes: int,
-    warn: Callable[[str], None],
+    report: bytes, *, base: str, roots: Sequence[str], private: Private, limit_bytes: int, warn: Callable[[str], None]
 ) -> list[Json]:
     """Content blocks for the files that the report names, JSON or `path<TAB>mime<TAB>uri` lines. May wait."""
     if len(report) >= MAX_REPORT_BYTES:

@@ -1,4 +1,4 @@
-"""What a child may see: its environment variables.
+"""What a child may see: its environment variables, with the table of arguments for bash and the trace of a request.
 
 Three modes. `minimal`: PATH, HOME, TMPDIR, LANG and everything named MCP_*, MCPBASH_* or MCPGREEN_*; `allowlist`: also
 the named ones; `inherit`: everything, when the operator has confirmed it. Secrets of the server are in none of them.
@@ -9,6 +9,7 @@ Rule: what a script sees is a promise to its author. A new variable goes into th
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Mapping
 from typing import Any
@@ -21,6 +22,7 @@ from mcpgreen.running.scripts.jq import SDK_DIR
 from mcpgreen.running.scripts.scratch import CallFiles
 from mcpgreen.settings.settings import ROWS, Settings
 from mcpgreen.text import jsontext
+from mcpgreen.text.json_types import Json
 
 PREFIXES = ("MCP_", "MCPBASH_", "MCPGREEN_")
 SECRETS = frozenset(variable for row in ROWS if row.secret for variable in row.variables)
@@ -52,6 +54,27 @@ INTRODUCTION = {
 CONTROL_PATH = f"/dev/fd/{CONTROL_FD}"
 PYTHON_DIR = os.path.join(SDK_DIR, "python")  # holds the SDK for Python, and nothing else
 
+MAX_TABLE_BYTES = 4096  # the environment of a script holds the arguments twice
+MAX_TABLE_ROWS = 200  # and items of an array
+MAX_TABLE_DEPTH = 4
+TOO_LARGE = 10**15  # some versions of jq print longer integers with an exponent
+_PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*", re.ASCII)
+_PLAIN_TEXT = re.compile(r"[ -\[\]-~]*")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_ESCAPES = {code: f"\\x{code:02x}" for code in (*range(32), ord("\\"), *range(127, 256))}
+# A float keeps fifteen digits. Small fractions may get an exponent, whole numbers may lose their ".0".
+_PLAIN_FRACTION = re.compile(r"-?(?=[\d.]{3,16}\Z)(?:[1-9]\d*\.\d*|0\.(?:0{0,2}[1-9])\d*)(?<=[1-9])")
+
+MAX_STATE_CHARS = 512
+MAX_STATES = 32
+MAX_BAGGAGE_CHARS = 8192
+
+# Version, trace, span and flags. Zeros alone name nothing, and version ff does not exist.
+_PARENT = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")
+_STATE = re.compile(r"[a-z0-9][a-z0-9_*/@-]{0,255}=[ -+\--<>-~]{0,255}[!-+\--<>-~]")
+_TOKEN = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
+_PAIR = rf"{_TOKEN}[ \t]*=[ \t]*[!#-+\--:<-\[\]-~]*"
+_ITEM = re.compile(rf"{_PAIR}(?:[ \t]*;[ \t]*(?:{_PAIR}|{_TOKEN}))*")
 
 # As bytes: else posix_spawn encodes every name and value anew, which took a tenth of all that a quick call costs us.
 Environment = dict[bytes, bytes]
@@ -62,8 +85,7 @@ def packed(variables: Mapping[str, str]) -> Environment:
 
 
 def token_variable(token: str | int | None) -> str:
-    """The progress token for scripts, which need only know whether there is one: what a variable cannot hold, and the
-    end of a long one, is left out."""
+    """The progress token for scripts, as far as a variable can hold it: they need only know whether there is one."""
     return _fitting("" if token is None else str(token), MAX_TOKEN_CHARS)
 
 
@@ -81,12 +103,7 @@ class ToolEnvironment:
     """Builds the environment of each call from what is the same for many."""
 
     def __init__(
-        self,
-        environ: Mapping[str, str],
-        *,
-        settings: Settings,
-        project_root: str,
-        server_info: Mapping[str, Any],
+        self, environ: Mapping[str, str], *, settings: Settings, project_root: str, server_info: Mapping[str, Any]
     ) -> None:
         self._spill_over_chars: int = settings.env_payload_threshold
         self._refusal = ""
@@ -154,15 +171,11 @@ class ToolEnvironment:
         if wants_table:
             env[b"MCP_TOOL_ARGS_TABLE"] = b""
             if len(env[b"MCP_TOOL_ARGS_JSON"]) > len(b"{}"):
-                from mcpgreen.text import argument_table
-
-                env[b"MCP_TOOL_ARGS_TABLE"] = argument_table.table_of(arguments_json)
+                env[b"MCP_TOOL_ARGS_TABLE"] = table_of(arguments_json)
         self._add_payload(env, files, b"MCP_TOOL_METADATA", entry_json)
         self._add_payload(env, files, b"MCP_TOOL_META", meta_json)
         if b'"traceparent"' in meta_json or b'"baggage"' in meta_json:
-            from mcpgreen.running.scripts import tracing
-
-            env.update(packed(tracing.variables(jsontext.loads(meta_json))))
+            env.update(packed(trace_variables(jsontext.loads(meta_json))))
         return env
 
     def _add_payload(self, env: Environment, files: CallFiles, name: bytes, content: bytes) -> None:
@@ -181,14 +194,13 @@ class ProviderEnvironment:
     def __init__(self, environ: Mapping[str, str], *, settings: Settings, about_the_server: Mapping[str, str]) -> None:
         self._environ = environ
         self._about_the_server = about_the_server
-        self._more_names: tuple[str, ...] = ()
-        self._inherits = settings.provider_env_mode == "inherit" and settings.provider_env_inherit_allow
-        if settings.provider_env_mode == "inherit" and not self._inherits:
+        mode = settings.provider_env_mode
+        self._inherits = mode == "inherit" and settings.provider_env_inherit_allow
+        if mode == "inherit" and not self._inherits:
             journal.warning(
                 "provider_env_mode=inherit needs MCPGREEN_PROVIDER_ENV_INHERIT_ALLOW=true; isolated instead"
             )
-        if settings.provider_env_mode == "allowlist":
-            self._more_names = tuple(settings.provider_env_allowlist)
+        self._more_names = settings.provider_env_allowlist if mode == "allowlist" else ()
 
     def for_run(self, provider: str, variables: Mapping[str, str]) -> Environment:
         """For a script of this provider ("" for a completion), with the variables of this run."""
@@ -238,3 +250,81 @@ def hook_environment(environ: Mapping[str, str], *, settings: Settings, project_
     """What the hooks of a project see: everything, because they are part of the server, but none of its secrets."""
     kept = {name: value for name, value in environ.items() if name not in WITHHELD}
     return {"MCPGREEN_PYTHON": sys.executable, **kept, **_places_and_programs(environ, settings, project_root)}
+
+
+def table_of(arguments_json: bytes) -> bytes:
+    """The arguments of a call as rows of text, so that bash finds an argument without starting a program. They are an
+    object that `jsontext.dumps` wrote; the table is empty if there are no arguments, or too many.
+
+    Line 1 is the JSON that the rows are made from: a script that gets other arguments sees that the table is not for
+    them. Then comes a row for each member that can be named by a plain path, such as `.name=sAda` or
+    `.size.width=v12`. After the equals sign a letter says how to read the rest:
+
+        s  a plain text
+        e  a text with every backslash, and every byte that is not printable ASCII, written as \\xHH, for `printf %b`
+        v  a value that every jq prints in the same way: true, false, null, integers, short fractions
+        o  an object; its members have rows of their own
+        a  an array of such texts and values, each behind a tab
+        j  a value that needs jq
+
+    So if an object, or the root, has no row for a member, the member is absent.
+
+    Rule: a row holds exactly the bytes that every jq prints for its path, or the letter j. The table consists of
+    printable ASCII, tabs and line breaks, so that it reads the same in every locale. Nothing in it is ever evaluated.
+    """
+    if not 2 < len(arguments_json) <= MAX_TABLE_BYTES or b"\x7f" in arguments_json:
+        return b""
+    rows = [arguments_json.decode("ascii")]
+    _add_rows(rows, "", jsontext.parsed(arguments_json), MAX_TABLE_DEPTH)
+    return "\n".join(rows).encode("ascii") if len(rows) <= MAX_TABLE_ROWS else b""
+
+
+def _add_rows(rows: list[str], path: str, members: Json, depth: int) -> None:
+    for name, value in members.items():
+        if len(rows) > MAX_TABLE_ROWS:
+            return
+        if not _PLAIN_NAME.fullmatch(name):
+            continue
+        if type(value) is dict and depth > 1:
+            rows.append(f"{path}.{name}=o")
+            _add_rows(rows, f"{path}.{name}", value, depth - 1)
+        elif type(value) is list and len(value) <= MAX_TABLE_ROWS:
+            items = [_cell(item) for item in value]
+            rows.append(f"{path}.{name}=" + ("j" if "j" in items else "\t".join(["a", *items])))
+        else:
+            rows.append(f"{path}.{name}={_cell(value)}")
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, str):
+        if _PLAIN_TEXT.fullmatch(value):
+            return f"s{value}"
+        if "\0" in value or _SURROGATE.search(value):
+            return "j"  # no variable can hold it, or versions of jq read it in different ways
+        return "e" + value.encode("utf-8").decode("latin-1").translate(_ESCAPES)
+    if value is None or isinstance(value, bool):
+        return {None: "vnull", True: "vtrue", False: "vfalse"}[value]
+    if isinstance(value, int):
+        is_exact = -TOO_LARGE < value < TOO_LARGE
+    else:
+        is_exact = isinstance(value, float) and _PLAIN_FRACTION.fullmatch(repr(value)) is not None
+    return f"v{value!r}" if is_exact else "j"
+
+
+def trace_variables(meta: Mapping[str, Any]) -> dict[str, str]:
+    """The trace that a request belongs to (W3C Trace Context and Baggage), by the names under which tracing tools look
+    for it. A script hands it on unread, so what is malformed in `_meta` is not passed on at all."""
+    found: dict[str, str] = {}
+    parent, state, baggage = (meta.get(key) for key in ("traceparent", "tracestate", "baggage"))
+    if isinstance(parent, str) and _PARENT.fullmatch(parent):
+        found["TRACEPARENT"] = parent
+        if isinstance(state, str) and len(state) <= MAX_STATE_CHARS and _are_all(_STATE, state, at_most=MAX_STATES):
+            found["TRACESTATE"] = state
+    if isinstance(baggage, str) and len(baggage) <= MAX_BAGGAGE_CHARS and _are_all(_ITEM, baggage):
+        found["BAGGAGE"] = baggage
+    return found
+
+
+def _are_all(pattern: re.Pattern[str], text: str, *, at_most: int = MAX_BAGGAGE_CHARS) -> bool:
+    members = [member.strip(" \t") for member in text.split(",")]
+    return len(members) <= at_most and all(map(pattern.fullmatch, members))

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from mcpgreen.errors import ERROR_CODES, OutputTooLarge, ScriptAsks, ScriptError, ToolFailure, UnexpectedOutput
 from mcpgreen.protocol.content import problem_of_block
 from mcpgreen.running.processes.run import Ending, Outcome
-from mcpgreen.running.scripts.stray_text import Stray, stray_in
-from mcpgreen.running.turns import LANE, in_turns, let_others
+from mcpgreen.running.shares import LANE, in_turns, let_others
 from mcpgreen.text import json_bounds, jsontext
 
 if TYPE_CHECKING:
@@ -28,6 +27,11 @@ MAX_DOCUMENTS_CHARS = 1 << 20
 LARGE_TEXT_BYTES = 1 << 18
 CLEANED_CHARS = 16_384  # at a time
 NOT_FOUND = 127  # as `env` and shells say of a program
+MAX_STRAY_BYTES = 1 << 18  # of an output in which stray text is looked for
+MAX_STRAY_TRIES = 10
+SHOWN_CHARS = 60
+CLOSING = {"{": "}", "[": "]"}
+REMEDY = "print what is not the result to stderr (>&2)"
 
 
 class Expectation(NamedTuple):
@@ -98,47 +102,46 @@ def _understood(outcome: Outcome, printed: Printed, last_words: Callable[[], Las
     result = _ready_made(value, text) if is_json or text.lstrip()[:1] == "{" else None
     if outcome.exit_code != 0:
         return _failed(outcome, result, value, printed, last_words)
-    return result or _from_output(value, printed, is_json=is_json, is_declared=is_declared)
+    if result is None:
+        result = {"content": [{"type": "text", "text": printed.text_to_send()}], "isError": False}
+        if is_json and (is_declared or isinstance(value, dict)):
+            result["structuredContent"] = value
+    return result
 
 
 class Printed:
-    """What a script printed: a text to look at, and one to send. What is large is encoded in turns, and parsed only if
-    it can be JSON."""
+    """What a script printed, to look at and to send. Large output is encoded in turns, and parsed if it may be JSON."""
 
     def __init__(self, chunks: Sequence[bytes], *, limit_bytes: int) -> None:
-        self._chunks = chunks
+        self.chunks = chunks
         self._limit_bytes = limit_bytes
         self.is_large = sum(map(len, chunks)) > LARGE_TEXT_BYTES
         self._text = "" if self.is_large else b"".join(chunks).decode("utf-8", "replace")
 
     @property
     def is_blank(self) -> bool:
-        return not any(chunk.strip() for chunk in self._chunks)
+        return not any(chunk.strip() for chunk in self.chunks)
 
     def text_to_parse(self, *, may_be_scalar: bool) -> str:
         """The text, or nothing if it is long and certainly no JSON."""
         if not self.is_large:
             return self._text
-        start = next(filter(None, (chunk.lstrip() for chunk in self._chunks)), b"")
+        start = next(filter(None, (chunk.lstrip() for chunk in self.chunks)), b"")
         if not may_be_scalar and start[:1] not in (b"{", b"["):
             return ""
         try:
-            text = b"".join(self._chunks).decode("utf-8")
+            text = b"".join(self.chunks).decode("utf-8")
             let_others()
             return text
         except UnicodeDecodeError:
             return ""  # at the first byte that is wrong; to replace them all would take a while
-
-    def stray(self) -> Stray | None:
-        """The text before the JSON."""
-        return stray_in(self._chunks, openers="{[")
 
     def text_to_send(self) -> Any:
         """A string or a LargeText. Raises OutputTooLarge. May wait."""
         if not self.is_large:
             return self._text
         try:
-            return jsontext.LargeText(in_turns(self._chunks), limit_bytes=self._limit_bytes)
+            return jsontext.LargeText(in_turns(self.chunks), limit_bytes=self._limit_bytes)
         except jsontext.TooLong:
             raise OutputTooLarge(f"Response exceeded response size limit ({self._limit_bytes} bytes)") from None
 
@@ -179,8 +182,7 @@ def _as_chosen_error(value: Any) -> ScriptError | None:
 
 
 def _diagnostics(outcome: Outcome, expected: Expectation, last_words: Callable[[], LastWords]) -> Json:
-    """Exit status and the end of stderr: as it is for programs that want to have it always, else as a model may read
-    it."""
+    """Exit status and the end of stderr: for programs that want it always as it is, else as a model may read it."""
     if expected.meta_on == "never":
         return {}
     meta: Json = {"exitCode": outcome.exit_code}
@@ -325,20 +327,13 @@ def _first_document(text: str) -> Any:
     return value if jsontext.is_writable(value) else None
 
 
-def _from_output(value: Any, printed: Printed, *, is_json: bool, is_declared: bool) -> Json:
-    result: Json = {"content": [{"type": "text", "text": printed.text_to_send()}], "isError": False}
-    if is_json and (is_declared or isinstance(value, dict)):
-        result["structuredContent"] = value
-    return result
-
-
 def _require_declared_output(result: Json, printed: Printed, output_problems: OutputProblems) -> None:
     problems: Sequence[str] = ()
     if printed.is_blank:
         fault = "Tool output is empty for declared outputSchema"
     elif "structuredContent" not in result:
         fault = "Tool output is not valid JSON for declared outputSchema"
-        stray = printed.stray()
+        stray = stray_in(printed.chunks, openers="{[")
         problems = [stray.shown()] if stray else ()
     else:
         problems = output_problems(result["structuredContent"])
@@ -350,3 +345,65 @@ def _require_declared_output(result: Json, printed: Printed, output_problems: Ou
         fault = "Tool output does not satisfy outputSchema"
     more_text = () if printed.is_blank else (printed.text_to_send(),)
     raise UnexpectedOutput(fault, problems=problems, more_text=more_text)
+
+
+class Stray(NamedTuple):
+    """The first line that is not part of the JSON which a script printed. `echo "Loading ..."` before the result turns
+    structured content into text, and the author wonders why."""
+
+    line: int
+    text: str
+
+    def told(self) -> str:
+        """For a log, which repeats nothing of a result."""
+        return f"line {self.line} of the output is no JSON; {REMEDY}"
+
+    def shown(self) -> str:
+        """For a reader that gets the output anyway."""
+        return f"line {self.line} of the output is no JSON ({self.text!r}); {REMEDY}"
+
+
+def stray_in(chunks: Sequence[bytes], *, openers: str = "{") -> Stray | None:
+    """What stands before the JSON; None if nothing does. `openers` are the characters with which JSON may begin that is
+    meant as such. Only what is cheap to see is looked for: lines, and then one JSON value up to the end."""
+    if sum(map(len, chunks)) > MAX_STRAY_BYTES:
+        return None
+    text = b"".join(chunks).decode("utf-8", "replace").rstrip()
+    left_chars = MAX_STRAY_BYTES  # to parse all that is left takes some tens of milliseconds, and may be in vain
+    for at in _beginnings(text, [each for each in openers if text.endswith(CLOSING[each])]):
+        left_chars -= len(text) - at
+        if left_chars < 0:
+            return None
+        if _is_json(text[at:]):
+            return _first_line(text[:at])
+    return None
+
+
+def _beginnings(text: str, openers: Sequence[str]) -> list[int]:
+    """Of the first lines that may begin a JSON text up to the end."""
+    found: list[int] = []
+    for opener in openers:
+        at = 0
+        for _ in range(MAX_STRAY_TRIES):
+            at = text.find("\n" + opener, at) + 1
+            if not at:
+                break
+            found.append(at)
+    return sorted(found)[:MAX_STRAY_TRIES]
+
+
+def _first_line(before: str) -> Stray | None:
+    lines = before.splitlines()
+    first = next((number for number, line in enumerate(lines, 1) if line.strip()), None)
+    if first is None or _is_json(before):
+        return None  # several documents are another matter
+    line = lines[first - 1].strip()
+    return Stray(first, line if len(line) <= SHOWN_CHARS else line[: SHOWN_CHARS - 3] + "...")
+
+
+def _is_json(text: str) -> bool:
+    try:
+        jsontext.loads(text)
+    except ValueError:
+        return False
+    return True

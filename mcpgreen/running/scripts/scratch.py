@@ -6,25 +6,28 @@ gets no directory of its own: making and removing one would cost a third of a qu
 Rule: the directory has a name that cannot be guessed, is ours alone, and is used through its descriptor. Until it
 exists only the guardian is told its name; if it is gone, a fresh one is made, because whatever has the old name by then
 is not ours.
+
+At the end of the module: is there room on disk (`Storage`), and how trees are removed that scripts leave here, deep,
+wide, shut, or still being written to (`remove_tree`).
 """
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from copy import copy
 from itertools import islice
 
 import gevent
 
 from mcpgreen import journal
 from mcpgreen.errors import InternalError
-from mcpgreen.files.regular_files import existing_file, new_file, private_directory, unguessable
-from mcpgreen.running.removal import remove_tree
-from mcpgreen.running.storage import Storage
-from mcpgreen.running.turns import Turns
+from mcpgreen.files.regular_files import change_mode, existing_file, new_file, private_directory, unguessable
+from mcpgreen.running.shares import Turns
 
 ERROR_FILE = b"error.json"
 RESOURCES_FILE = b"resources"
@@ -37,7 +40,11 @@ MAX_REPORT_BYTES = 1 << 18  # to parse it takes up to 30 ms
 OWN_FILES = (ERROR_FILE, RESOURCES_FILE, CANCEL_FILE, DEBUG_FILE, REQUEST_FILE, RESPONSE_FILE)
 CROWD = 5000
 CLEARING_SECS = 0.5
-COARSE_NS = 50_000_000
+# A file that may not grow any more (a limit of the process) is as good as a full disk; a disk that fails is worse.
+FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
+PROBE = bytes(4096)
+PROBE_PAUSE_SECS = 1.0
+MAX_REMOVALS = 20  # of a directory in which a process still makes files
 
 
 class StateDir:
@@ -59,16 +66,12 @@ class StateDir:
         return self.new_call(0).directory
 
     def new_call(self, serial: int) -> CallFiles:
-        """The files for the call of this number. Raises InternalError when there can be no directory, or the disk is
-        full."""
+        """The files for the call of this number. Raises InternalError without a directory, or if the disk is full."""
         self._storage.require_room()
         directory = self._directory
-        changed_at_ns = None if directory is None else directory.changed_at_ns()
-        if directory is None or changed_at_ns is None:
+        if directory is None or not directory.is_in_place():
             directory = self._fresh()
-        elif time.time_ns() - changed_at_ns <= COARSE_NS:
-            changed_at_ns = None  # timestamps are coarse: right after a change another one need not show
-        return CallFiles(self, directory, b"call.%d." % serial, known_change_ns=changed_at_ns)
+        return CallFiles(self, directory, b"call.%d." % serial)
 
     def failure(self, error: OSError) -> InternalError:
         """What a call is told when one of its files cannot be written."""
@@ -96,17 +99,19 @@ class StateDir:
             journal.warning("state is kept in %s", directory.path)
         else:
             directory.remove()
-        is_gone = self.is_kept or directory.changed_at_ns() is None
+        is_gone = self.is_kept or not directory.is_in_place()
         directory.close()
         return is_gone
 
     def _fresh(self) -> PrivateDirectory:
         """Make a directory with another name: a process may have waited for the old one to be free."""
-        if self._directory is not None:
-            if not self.is_kept:
-                self._empty_apart(self._directory.again())  # it may have been moved elsewhere
-            self._directory.close()  # calls that still know it find that their files are gone
-            self._directory = None
+        old, self._directory = self._directory, None
+        if old is not None and self.is_kept:
+            old.close()
+        elif old is not None:
+            lost = old.hand_over()  # calls that still know it find that their files are gone
+            self._lost.add(lost)
+            gevent.spawn(self._empty, lost)
         path = os.path.join(self._parent, f"mcpgreen.state.{os.getpid()}.{unguessable()}")
         self._on_named(path)
         try:
@@ -115,12 +120,8 @@ class StateDir:
             raise self.failure(error) from error
         return self._directory
 
-    def _empty_apart(self, lost: PrivateDirectory) -> None:
-        """Empty a directory that was moved: it may have been filled before."""
-        self._lost.add(lost)
-        gevent.spawn(self._empty, lost)
-
     def _empty(self, lost: PrivateDirectory) -> None:
+        """Empty a directory that may have been moved, and filled before."""
         turns = Turns()
         for name in lost.names():
             lost.remove_entry(name, turns.pause)
@@ -143,21 +144,19 @@ class PrivateDirectory:
         with suppress(OSError):
             fcntl.flock(self.fd, fcntl.LOCK_SH | fcntl.LOCK_NB)  # systemd cleans around what is locked
 
-    def again(self) -> PrivateDirectory:
-        """The same directory with another descriptor."""
-        same = PrivateDirectory.__new__(PrivateDirectory)
-        same.path, same.encoded_path, same._identity = self.path, self.encoded_path, self._identity
-        same.fd = os.dup(self.fd)
+    def hand_over(self) -> PrivateDirectory:
+        """The same directory as another object; for this one it is closed."""
+        same = copy(self)
+        self.fd = -1
         return same
 
-    def changed_at_ns(self) -> int | None:
-        """When a file was last made or removed here; None if the directory is not where it was."""
+    def is_in_place(self) -> bool:
+        """Tell whether the directory is still where it was made."""
         try:
             status = os.lstat(self.encoded_path)
         except OSError:
-            return None
-        # Its number is not used again while we have it open.
-        return status.st_mtime_ns if (status.st_dev, status.st_ino) == self._identity else None
+            return False
+        return (status.st_dev, status.st_ino) == self._identity  # not used again while we have it open
 
     def names(self) -> Iterator[bytes]:
         """The names of what is in it; none when it has been closed."""
@@ -184,7 +183,7 @@ class PrivateDirectory:
 
     def remove(self) -> None:
         self.clear(time.monotonic() + CLEARING_SECS)
-        if self.changed_at_ns() is None:
+        if not self.is_in_place():
             return  # whatever has its name now is not ours
         try:
             os.rmdir(self.path)
@@ -214,14 +213,11 @@ class PrivateDirectory:
 class CallFiles:
     """The files of one call. `place` is how their paths begin."""
 
-    __slots__ = ("_known_change_ns", "_prefix", "_state", "directory", "place")
+    __slots__ = ("_prefix", "_state", "directory", "place")
 
-    def __init__(
-        self, state: StateDir, directory: PrivateDirectory, prefix: bytes, *, known_change_ns: int | None
-    ) -> None:
+    def __init__(self, state: StateDir, directory: PrivateDirectory, prefix: bytes) -> None:
         self._state = state
         self._prefix = prefix
-        self._known_change_ns = known_change_ns
         self.directory = directory
         self.place = directory.encoded_path + b"/" + prefix
 
@@ -253,8 +249,6 @@ class CallFiles:
 
     def take_reports(self) -> tuple[bytes, bytes]:
         """What the script left as error and as embedded resources; both usually empty. All its files go."""
-        if self._known_change_ns is not None and self.directory.changed_at_ns() == self._known_change_ns:
-            return b"", b""
         names = self._names()
         if not names:
             return b"", b""
@@ -305,3 +299,139 @@ def _remove_entries(directory: PrivateDirectory, names: list[bytes]) -> None:
     except gevent.GreenletExit:
         gevent.spawn(_remove_entries, directory, names)
         raise
+
+
+class Storage:
+    """Is there room on disk for what the server itself has to write? Every part that writes reports failures here.
+
+    A full disk is reported loudly, once: `on_news` hears a level and a sentence without paths. From then on no call is
+    begun until writing works again, because a script that finds half of its arguments is worse than none. Lists and
+    running calls go on. A directory that may not be written to is no full disk, and its owner's business.
+    """
+
+    def __init__(self, *, on_news: Callable[[str, str], None]) -> None:
+        self._on_news = on_news
+        self._full: dict[str, str] = {}  # what to tell clients, by directory
+        self._probed_at = 0.0
+
+    def failed(self, error: OSError, *, directory: str, what: str) -> InternalError | None:
+        """Note a failed write; return what to tell the client if the disk is full, else None."""
+        if error.errno not in FULL:
+            return None
+        self._probed_at = time.monotonic()
+        is_news = directory not in self._full
+        trouble = "fails" if error.errno == errno.EIO else "is full"
+        self._full[directory] = f"The disk {trouble}: {what} cannot be written ({error.strerror})."
+        if is_news:
+            journal.critical("%s No call is begun until %s can be written to", self._full[directory], directory)
+            self._on_news("critical", self._full[directory])
+        return self._refusal()
+
+    def succeeded(self, directory: str) -> None:
+        if self._full.pop(directory, None) is not None:
+            journal.warning("there is room again in %s", directory)
+            self._on_news("notice", "The disk can be written to again.")
+
+    def require_room(self) -> None:
+        """Raises InternalError while a directory is full. From time to time a small write is tried."""
+        if not self._full:
+            return
+        if time.monotonic() - self._probed_at >= PROBE_PAUSE_SECS:
+            self._probed_at = time.monotonic()
+            for directory in list(self._full):
+                if _has_room(directory):
+                    self.succeeded(directory)
+        if self._full:
+            raise self._refusal()
+
+    def _refusal(self) -> InternalError:
+        return InternalError(f"{next(iter(self._full.values()))} Calls are served again when writing works.")
+
+
+def _has_room(directory: str) -> bool:
+    path = os.path.join(directory, f".mcpgreen.probe.{unguessable()}")
+    try:
+        with open(new_file(path), "wb", buffering=0) as file:
+            os.unlink(path)
+            return file.write(PROBE) == len(PROBE)
+    except OSError as error:
+        return error.errno not in FULL  # gone or forbidden by now: the next write there will report it
+
+
+def remove_tree(name: bytes, dir_fd: int, pause: Callable[[], None]) -> None:
+    """Remove a directory with all that is in it, without following a link. Raises OSError for what cannot be removed.
+    If the greenlet is killed on the way, another one goes on."""
+    pending = [name]
+    try:
+        _remove_trees(pending, dir_fd, pause)
+    except gevent.GreenletExit:
+        gevent.spawn(_remove_the_rest, pending, dir_fd)
+        raise
+
+
+def _remove_the_rest(pending: list[bytes], dir_fd: int) -> None:
+    with suppress(OSError):  # it may be gone by now with the whole directory
+        _remove_trees(pending, dir_fd, Turns().pause)
+
+
+def _remove_trees(pending: list[bytes], dir_fd: int, pause: Callable[[], None]) -> None:
+    """Remove these directories. What is inside is moved up before it is removed: so it may be as deep as it likes. A
+    process that is being stopped may still change something; then it is looked at again. `pending` is all that is left.
+    """
+    tries_left = MAX_REMOVALS
+    while pending:
+        place = len(pending) - 1
+        current = pending[place]
+        try:
+            _empty(current, pending, dir_fd, pause)
+            os.rmdir(current, dir_fd=dir_fd)
+            del pending[place]
+        except OSError as error:
+            tries_left -= 1
+            if error.errno not in (errno.ENOTEMPTY, errno.ENOENT) or not tries_left:
+                raise
+            try:
+                os.lstat(current, dir_fd=dir_fd)
+            except OSError:
+                del pending[place]  # it is gone by now
+        pause()
+
+
+def _empty(directory: bytes, pending: list[bytes], dir_fd: int, pause: Callable[[], None]) -> None:
+    """Empty a directory. There may be millions of files, so they are removed while they are listed, again and again:
+    some systems pass over names then."""
+    with suppress(PermissionError):
+        change_mode(directory, add=0o700, dir_fd=dir_fd)  # the script may have shut it
+    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=dir_fd)
+    try:
+        for _ in range(MAX_REMOVALS):
+            is_anything_found = False
+            with os.scandir(fd) as entries:
+                for entry in entries:
+                    is_anything_found = True
+                    with suppress(FileNotFoundError):
+                        _remove_or_move(entry, fd, pending, dir_fd)
+                    pause()
+            if not is_anything_found:
+                return
+    finally:
+        os.close(fd)
+
+
+def _remove_or_move(entry: os.DirEntry[str], fd: int, pending: list[bytes], dir_fd: int) -> None:
+    """Remove a file or an empty directory; move any other directory up."""
+    if not entry.is_dir(follow_symlinks=False):
+        os.unlink(entry.name, dir_fd=fd)
+        return
+    try:
+        os.rmdir(entry.name, dir_fd=fd)
+    except OSError as error:
+        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+            raise
+        moved = os.fsencode(f"removed.{unguessable()}")
+        try:
+            os.rename(entry.name, moved, src_dir_fd=fd, dst_dir_fd=dir_fd)
+        except PermissionError:  # a directory that is shut has to stay where it is
+            change_mode(entry.name, add=0o700, dir_fd=fd)
+            os.rename(entry.name, moved, src_dir_fd=fd, dst_dir_fd=dir_fd)
+        pending.append(moved)

@@ -25,6 +25,15 @@ BEGINNINGS = (MARK, b"\x7fELF", b"\xfe\xed\xfa", b"\xce\xfa\xed\xfe", b"\xcf\xfa
 _PYTHON = re.compile(rb"[^\n]*(?:[/ \t](?:python|pypy)[0-9.]*|[/ \t]uv)\b")
 
 
+def head_of(path: str) -> bytes:
+    """The beginning of a file with its first line, as far as the kernel reads it; empty if it cannot be read."""
+    try:
+        with open(path, "rb", opener=without_waiting) as file:
+            return file.read(LINE_BYTES)
+    except OSError:
+        return b""
+
+
 def command_of(path: str, head: bytes, *, is_executable: bool, is_described: bool = False) -> list[str] | None:
     """How a file is run that begins so; None if it is no script. One that lacks the bit is run by bash, or by what its
     first line asks for, as the kernel would read it. Python without a first line is run by the first `python3`; if it
@@ -56,16 +65,11 @@ def program_of(path: str, head: bytes) -> str:
 
 def may_use_shell_sdk(path: str) -> bool:
     """Tell whether a script is run by a shell in which the SDK for shell works."""
-    try:
-        with open(path, "rb", opener=without_waiting) as file:
-            return program_of(path, file.read(LINE_BYTES)) in SDK_SHELLS
-    except OSError:
-        return False
+    return program_of(path, head_of(path)) in SDK_SHELLS
 
 
 def runner_of(path: str) -> list[str]:
-    """What runs an executable text without a first line: bash or Python for what is named so, where it exists; else sh,
-    as a shell would."""
+    """What runs an executable text without a first line: bash or Python by its suffix, else sh, as a shell would."""
     if path.endswith(PYTHON_SUFFIX):
         return list(PYTHON)
     if path.endswith(SHELL_SUFFIXES):
@@ -90,14 +94,8 @@ def is_program(path: str, head: bytes) -> bool:
 
 def fault_of(path: str, *, search_path: str | None = None, shows_directory: bool = True) -> str | None:
     """Why a script cannot be run as its first line asks, for a sentence about the file; None if that is not the reason.
-
-    With a `search_path` it is also said of a program that `env` would not find there. Without
-    `shows_directory` a client may read it."""
-    try:
-        with open(path, "rb", opener=without_waiting) as file:
-            head = file.read(LINE_BYTES)
-    except OSError:
-        return None
+    With a `search_path`, `env` has to find its program there. Without `shows_directory` a client may read it."""
+    head = head_of(path)
     if head.startswith(BYTE_ORDER_MARK + MARK):
         return "begins with a byte order mark, so its first line is not seen, and sh runs it"
     if not head.startswith(MARK):

@@ -91,8 +91,7 @@ class Script:
         return None if has_own_hook or type(error) is KeyboardInterrupt else 1
 
     def drop(self) -> bool:
-        """Let go of everything that the script has made: files are written, and objects deleted. Return False, and do
-        nothing, if that is for Python to do."""
+        """Write the files and delete the objects of the script. Return False, and do nothing, if Python must do it."""
         new = set(sys.modules) - self._known
         has_threads = threading.active_count() > 1  # such a thread may hold the lock of a file
         if not self.may_leave or has_threads or may_print_by_c(map(sys.modules.get, new)):

@@ -16,7 +16,6 @@ import site
 import socket
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from importlib import import_module
 
@@ -30,55 +29,38 @@ USUAL_MODULES = (
     "inspect itertools json logging math opcode operator pathlib random re shutil string struct subprocess tempfile "
     "textwrap traceback typing urllib.parse urllib.request uuid mcp_tool mcp_tool_functions"
 ).split()
-LOOK_SECS = 0.1  # within this time, files that the start depends on are not looked at again
 
 
-class Dependencies:
-    """The files that decide which interpreter this is, and what it does at its start, as they are now."""
+def files_of_start(environment: dict[bytes, bytes]) -> Iterator[str]:
+    """Name the files that decide which interpreter this is, and what it does at its start."""
+    yield sys.executable
+    yield os.path.join(sys.prefix, "pyvenv.cfg")
+    for directory in [*site.getsitepackages(), site.getusersitepackages()]:
+        yield directory
+        if os.path.isdir(directory):
+            yield from (os.path.join(directory, name) for name in os.listdir(directory) if name.endswith(".pth"))
+    yield from places_of_interpreter(environment)
+    root = os.fsdecode(environment.get(b"PYENV_ROOT", b"")) or os.path.expanduser("~/.pyenv")
+    if sys.executable.startswith(root + os.sep):
+        yield os.path.join(root, "version")
+        directory = os.getcwd()
+        while directory != os.path.dirname(directory):
+            yield os.path.join(directory, ".python-version")
+            directory = os.path.dirname(directory)
+    files = [getattr(module, "__file__", None) or "" for module in list(sys.modules.values())]
+    yield from filter(mcpgreen_spare.is_foreign, files)
 
-    def __init__(self, environment: dict[bytes, bytes]) -> None:
-        self._environment = environment
-        self._states = {path: state_of(path) for path in {*self._files(), *self._module_files()}}
-        self._looked_at = time.monotonic()
 
-    def have_changed(self) -> bool:
-        """Tell whether a start of the interpreter might be different now."""
-        if time.monotonic() - self._looked_at < LOOK_SECS:
-            return False
-        self._looked_at = time.monotonic()
-        return any(state_of(path) != state for path, state in self._states.items())
-
-    def _files(self) -> Iterator[str]:
-        yield sys.executable
-        yield os.path.join(sys.prefix, "pyvenv.cfg")
-        for directory in [*site.getsitepackages(), site.getusersitepackages()]:
-            yield directory
-            if os.path.isdir(directory):
-                yield from (os.path.join(directory, name) for name in os.listdir(directory) if name.endswith(".pth"))
-        yield from self._candidates()
-        root = os.fsdecode(self._environment.get(b"PYENV_ROOT", b"")) or os.path.expanduser("~/.pyenv")
-        if sys.executable.startswith(root + os.sep):
-            yield os.path.join(root, "version")
-            directory = os.getcwd()
-            while directory != os.path.dirname(directory):
-                yield os.path.join(directory, ".python-version")
-                directory = os.path.dirname(directory)
-
-    def _candidates(self) -> Iterator[str]:
-        """Where `env` looks for the interpreter, up to the place where it is."""
-        name = sys.orig_argv[0] if sys.version_info >= (3, 10) else os.path.basename(sys.executable)
-        if os.sep in name:
-            return  # the first line of the script has its path
-        for directory in os.fsdecode(self._environment.get(b"PATH", b"")).split(os.pathsep):
-            candidate = os.path.join(directory or ".", name)
-            yield candidate
-            if os.access(candidate, os.X_OK):
-                return
-
-    def _module_files(self) -> list[str]:
-        """Files of loaded modules that do not belong to the standard library."""
-        files = [getattr(module, "__file__", None) or "" for module in list(sys.modules.values())]
-        return [file for file in files if mcpgreen_spare.is_foreign(file)]
+def places_of_interpreter(environment: dict[bytes, bytes]) -> Iterator[str]:
+    """Name the files that `env` looks for to find the interpreter, up to the one that is it."""
+    name = sys.orig_argv[0] if sys.version_info >= (3, 10) else os.path.basename(sys.executable)
+    if os.sep in name:
+        return  # the first line of the script has its path
+    for directory in os.fsdecode(environment.get(b"PATH", b"")).split(os.pathsep):
+        candidate = os.path.join(directory or ".", name)
+        yield candidate
+        if os.access(candidate, os.X_OK):
+            return
 
 
 def state_of(path: str) -> tuple[int, ...] | None:
@@ -118,19 +100,24 @@ def serve(modules: list[str]) -> None:
     if problem:
         channel.send(b"no " + problem.encode("utf-8", "replace")[:1000])
         return
-    dependencies = Dependencies(environment)
+    states = {path: state_of(path) for path in files_of_start(environment)}
+
+    def is_outdated() -> bool:
+        """Tell whether a start of the interpreter might be different now."""
+        return any(state_of(path) != state for path, state in states.items())
+
     mcpgreen_spare.script.may_leave &= not mcpgreen_spare.may_print_by_c(sys.modules.values())
     gc.collect()
     gc.freeze()  # collections in a spare look only at what its script has made
     channel.send(b"ready")
     while True:
         packet, sockets = mcpgreen_spare.receive(channel)
-        if not packet or dependencies.have_changed():
+        if not packet or is_outdated():
             return  # the server has gone, or starts another helper
         own = mcpgreen_spare.fork_spares(sockets)
         if own is not None:
             channel.close()
-            mcpgreen_spare.become_script(own, is_outdated=dependencies.have_changed)
+            mcpgreen_spare.become_script(own, is_outdated=is_outdated)
             return
 
 

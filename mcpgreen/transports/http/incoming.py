@@ -15,8 +15,7 @@ from collections.abc import Callable
 
 from mcpgreen.errors import ParseError
 from mcpgreen.protocol import messages
-from mcpgreen.running.shares import Shares
-from mcpgreen.running.turns import OneAtATime, let_others
+from mcpgreen.running.shares import OneAtATime, Shares, let_others
 from mcpgreen.text import jsontext
 from mcpgreen.text.json_bounds import weight_of
 from mcpgreen.transports.http.responses import BAD, Refusal, unavailable

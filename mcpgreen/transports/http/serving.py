@@ -22,7 +22,7 @@ from mcpgreen.engine.server import Server
 from mcpgreen.errors import InternalError, ProjectError
 from mcpgreen.links.sink import MAX_BACKLOG_BYTES
 from mcpgreen.project.start_checks import remote_token
-from mcpgreen.running.system.descriptor_limit import connections_that_fit, descriptor_limit
+from mcpgreen.running.system import connections_that_fit, descriptor_limit
 from mcpgreen.settings.settings import Settings
 from mcpgreen.transports.http.application import ENDPOINT, Application
 from mcpgreen.transports.http.door import Door

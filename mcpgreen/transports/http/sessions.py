@@ -18,8 +18,7 @@ from mcpgreen.engine.link import Link
 from mcpgreen.engine.server import Server
 from mcpgreen.links.session import Session
 from mcpgreen.links.sink import Sink
-from mcpgreen.running.shares import Shares
-from mcpgreen.running.turns import Turns
+from mcpgreen.running.shares import Shares, Turns
 from mcpgreen.settings.settings import Settings
 from mcpgreen.transports.http.responses import unavailable
 from mcpgreen.transports.http.streams.events import STANDING_KEY

@@ -16,11 +16,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from mcpgreen.running.processes.spawning import CONTROL_FD, NO_INPUT, Directory, PosixSpawner
-from mcpgreen.running.processes.tags import Tags, tag_of
+from mcpgreen.running.processes.spawning import CONTROL_FD, NO_INPUT, PosixSpawner
+from mcpgreen.running.processes.stopping import Tags, tag_of
 from mcpgreen.running.scripts.jq import SDK_DIR
-from mcpgreen.running.system.prctl import adopt_orphans
-from mcpgreen.running.warm.interpreters import lasting
+from mcpgreen.running.system import adopt_orphans
+from mcpgreen.running.warm_python import lasting
 
 HELPER = os.path.join(SDK_DIR, "warm", "start.py")
 SDK = os.path.join(SDK_DIR, "python")
@@ -93,8 +93,7 @@ class Harness:
         self.directory = directory
         tags = Tags()
         self._tag = tags.of(TAG_SERIAL)
-        self._place = Directory(str(directory))
-        self._spawner = PosixSpawner(self._place, tags)
+        self._spawner = PosixSpawner(str(directory), tags)
         self._helpers: dict[frozenset[tuple[bytes, bytes]], Helper] = {}
         self._path = f"{python.parent}{os.pathsep}{os.defpath}"
 
@@ -148,7 +147,7 @@ class Harness:
     def close(self) -> None:
         for helper in self._helpers.values():
             helper.close()
-        self._place.close()
+        self._spawner.close()
 
     def _begin(self) -> dict[str, int]:
         adopt_orphans()

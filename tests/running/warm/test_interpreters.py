@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mcpgreen.running.warm.interpreters import Words, interpreter_of, lasting, unusual_variables
+from mcpgreen.running.warm_python import Words, interpreter_of, lasting, unusual_variables
 
 PLAIN = {
     b"#!/usr/bin/env python3\n": ("/usr/bin/env", "python3"),

@@ -12,10 +12,9 @@ pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="sc
 # A spare that has been killed. Whoever was forked right after it still has its socket.
 KILLED = """
 import os, signal, socket, gevent
-from mcpgreen.running.processes.deadline import Deadline
+from mcpgreen.running.processes.run import Deadline, Limits, Script, ScriptRun, unheard
 from mcpgreen.running.runner import Runner
-from mcpgreen.running.processes.run import Limits, Script, ScriptRun, unheard
-from mcpgreen.running.warm.helpers import Spare
+from mcpgreen.running.warm_python import Spare
 
 runner = Runner(directory=".")
 runner.prepare()
@@ -29,7 +28,7 @@ with gevent.Timeout(60):
     while runner.knows(pid):
         gevent.sleep(0.01)
 script = Script("A script", "/bin/true", ["/bin/true"])
-run = ScriptRun(script, {}, Deadline(60), Limits(1000, 1000, 0.1, 0.1), 1, unheard)
+run = ScriptRun(script, {}, Deadline(60), Limits(1000, 1000), 1, unheard)
 try:
     spare.spawn(run, outputs=[1, 1, 1], tag=1)
 except OSError as error:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from mcpgreen.running.processes.tags import Tags
+from mcpgreen.running.processes.stopping import Tags
 from tests.support.client import Client
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually, is_alive

@@ -8,7 +8,7 @@ import pytest
 
 from mcpgreen.engine.server import Server
 from mcpgreen.features.watching import subscriptions
-from mcpgreen.running import turns
+from mcpgreen.running import shares
 from mcpgreen.testing import FakeLink, serving
 from mcpgreen.transports.http.sessions import MAX_OUTLETS, HttpSessions
 from mcpgreen.transports.http.streams.outlets import Outlets
@@ -63,7 +63,7 @@ def test_a_session_with_many_subscriptions_ends_wholly_when_its_client_says_exit
     link.initialize()
     for number, note in enumerate(notes):
         assert "result" in link.ask("resources/subscribe", {"uri": note.as_uri()}, id=number)
-    monkeypatch.setattr(turns, "TURN_SECS", -1.0)
+    monkeypatch.setattr(shares, "TURN_SECS", -1.0)
 
     link.ask("shutdown", id="shutdown")
     link.send(method="exit")

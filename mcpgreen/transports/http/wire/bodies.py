@@ -10,7 +10,7 @@ import re
 import sys
 from collections.abc import Callable
 
-from mcpgreen.running.turns import let_others
+from mcpgreen.running.shares import let_others
 from mcpgreen.transports.http.wire.heads import BadRequest
 
 LINE_END = b"\r\n"

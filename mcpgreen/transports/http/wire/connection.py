@@ -24,7 +24,7 @@ import gevent
 from gevent import socket
 
 from mcpgreen import journal
-from mcpgreen.running.turns import Turns, let_others
+from mcpgreen.running.shares import Turns, let_others
 from mcpgreen.transports.http.wire import heads
 from mcpgreen.transports.http.wire.bodies import Body, Buffer
 from mcpgreen.transports.http.wire.heads import BadRequest, Head

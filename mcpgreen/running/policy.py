@@ -16,7 +16,7 @@ import os
 
 from mcpgreen import journal
 from mcpgreen.errors import ERROR_CODES, Denied, ScriptError
-from mcpgreen.running.hooks.shell import Hook, HookEnd, HookShell, records_in
+from mcpgreen.running.hooks import Hook, HookEnd, HookShell, records_in
 from mcpgreen.running.scripts.scratch import StateDir
 from mcpgreen.running.trust import Ground
 from mcpgreen.settings.settings import Settings

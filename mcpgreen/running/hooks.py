@@ -35,12 +35,7 @@ READ_BYTES = 65536
 # What a shell sets, or does not pass on, by itself says nothing about the hook.
 NOT_THE_HOOKS = frozenset({"PWD", "OLDPWD", "SHLVL", "_", "PS1", "PS2", "PPID", "RANDOM", "SRANDOM", "HISTCMD"})
 
-LOG_BY_LEVEL = {
-    "debug": journal.debug,
-    "info": journal.info,
-    "notice": journal.info,
-    "warning": journal.warning,
-}
+LOG_BY_LEVEL = {"debug": journal.debug, "info": journal.info, "notice": journal.info, "warning": journal.warning}
 
 
 class Hook(NamedTuple):
@@ -91,8 +86,7 @@ class HookShell:
     def run(self, hook: Hook, *, serial: int | None = None) -> HookEnd:
         """Run a hook by the runner of the server: other greenlets go on, and a cancelled one stops its hook. `serial`
         is the number of the call that it is run for, if it is for one."""
-        from mcpgreen.running.processes.deadline import Deadline
-        from mcpgreen.running.processes.run import Ending, Limits, Script, ScriptRun
+        from mcpgreen.running.processes.run import Deadline, Ending, Limits, Script, ScriptRun
         from mcpgreen.running.processes.spawning import CONTROL_FD
         from mcpgreen.running.scripts.environment import packed
 
@@ -113,9 +107,9 @@ class HookShell:
 
     def run_blocking(self, hook: Hook, *, shows_stderr: bool = False) -> HookEnd:
         if not self._settings.core_dumps:
-            from mcpgreen.running.system import prctl
+            from mcpgreen.running import system
 
-            prctl.shut_out_others()
+            system.shut_out_others()
         return run_blocking(hook, env=self._variables, directory=self._directory, shows_stderr=shows_stderr)
 
     @cached_property
@@ -192,16 +186,11 @@ def run_blocking(hook: Hook, *, env: Mapping[str, str], directory: str, shows_st
     for stream, listener in ((child.stdout, stdout), (child.stderr, stderr)):
         if stream is not None:
             listeners[stream.fileno()] = listener
-    try:
+    with child, open(read_end, "rb", buffering=0):
         is_over = _listen(child, listeners, secs=hook.secs)
         if not is_over:
             os.killpg(child.pid, signal.SIGKILL)
         status = child.wait()
-    finally:
-        os.close(read_end)
-        for stream in (child.stdout, child.stderr):
-            if stream is not None:
-                stream.close()
     failure = hook.failure(status if is_over else None, is_too_long=answer.is_too_long or stdout.is_too_long)
     return HookEnd(failure, answer.content, stdout.content, stderr.content)
 
@@ -220,25 +209,14 @@ class _Answer:
         else:
             self.content += chunk
 
-    def take_all(self, fd: int) -> bool:
-        """Read what is there; return whether more may come."""
-        try:
-            while chunk := os.read(fd, READ_BYTES):
-                self.take(chunk)
-        except BlockingIOError:
-            return True
-        return False
-
 
 def _listen(child: Any, listeners: dict[int, _Answer], *, secs: float) -> bool:
-    """Read until the child has ended, or for so many seconds; return whether it has. Other processes that hold the
-    pipes are not waited for. Neither `wait` nor `sleep` is used: in a server both would let greenlets run, and lose the
-    child to gevent."""
+    """Read until the child has ended, or for so many seconds; return whether it has. Other processes may hold the pipes
+    longer. Neither `wait` nor `sleep` is used: in a server, greenlets would run then, and reap the child."""
     import select
 
     poller = select.poll()
     for fd in listeners:
-        os.set_blocking(fd, False)
         poller.register(fd, select.POLLIN)
     open_fds = set(listeners)
     give_up_at = time.monotonic() + secs
@@ -246,14 +224,15 @@ def _listen(child: Any, listeners: dict[int, _Answer], *, secs: float) -> bool:
         is_over = child.poll() is not None
         # A process that has closed everything is about to end.
         pause_ms = 0 if is_over else POLL_MS if open_fds else 1
-        for fd, _ in poller.poll(min(pause_ms, max(0, (give_up_at - time.monotonic()) * 1000))):
-            if not listeners[fd].take_all(fd):
+        readable = poller.poll(min(pause_ms, max(0, (give_up_at - time.monotonic()) * 1000)))
+        for fd, _ in readable:
+            chunk = os.read(fd, READ_BYTES)
+            listeners[fd].take(chunk)
+            if not chunk:
                 poller.unregister(fd)
                 open_fds.discard(fd)
-        if is_over:
-            return True
-        if time.monotonic() >= give_up_at:
-            return False
+        if (is_over and not readable) or time.monotonic() >= give_up_at:
+            return is_over
 
 
 def _not_started(error: OSError) -> HookEnd:

@@ -13,7 +13,7 @@ import os
 import sys
 import time
 from collections.abc import Hashable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cached_property
 from typing import Any
 
@@ -40,7 +40,7 @@ START_SECS = 20.0  # for the first answer of a process, on such a machine
 READ_BYTES = 65536
 WRITE_BYTES = 1 << 18
 KEPT_VARIABLES = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
-PROGRAM = "import sys; sys.path[:] = sys.argv[1:]; from mcpgreen.running.validation.checker import main; main()"
+PROGRAM = "import sys; sys.path[:] = sys.argv[1:]; from mcpgreen.running.schema_checker import main; main()"
 
 
 class Schema:
@@ -57,19 +57,13 @@ class Schema:
     def is_slow(self) -> bool:
         return self.slow_checks >= MANY_SLOW
 
-    def admits(self, value: Any, encoded: bytes) -> bool:
-        """Tell whether the value is certainly valid. False says nothing."""
-        return self._is_plain and len(encoded) <= QUICK_BYTES and quick.matches(self._schema, value)
-
     def judge_at_once(self, value: Any, encoded: bytes, *, is_lenient: bool) -> bytes | None:
         """The JSON of a value that is certainly valid, as it was meant if we are lenient. None says nothing."""
-        if self.admits(value, encoded):
+        if not self._is_plain or len(encoded) > QUICK_BYTES:
+            return None
+        if quick.matches(self._schema, value):
             return encoded
-        return self.meant(value, encoded) if is_lenient else None
-
-    def meant(self, value: Any, encoded: bytes) -> bytes | None:
-        """The value as it was meant, as JSON, if that is certainly valid."""
-        if not self._is_plain or len(encoded) > MEANT_BYTES:
+        if not is_lenient or len(encoded) > MEANT_BYTES:
             return None
         meant = self._lenience.meant(value)
         return jsontext.dumps(meant) if meant is not value and quick.matches(self._schema, meant) else None
@@ -125,66 +119,52 @@ class SchemaChecks:
         is_overdue = is_new = False
         while not (is_overdue or is_new):  # one that was idle may have been about to end
             is_new = not self._idle
-            process = self._new_process() if is_new else self._idle.pop()
+            process = _Process(self._runner) if is_new else self._idle.pop()
             began_at = time.monotonic()
-            answer = self._answer_of(process, schema, encoded, is_lenient=is_lenient)
-            if answer is not None:
-                return answer
+            line = None
+            self._busy.add(process)
+            try:
+                line = process.ask(schema, encoded, is_lenient=is_lenient, secs=self._timeout_secs)
+            finally:
+                self._busy.discard(process)
+                if line is None:
+                    process.end()
+            if line is not None:
+                self._idle.append(process)
+                return jsontext.loads(line)
             is_overdue = time.monotonic() - began_at >= self._timeout_secs
         what = f"took longer than {self._timeout_secs:g} s" if is_overdue else "failed"
         journal.warning("a check of a value by its schema %s", what)
         return {"problems": [f"checking it {what}; send less, or something simpler"]}
-
-    def _new_process(self) -> _Process:
-        try:
-            return _Process(self._runner)
-        except OSError as error:
-            raise InternalError(f"Values cannot be checked now: {error.strerror}.") from error
-
-    def _answer_of(self, process: _Process, schema: Schema, encoded: bytes, *, is_lenient: bool) -> Any:
-        """What the process says; None if it ends instead."""
-        self._busy.add(process)
-        line = None
-        try:
-            line = process.ask(schema, encoded, is_lenient=is_lenient, secs=self._timeout_secs)
-        finally:
-            self._busy.discard(process)
-            if line is None:
-                process.end()
-        if line is None:
-            return None
-        self._idle.append(process)
-        return jsontext.loads(line)
 
 
 class _Process:
     """One process that checks, from its start to its end."""
 
     def __init__(self, runner: Runner) -> None:
-        import socket  # takes milliseconds that start-up does not have
-
         runner.prepare()  # what we inherited is not for this process either
-        ours, theirs = socket.socketpair()
-        with ours, theirs:
-            command = [sys.executable, "-I", "-c", PROGRAM, *sys.path]
-            env = {name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ}
-            self._pid = spawn_helper(sys.executable, command, env, socket=theirs.fileno(), as_fd=0)
-            self._fd = ours.detach()
-        os.set_blocking(self._fd, False)
+        command = [sys.executable, "-I", "-c", PROGRAM, *sys.path]
+        env = {name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ}
+        try:
+            self._pid, self._fd = spawn_helper(sys.executable, command, env, as_fd=0)
+        except OSError as error:
+            raise InternalError(f"Values cannot be checked now: {error.strerror}.") from error
         self._is_over = False
         self._runner = runner
         runner.know(self._pid)
 
     def ask(self, schema: Schema, encoded: bytes, *, is_lenient: bool, secs: float) -> bytes | None:
-        """The line that it answers; None if there is none in time."""
+        """The line that it answers; None if there is none in time, or it has ended."""
         about = {"noun": schema.noun, "is_lenient": is_lenient, "secs": secs}
-        lines = [jsontext.dumps(about), schema.encoded, encoded, b""]
-        with gevent.Timeout(PATIENCE_FACTOR * secs + START_SECS, False):
-            try:
-                self._send(b"\n".join(lines))
-                return self._received_line()
-            except OSError:
-                return None  # it has ended
+        rest = memoryview(b"\n".join([jsontext.dumps(about), schema.encoded, encoded, b""]))
+        line: bytes = b""
+        with gevent.Timeout(PATIENCE_FACTOR * secs + START_SECS, False), suppress(OSError):
+            while rest:
+                rest = rest[nb_write(self._fd, rest[:WRITE_BYTES]) :]
+            while part := nb_read(self._fd, READ_BYTES):
+                line += part
+                if line.endswith(b"\n"):
+                    return line
         return None
 
     def end(self) -> None:
@@ -192,17 +172,3 @@ class _Process:
             self._is_over = True
             os.close(self._fd)
             self._runner.end_known(self._pid)
-
-    def _send(self, data: bytes) -> None:
-        rest = memoryview(data)
-        while rest:
-            rest = rest[nb_write(self._fd, rest[:WRITE_BYTES]) :]
-
-    def _received_line(self) -> bytes | None:
-        line = b""
-        while not line.endswith(b"\n"):
-            part = nb_read(self._fd, READ_BYTES)
-            if not part:
-                return None
-            line += part
-        return line

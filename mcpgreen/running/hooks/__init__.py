@@ -1,1 +1,0 @@
-"""Shell hooks of a project."""

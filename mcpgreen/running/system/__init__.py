@@ -1,1 +1,0 @@
-"""What the operating system is asked for: limits, descendants, processors."""

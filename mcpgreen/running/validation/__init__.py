@@ -1,1 +1,0 @@
-"""Values checked by their schemas, where a check can be stopped."""
