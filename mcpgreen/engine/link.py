@@ -14,10 +14,8 @@ import gevent
 
 from mcpgreen import journal
 from mcpgreen.errors import InvalidParams, InvalidRequest, ParseError, RpcError
-from mcpgreen.links.batch import BatchSink, too_long
-from mcpgreen.links.session import Session
-from mcpgreen.links.sink import MAX_BACKLOG_BYTES, Sink
-from mcpgreen.links.stream import Stream
+from mcpgreen.links.session import Session, Stream
+from mcpgreen.links.sink import MAX_BACKLOG_BYTES, BatchSink, Sink, too_long
 from mcpgreen.links.waiting import MAX_QUEUED_BYTES
 from mcpgreen.protocol import messages, revision_fields
 from mcpgreen.protocol.admission import LIFECYCLE_REQUESTS, is_stateless

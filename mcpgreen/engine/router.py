@@ -22,12 +22,10 @@ from mcpgreen.catalog.pages import KINDS
 from mcpgreen.engine.changes import ChangeWatch
 from mcpgreen.engine.link import Link
 from mcpgreen.errors import InputNeeded, InternalError, InvalidParams, OutputTooLarge, RpcError, ToolFailure
-from mcpgreen.features.call import Call, Run, Slot
-from mcpgreen.features.route import Route, Target
+from mcpgreen.features.call import Call, Route, Run, Slot, Target
 from mcpgreen.features.services import Services
-from mcpgreen.links.session import Session
+from mcpgreen.links.session import Request, Session
 from mcpgreen.links.sink import Line, Sink, size_of
-from mcpgreen.links.stream import Request
 from mcpgreen.protocol import messages, revision_fields
 from mcpgreen.protocol.admission import admit, progress_token
 from mcpgreen.protocol.input import requests

@@ -18,10 +18,8 @@ from mcpgreen.engine.link import Link, stop_stream
 from mcpgreen.engine.router import Router
 from mcpgreen.errors import Denied
 from mcpgreen.features.services import Services
-from mcpgreen.links.memory import MemorySink
-from mcpgreen.links.session import Session
-from mcpgreen.links.sink import Sink
-from mcpgreen.links.stream import Stream
+from mcpgreen.links.session import Session, Stream
+from mcpgreen.links.sink import MemorySink, Sink
 from mcpgreen.project.project import Project
 from mcpgreen.project.roots import Roots, configured_roots, refused_directories
 from mcpgreen.protocol.admission import Handshake

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from mcpgreen.catalog.pages import KINDS, page
 from mcpgreen.errors import InvalidParams, ShutdownNotRequested
-from mcpgreen.features.call import Call
-from mcpgreen.features.route import without_target
+from mcpgreen.features.call import Call, without_target
 from mcpgreen.journal import LEVELS
 from mcpgreen.links.session import Session
 from mcpgreen.protocol import introduction

@@ -18,8 +18,7 @@ from mcpgreen.catalog.manual.items import CompletionScript
 from mcpgreen.catalog.prompts import Prompt
 from mcpgreen.catalog.resources import Resource, ResourceTemplate
 from mcpgreen.errors import InternalError, InvalidParams
-from mcpgreen.features.call import Call
-from mcpgreen.features.route import Route
+from mcpgreen.features.call import Call, Route
 from mcpgreen.features.scripts import ScriptFiles, allowed_secs, as_text, encoded, output_or_error
 from mcpgreen.protocol import pagination
 from mcpgreen.running.launch import run_script

@@ -17,8 +17,7 @@ from mcpgreen.catalog.descriptions.metadata import shown
 from mcpgreen.catalog.prompts import Prompt
 from mcpgreen.errors import InternalError, InvalidParams, MissingClientCapability, OutputTooLarge, RpcError, Unanswered
 from mcpgreen.features import resources
-from mcpgreen.features.call import Call
-from mcpgreen.features.route import Route
+from mcpgreen.features.call import Call, Route
 from mcpgreen.features.scripts import MAX_ROUNDS, allowed_secs, as_text, encoded, output_or_error, run_for, take_answers
 from mcpgreen.files.confined import FileFailure, OutsideRoots, Private, TooLarge, open_file
 from mcpgreen.protocol import revision_fields

@@ -9,8 +9,7 @@ from typing import NamedTuple
 from mcpgreen.catalog.resources import Resource, ResourceTemplate, provider_of
 from mcpgreen.catalog.snapshot import Snapshot
 from mcpgreen.errors import InvalidParams, ResourceNotFound
-from mcpgreen.features.call import Call
-from mcpgreen.features.route import Route, without_target
+from mcpgreen.features.call import Call, Route, without_target
 from mcpgreen.features.scripts import Reports, ScriptFiles, allowed_secs
 from mcpgreen.protocol import revision_fields
 from mcpgreen.providers.exits import ProviderFailure

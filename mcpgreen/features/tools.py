@@ -25,8 +25,7 @@ from mcpgreen.errors import (
     Unanswered,
     UnexpectedOutput,
 )
-from mcpgreen.features.call import Call, Slot
-from mcpgreen.features.route import Route
+from mcpgreen.features.call import Call, Route, Slot
 from mcpgreen.features.scripts import MAX_ROUNDS, allowed_secs, encoded, last_words_of, run_for, take_answers
 from mcpgreen.features.services import Services
 from mcpgreen.protocol import revision_fields

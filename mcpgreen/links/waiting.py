@@ -12,7 +12,7 @@ from collections.abc import Hashable
 from gevent.event import Event
 
 from mcpgreen.errors import InternalError
-from mcpgreen.links.stream import Request
+from mcpgreen.links.session import Request
 from mcpgreen.running.shares import Shares
 
 MAX_QUEUED_REQUESTS = 4096

@@ -13,8 +13,8 @@ import pytest
 from mcpgreen.engine.link import Link
 from mcpgreen.engine.server import Server
 from mcpgreen.errors import AnswerOverdue, LinkClosed
-from mcpgreen.links.memory import MemorySink
 from mcpgreen.links.requests import OutgoingRequests
+from mcpgreen.links.sink import MemorySink
 from mcpgreen.project.project import open_project
 from tests.support.project import ProjectBuilder
 

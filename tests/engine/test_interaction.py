@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from mcpgreen.features.asking.interaction import (
+from mcpgreen.features.call import (
     ENDED_EARLY,
     HEARD,
     TRANSITIONS,

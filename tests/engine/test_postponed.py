@@ -8,9 +8,8 @@ from typing import Any
 import gevent
 
 from mcpgreen.links import postponed
-from mcpgreen.links.memory import MemorySink
 from mcpgreen.links.postponed import PostponedMessages
-from mcpgreen.links.sink import Sink
+from mcpgreen.links.sink import MemorySink, Sink
 from tests.support.effort import lines_run
 
 

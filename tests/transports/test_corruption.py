@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from mcpgreen.features.call import Call
-from mcpgreen.links.stream import Stream
+from mcpgreen.links.session import Stream
 from mcpgreen.protocol.admission import ClientView
 from mcpgreen.protocol.revisions import LATEST_HANDSHAKE
 from mcpgreen.settings.settings import load

@@ -35,8 +35,8 @@ from mcpgreen.errors import (
     RefusedByClient,
     Unanswered,
 )
-from mcpgreen.features.asking.interaction import Event
 from mcpgreen.features.asking.scripts import AskingScript, answered, unanswered
+from mcpgreen.features.call import Event
 from mcpgreen.protocol import messages, revision_fields
 from mcpgreen.protocol.input import requests
 from mcpgreen.protocol.input.shapes import fit, tidy

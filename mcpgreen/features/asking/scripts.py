@@ -18,7 +18,7 @@ import gevent
 from gevent.lock import Semaphore
 
 from mcpgreen import journal
-from mcpgreen.features.asking.interaction import Event, State
+from mcpgreen.features.call import Event, State
 from mcpgreen.files.regular_files import existing_file
 from mcpgreen.protocol.input import requests
 from mcpgreen.protocol.input.shapes import ELICIT, tidy

@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import gevent
 
 from mcpgreen.errors import InternalError, InvalidParams
-from mcpgreen.links.session import Session
-from mcpgreen.links.stream import Request, Stream
+from mcpgreen.links.session import Request, Session, Stream
 from mcpgreen.protocol import messages, revision_fields
 from mcpgreen.protocol.admission import ClientView
 from mcpgreen.running.shares import Shares

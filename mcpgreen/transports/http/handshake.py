@@ -14,7 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from mcpgreen.errors import InternalError, InvalidRequest
-from mcpgreen.links.memory import MemorySink
+from mcpgreen.links.sink import MemorySink
 from mcpgreen.protocol import messages, revisions
 from mcpgreen.protocol.revisions import Feature, Revision
 from mcpgreen.text.json_types import Json
