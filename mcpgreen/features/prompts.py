@@ -22,7 +22,7 @@ from mcpgreen.features.scripts import MAX_ROUNDS, allowed_secs, as_text, encoded
 from mcpgreen.files.confined import FileFailure, OutsideRoots, Private, TooLarge, open_file
 from mcpgreen.protocol import revision_fields
 from mcpgreen.protocol.content import CONTENT_TYPES, ROLES, problem_of_block
-from mcpgreen.protocol.input.shapes import ELICIT, LIST_ROOTS
+from mcpgreen.protocol.input.requests import ELICIT, LIST_ROOTS
 from mcpgreen.running.processes.deadline import Deadline
 from mcpgreen.running.processes.run import Limits, Script
 from mcpgreen.running.scripts import results

@@ -39,7 +39,7 @@ from mcpgreen.features.asking.scripts import AskingScript, answered, unanswered
 from mcpgreen.features.call import Event
 from mcpgreen.protocol import messages, revision_fields
 from mcpgreen.protocol.input import requests
-from mcpgreen.protocol.input.shapes import fit, tidy
+from mcpgreen.protocol.input.requests import fit, tidy
 from mcpgreen.protocol.input.state import Seal
 from mcpgreen.running.processes.deadline import Deadline
 from mcpgreen.running.shares import Shares

@@ -21,7 +21,7 @@ from mcpgreen import journal
 from mcpgreen.features.call import Event, State
 from mcpgreen.files.regular_files import existing_file
 from mcpgreen.protocol.input import requests
-from mcpgreen.protocol.input.shapes import ELICIT, tidy
+from mcpgreen.protocol.input.requests import ELICIT, tidy
 from mcpgreen.running.processes.deadline import Deadline
 from mcpgreen.running.scripts import scratch
 from mcpgreen.running.scripts.replies import deliver
