@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from typing import Union
 
-from mcpgreen.text import json_bounds, jsontext
+from mcpgreen.text import jsontext
 from mcpgreen.text.json_types import Json
 
 RequestId = Union[str, int]  # noqa: UP007  (the runtime of this alias is type checking only)
@@ -95,7 +95,7 @@ def request_id_in(head: bytes, tail: bytes) -> RequestId | None:
 def request_ids_in(line: bytes) -> list[RequestId]:
     """The ids of the requests in a line that is JSON except for NaN, Infinity, integers that are too long, control
     characters or bytes that are not UTF-8."""
-    if len(line) > json_bounds.PIECE_BYTES:
+    if len(line) > jsontext.PIECE_BYTES:
         id = request_id_in(line[:END_BYTES], line[-END_BYTES:])
         return [] if id is None else [id]
     import json

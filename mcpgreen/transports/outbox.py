@@ -16,7 +16,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import gevent
 from gevent.event import Event
@@ -28,7 +28,9 @@ from mcpgreen.protocol import messages, revision_fields
 from mcpgreen.running.processes.pipes import READ_EVENT, WRITE_EVENT
 from mcpgreen.settings.settings import Settings
 from mcpgreen.text import jsontext
-from mcpgreen.transports.descriptors import Endpoint
+
+if TYPE_CHECKING:
+    from mcpgreen.transports.stdio import Endpoint
 
 WRITE_BYTES = 1 << 18
 LARGE_PIPE_BYTES = 1 << 20

@@ -17,8 +17,8 @@ from mcpgreen.links.session import Stream
 from mcpgreen.protocol.admission import ClientView
 from mcpgreen.protocol.revisions import LATEST_HANDSHAKE
 from mcpgreen.settings.settings import load
-from mcpgreen.transports.descriptors import Endpoint
 from mcpgreen.transports.outbox import CorruptionGuard, Outbox, is_sound
+from mcpgreen.transports.stdio import Endpoint
 from tests.support.constants import variables_of
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import PATIENCE_SECS, eventually

@@ -23,7 +23,7 @@ from mcpgreen.protocol.schemas import quick
 from mcpgreen.protocol.schemas.lenience import Lenience
 from mcpgreen.protocol.schemas.lint import schema_pattern
 from mcpgreen.protocol.schemas.problems import sentences
-from mcpgreen.text import json_bounds, jsontext
+from mcpgreen.text import jsontext
 from mcpgreen.text.json_types import Json
 
 MAX_SCHEMA_BYTES = 1024 * 1024
@@ -31,7 +31,7 @@ MAX_SCHEMA_NODES = 100_000
 MAX_SCHEMA_DEPTH = 64
 MAX_PROBLEMS = 5
 COUNTED_PROBLEMS = 100
-MAX_VALUE_DEPTH = json_bounds.MAX_DEPTH
+MAX_VALUE_DEPTH = jsontext.MAX_DEPTH
 MAX_FOREIGN_DEPTH = 32  # for a meta-schema, where following a reference does not check the stack
 MAX_PATTERN_CHARS = 10_000
 SPARE_FRAMES = 400  # enough for the deepest schema without references, and for comparing the deepest values

@@ -10,7 +10,7 @@ from mcpgreen.protocol.messages import request_ids_in
 from mcpgreen.running.shares import Shares
 from mcpgreen.running.turns import OneAtATime, let_others
 from mcpgreen.text import jsontext
-from mcpgreen.text.json_bounds import weight_of
+from mcpgreen.text.jsontext import weight_of
 from mcpgreen.transports.http.draining import Draining
 from mcpgreen.transports.http.responses import Refusal, unavailable
 from mcpgreen.transports.http.wire.connection import Request
