@@ -33,7 +33,6 @@ ORDER = (
     "engine",
     "transports",
     "cli",
-    "testing",
     "first_answer",
     "__main__",
 )
