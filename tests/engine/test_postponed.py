@@ -7,8 +7,8 @@ from typing import Any
 
 import gevent
 
-from mcpgreen.links import postponed
-from mcpgreen.links.postponed import PostponedMessages
+from mcpgreen.engine import link
+from mcpgreen.engine.link import PostponedMessages
 from mcpgreen.links.sink import MemorySink, Sink
 from tests.support.effort import lines_run
 
@@ -52,7 +52,7 @@ def test_to_drop_one_of_many_takes_no_longer_than_one_of_few() -> None:
     office, small = Office(max_bytes=10**9), Office()
     office.add(*range(1000))
     small.add(999)
-    effort, least = (lines_run(lambda o=o: o.postponed.drop(999), module=postponed) for o in (office, small))
+    effort, least = (lines_run(lambda o=o: o.postponed.drop(999), module=link) for o in (office, small))
 
     assert effort == least
     for id in range(999):
