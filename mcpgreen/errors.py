@@ -200,10 +200,9 @@ class LinkClosed(Unanswered):
 class RefusedByClient(Unanswered):
     """The client answered with an error; `code` is None when it gave no integer."""
 
-    def __init__(self, message: str, *, code: int | None, data: object | None = None) -> None:
+    def __init__(self, message: str, *, code: int | None) -> None:
         super().__init__(message)
         self.code = code
-        self.data = data
 
 
 class UsageError(McpgreenError):

@@ -307,9 +307,9 @@ FAULTS = [
     ),
     Fault(
         "ids-that-strangers-can-guess",
-        "mcpgreen/links/requests.py",
-        "        if self._needs_token:\n            return os",
-        "        if self._is_closed:\n            return os",
+        "mcpgreen/links/session.py",
+        ".hex() if self._needs_token else",
+        ".hex() if self._is_closed else",
         "tests/e2e/test_remote_token.py::test_a_stranger_cannot_answer_what_the_client_is_asked",
     ),
     Fault(

@@ -23,9 +23,8 @@ from gevent.event import Event
 
 from mcpgreen import journal
 from mcpgreen.errors import InvalidParams, InvalidRequest, ParseError, RpcError
-from mcpgreen.links.session import Session, Stream
+from mcpgreen.links.session import MAX_QUEUED_BYTES, Session, Stream
 from mcpgreen.links.sink import MAX_BACKLOG_BYTES, BatchSink, Sink, too_long
-from mcpgreen.links.waiting import MAX_QUEUED_BYTES
 from mcpgreen.protocol import messages, revision_fields
 from mcpgreen.protocol.admission import LIFECYCLE_REQUESTS, is_stateless
 from mcpgreen.protocol.messages import normal_id
@@ -339,7 +338,7 @@ class Link:
 
     def _problem_with_batch(self, batch: list[object]) -> str | None:
         view = self.session.handshake.view
-        allows = view is not None and view.revision.has(Feature.BATCHES)
+        allows = view is not None and Feature.BATCHES in view.revision.features
         if not batch:
             return "An empty batch."
         if not (allows or self._router.services.settings.compat_batches):

@@ -25,10 +25,11 @@ from mcpgreen.errors import InputNeeded, InternalError, InvalidParams, OutputToo
 from mcpgreen.features.call import Call, Route, Run, Slot, Target
 from mcpgreen.features.services import Services
 from mcpgreen.links.session import Request, Session
-from mcpgreen.links.sink import Line, Sink, size_of
+from mcpgreen.links.sink import Sink
 from mcpgreen.protocol import messages, revision_fields
 from mcpgreen.protocol.admission import admit, progress_token
 from mcpgreen.protocol.input import requests
+from mcpgreen.protocol.messages import Line, size_of
 from mcpgreen.protocol.revisions import Era
 from mcpgreen.running.scripts.results import failure_result
 from mcpgreen.running.shares import Places
@@ -73,6 +74,7 @@ class Router:
         self.services = services
         self._changes = changes
         self._slots = Places(services.settings.max_concurrent_requests)
+        self._max_response_bytes = services.settings.max_response_bytes
         self._looking = 0  # requests that wait for a look at the disk
         self._line = Queue(1)
         self._gates: WeakValueDictionary[Session, Semaphore] = WeakValueDictionary()  # for calls that wait for a slot
@@ -280,7 +282,7 @@ class Router:
             body = jsontext.dump_pieces(finished)
         except ValueError as error:
             raise InternalError(f"The result cannot be written as JSON: {error}") from error
-        limit_bytes = self.services.settings.max_response_bytes
-        if has_limit and limit_bytes and sum(map(len, body)) > limit_bytes:
+        limit_bytes = self._max_response_bytes
+        if has_limit and sum(map(len, body)) > limit_bytes:
             raise OutputTooLarge(f"Response exceeded response size limit ({limit_bytes} bytes)")
         return body

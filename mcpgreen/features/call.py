@@ -24,10 +24,11 @@ from gevent.lock import Semaphore
 
 from mcpgreen import journal
 from mcpgreen.links.session import Session, Stream, log_params, wants_level
-from mcpgreen.links.sink import Line, Sink
+from mcpgreen.links.sink import Sink
 from mcpgreen.protocol import messages, revision_fields
 from mcpgreen.protocol.admission import ClientView, progress_token
 from mcpgreen.protocol.input import requests
+from mcpgreen.protocol.messages import Line
 from mcpgreen.protocol.revisions import Revision
 from mcpgreen.text import jsontext
 from mcpgreen.text.json_types import Json
@@ -239,11 +240,11 @@ class Call:
     @property
     def are_roots_known(self) -> bool:
         """Whether the client has named its roots, or need not be asked for them."""
-        return self.session is None or self.session.roots.is_known
+        return self.session is None or bool(self.session.roots.known.is_set())
 
     def wait_for_roots(self) -> None:
         """Wait until the client has named its roots, if it was asked for them."""
-        if self.session is not None:
+        if self.session is not None and not self.session.roots.known.is_set():
             self.session.roots.wait_until_known(self.stream.sink)
 
     def progress(self, progress: float, total: float | None, message: str | None) -> None:

@@ -13,7 +13,7 @@ from mcpgreen.catalog.catalog import Catalog
 from mcpgreen.catalog.pages import Terms
 from mcpgreen.catalog.snapshot import Snapshot
 from mcpgreen.features.watching.subscriptions import MAX_LISTENS, MAX_SUBSCRIPTIONS, Subscriptions
-from mcpgreen.links.waiting import MAX_QUEUED_BYTES, MAX_QUEUED_REQUESTS, WaitingCalls
+from mcpgreen.links.session import MAX_QUEUED_BYTES, MAX_QUEUED_REQUESTS, WaitingCalls
 from mcpgreen.project.project import Project
 from mcpgreen.project.roots import Roots, resource_directories
 from mcpgreen.protocol.introduction import Identity

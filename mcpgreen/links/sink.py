@@ -9,21 +9,13 @@ from gevent.event import Event
 
 from mcpgreen.errors import InternalError
 from mcpgreen.protocol import messages, revision_fields
+from mcpgreen.protocol.messages import Line, whole
 from mcpgreen.text import jsontext
 
-Line = bytes | list[bytes]  # a large line comes in pieces
 OnFrame = Callable[[Any], object]
 
 # Of replies that clients have not read. Beyond that no script starts, and reading pauses.
 MAX_BACKLOG_BYTES = 32 << 20
-
-
-def whole(line: Line) -> bytes:
-    return line if isinstance(line, bytes) else b"".join(line)
-
-
-def size_of(line: Line) -> int:
-    return len(line) if isinstance(line, bytes) else sum(map(len, line))
 
 
 class Answerable(Protocol):

@@ -38,7 +38,7 @@ def initialize(params: Json, handshake: Handshake, identity: Identity, *, offere
     info = _object_or_absent(params, "clientInfo")
     revision = revisions.negotiated(requested)
     handshake.view = ClientView(revision, capabilities, log_level, info)
-    has_ui = revision.has(revisions.Feature.UI_EXTENSION) and revisions.supports_ui(capabilities)
+    has_ui = revisions.Feature.UI_EXTENSION in revision.features and revisions.supports_ui(capabilities)
     result: Json = {
         "protocolVersion": revision.name,
         "capabilities": revisions.capabilities(offered, revision, has_ui=has_ui),

@@ -78,9 +78,6 @@ class Revision:
             features=(self.features | gains) - loses,
         )
 
-    def has(self, feature: str) -> bool:
-        return feature in self.features
-
     def __repr__(self) -> str:
         return f"<Revision {self.name}>"
 
@@ -206,7 +203,7 @@ def capabilities(offered: Set[str], revision: Revision, *, has_ui: bool = False)
     named: Json = {
         name: dict(details)
         for name, details in CAPABILITY_DETAILS.items()
-        if name in offered and (name not in CAPABILITY_NEEDS or revision.has(CAPABILITY_NEEDS[name]))
+        if name in offered and (name not in CAPABILITY_NEEDS or CAPABILITY_NEEDS[name] in revision.features)
     }
     if has_ui and "resources" in offered:
         named["extensions"] = {UI_EXTENSION: dict(UI_DETAILS)}

@@ -12,9 +12,10 @@ from mcpgreen import journal
 from mcpgreen.engine.link import Link
 from mcpgreen.features.call import Call
 from mcpgreen.features.services import Services
-from mcpgreen.links.sink import Answerable, Line
+from mcpgreen.links.sink import Answerable
 from mcpgreen.logs.secrets import Secrets
 from mcpgreen.protocol import messages
+from mcpgreen.protocol.messages import Line
 from mcpgreen.text import jsontext
 from mcpgreen.text.json_types import Json
 

@@ -23,8 +23,9 @@ from gevent.event import Event
 
 from mcpgreen import journal
 from mcpgreen.errors import InternalError
-from mcpgreen.links.sink import Answerable, Line, whole
+from mcpgreen.links.sink import Answerable
 from mcpgreen.protocol import messages, revision_fields
+from mcpgreen.protocol.messages import Line, whole
 from mcpgreen.running.processes.pipes import READ_EVENT, WRITE_EVENT
 from mcpgreen.settings.settings import Settings
 from mcpgreen.text import jsontext

@@ -13,7 +13,7 @@ import pytest
 from mcpgreen.engine.link import Link
 from mcpgreen.engine.server import Server
 from mcpgreen.errors import AnswerOverdue, LinkClosed
-from mcpgreen.links.requests import OutgoingRequests
+from mcpgreen.links.session import OutgoingRequests
 from mcpgreen.links.sink import MemorySink
 from mcpgreen.project.project import open_project
 from tests.support.project import ProjectBuilder

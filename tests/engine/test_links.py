@@ -130,7 +130,7 @@ def test_what_is_asked_for_a_script_ends_with_it(project: ProjectBuilder) -> Non
         assert text_of(link.response(1)) == "gone\n"
         (told,) = link.wait_for(lambda: link.sink.notifications)
         assert (told["method"], told["params"]["requestId"]) == ("notifications/cancelled", asked["id"])
-        assert not link.session.requests.is_waiting
+        assert not link.session.requests._pending
 
 
 def test_a_slow_reader_does_not_hold_up_other_clients(server: Server, project: ProjectBuilder) -> None:

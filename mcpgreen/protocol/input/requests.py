@@ -68,7 +68,7 @@ def need_of(request: Json) -> str:
 def is_met(need: str, capabilities: Json, revision: Revision) -> bool:
     """Whether a client of this revision has declared a capability. `elicitation: {}` means forms."""
     feature = CLIENT_NEEDS[need]
-    if feature is not None and not revision.has(feature):
+    if feature is not None and feature not in revision.features:
         return False
     top, _, part = need.partition(".")
     declared = capabilities.get(top)
@@ -265,12 +265,12 @@ def fit(request: Json, revision: Revision, *, elicitation_id: str) -> Json:
     of it."""
     params = dict(request["params"])
     if request["method"] == SAMPLE:
-        if not revision.has(Feature.SAMPLING_TOOLS):
+        if Feature.SAMPLING_TOOLS not in revision.features:
             params["messages"] = [old for message in params["messages"] for old in _old_messages(message, revision)]
     elif params.get("mode") == "url":
-        if revision.has(Feature.ELICITATION_IDS):
+        if Feature.ELICITATION_IDS in revision.features:
             params["elicitationId"] = elicitation_id
-    elif params.get("mode") == "form" and not revision.has(Feature.URL_ELICITATION):
+    elif params.get("mode") == "form" and Feature.URL_ELICITATION not in revision.features:
         del params["mode"]
         schema = params["requestedSchema"]
         fields = {name: _old_field(name, field) for name, field in schema["properties"].items()}
@@ -419,6 +419,6 @@ def _old_messages(message: Json, revision: Revision) -> list[Json]:
     blocks = blocks_of(message)
     for block in blocks:
         since = Feature.SAMPLING_TOOLS if block["type"] in TOOL_BLOCKS else CONTENT_TYPES[block["type"]].since
-        if since is not None and not revision.has(since):
+        if since is not None and since not in revision.features:
             raise ValueError(f"This client's model does not take {block['type']}.")
     return [{"role": message["role"], "content": block} for block in blocks]

@@ -21,7 +21,7 @@ import gevent
 
 from mcpgreen.engine.link import Link
 from mcpgreen.engine.server import Server
-from mcpgreen.links.sink import Line
+from mcpgreen.protocol.messages import Line
 from mcpgreen.settings.settings import Settings
 from mcpgreen.transports.http.responses import JSON, OK, accepted
 from mcpgreen.transports.http.sessions import HttpSessions

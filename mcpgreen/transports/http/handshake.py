@@ -164,7 +164,7 @@ def _revision_of(session: HttpSession) -> Revision:
 
 
 def _is_primed(session: HttpSession) -> bool:
-    return _revision_of(session).has(Feature.PRIMED_STREAMS)
+    return Feature.PRIMED_STREAMS in _revision_of(session).features
 
 
 def _in_use(session: HttpSession, sent: Iterator[bytes], expiry: AbstractContextManager[None]) -> Iterator[bytes]:

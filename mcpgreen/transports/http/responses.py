@@ -17,8 +17,8 @@ from mcpgreen.errors import (
     RpcError,
     UnsupportedVersion,
 )
-from mcpgreen.links.sink import Line, whole
 from mcpgreen.protocol import messages, revision_fields
+from mcpgreen.protocol.messages import Line, whole
 from mcpgreen.text import jsontext
 from mcpgreen.transports.http.wire.connection import Headers, Response
 

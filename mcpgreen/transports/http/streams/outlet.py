@@ -19,7 +19,8 @@ from typing import NamedTuple, Protocol
 
 from gevent.event import Event as Signal
 
-from mcpgreen.links.sink import Answerable, Line, size_of
+from mcpgreen.links.sink import Answerable
+from mcpgreen.protocol.messages import Line, size_of
 from mcpgreen.transports.http.streams import events
 from mcpgreen.transports.http.streams.limits import Backlog, History
 
