@@ -6,7 +6,7 @@ A line has neither arguments nor results. For a failed script it has the end of 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections import Counter
 
 from mcpgreen import journal
 from mcpgreen.errors import InternalError, RpcError, ToolFailure
@@ -22,30 +22,13 @@ MENTIONED_A_SECOND = 20  # lines of one kind: a client must not be able to fill 
 LONG_WAIT_MS = 100  # a longer wait for the script to begin is mentioned
 
 
-class Mentions:
-    """Counts lines by their kind, in each second anew."""
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._second = 0
-        self._counts: dict[str, int] = {}
-
-    def count(self, kind: str) -> int:
-        """Count one more of this kind; return how many there have been in this second."""
-        second = int(self._clock())
-        if second != self._second:
-            self._second = second
-            self._counts.clear()
-        self._counts[kind] = self._counts.get(kind, 0) + 1
-        return self._counts[kind]
-
-
 class CallLog:
     """Writes the lines of one server."""
 
     def __init__(self, services: Services) -> None:
         self.confidential = services.confidential
-        self._mentions = Mentions()
+        self._second = 0
+        self._counts: Counter[str] = Counter()  # of lines within this second, by their kind
 
     def ended(self, call: Call, result: Json | bytes, failure: ToolFailure | None) -> None:
         """A call has a result. `failure` is set if the server says there that the tool failed; the tool may say so
@@ -79,10 +62,6 @@ class CallLog:
             fields |= {"outcome": "refused", "reason": reason}
             journal.record("warning", f"{head} refused", f": {journal.in_one_line(reason)}", fields)
 
-    def answered(self, method: str) -> None:
-        """A request was answered that needs no call."""
-        journal.record("info", f"{method} ok", fields={"method": method, "outcome": "ok"})
-
     def _write_failure(self, call: Call, outcome: str, reason: str) -> None:
         if not self._count(outcome):
             return
@@ -105,10 +84,13 @@ class CallLog:
         fast as it likes. If every call is logged, nothing is left out."""
         if journal.tells_calls:
             return True
-        count = self._mentions.count(kind)
-        if count == MENTIONED_A_SECOND + 1:
+        if self._second != int(time.monotonic()):
+            self._second = int(time.monotonic())
+            self._counts.clear()
+        self._counts[kind] += 1
+        if self._counts[kind] == MENTIONED_A_SECOND + 1:
             journal.warning("more calls of this kind (%s) are not mentioned within this second", kind)
-        return count <= MENTIONED_A_SECOND
+        return self._counts[kind] <= MENTIONED_A_SECOND
 
 
 def _reason(error: ToolFailure | RpcError) -> str:

@@ -40,14 +40,12 @@ from mcpgreen.text.json_types import Json
 if TYPE_CHECKING:
     from mcpgreen.engine.call_log import CallLog
 
-# Results that are always the same need no call. Ping exists in the handshake era only, where nothing may be added.
-ANSWERS = {"ping": b"{}"}
-
 # Where the route of each method is declared: the module below `features`, which is imported when it is first needed.
 ROUTES = {
     "initialize": ("basics", "INITIALIZE"),
     "server/discover": ("basics", "DISCOVER"),
     "logging/setLevel": ("basics", "SET_LEVEL"),
+    "ping": ("basics", "PING"),
     "shutdown": ("basics", "SHUTDOWN"),
     "exit": ("basics", "EXIT"),
     **dict.fromkeys(KINDS, ("basics", "LIST")),
@@ -107,11 +105,6 @@ class Router:
             view = admit(method, params, link.session.handshake, self.services.offered)
         except RpcError as error:
             self.refuse(sink, request_id, error, method, params)
-            return
-        if method in ANSWERS:
-            sink.respond(messages.response(request_id, ANSWERS[method]))
-            if journal.tells_calls:
-                self._write_log(lambda log: log.answered(method))
             return
         session = None if view.revision.era == Era.STATELESS else link.session
         call = Call(request_id, method, params, view, session, link.stream, sink, self.services, weight_bytes)

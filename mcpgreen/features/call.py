@@ -75,33 +75,23 @@ class Event:
     FINISH = "finish"
 
 
-TRANSITIONS = {
-    (State.RUNNING, Event.ASK): State.ASKING,
-    (State.RUNNING, Event.STOP_ASKING): State.RUNNING,  # the script has ended, and may have asked nothing
-    (State.RUNNING, Event.PARK): State.PARKED,
-    (State.RUNNING, Event.CANCEL): State.CANCELLED,
-    (State.RUNNING, Event.FINISH): State.FINISHED,
-    (State.ASKING, Event.STOP_ASKING): State.RUNNING,
-    (State.ASKING, Event.CANCEL): State.CANCELLED,
-    (State.ASKING, Event.FINISH): State.FINISHED,
-    (State.PARKED, Event.STOP_ASKING): State.PARKED,
-    (State.PARKED, Event.ADOPT): State.ADOPTED,
-    (State.PARKED, Event.GIVE_UP): State.GIVEN_UP,
-    (State.ADOPTED, Event.STOP_ASKING): State.ADOPTED,
-    (State.ADOPTED, Event.PARK): State.PARKED,
-    (State.ADOPTED, Event.CANCEL): State.CANCELLED,
-    (State.ADOPTED, Event.FINISH): State.FINISHED,
-    # A greenlet that is being killed may run once more, and a stopping server cancels every call.
-    (State.CANCELLED, Event.STOP_ASKING): State.CANCELLED,
-    (State.CANCELLED, Event.CANCEL): State.CANCELLED,
-    (State.CANCELLED, Event.FINISH): State.CANCELLED,
-    (State.GIVEN_UP, Event.STOP_ASKING): State.GIVEN_UP,
-    (State.GIVEN_UP, Event.CANCEL): State.GIVEN_UP,
-    (State.GIVEN_UP, Event.FINISH): State.GIVEN_UP,
-    (State.FINISHED, Event.STOP_ASKING): State.FINISHED,
-}
-ENDED_EARLY = frozenset({State.CANCELLED, State.GIVEN_UP})
 HEARD = frozenset({State.RUNNING, State.ASKING, State.ADOPTED})  # messages of the call go to its client
+ENDED_EARLY = frozenset({State.CANCELLED, State.GIVEN_UP})
+# A greenlet that is being killed may run once more, and a stopping server cancels every call.
+STAYS_ENDED = {state: state for state in ENDED_EARLY}
+# Where each event leads to, from each state in which it can happen.
+TRANSITIONS: dict[str, dict[str, str]] = {
+    Event.ASK: {State.RUNNING: State.ASKING},
+    Event.STOP_ASKING: {  # the script has ended, and may have asked nothing
+        **{state: state for state in (*HEARD, *ENDED_EARLY, State.PARKED, State.FINISHED)},
+        State.ASKING: State.RUNNING,
+    },
+    Event.PARK: dict.fromkeys((State.RUNNING, State.ADOPTED), State.PARKED),
+    Event.ADOPT: {State.PARKED: State.ADOPTED},
+    Event.GIVE_UP: {State.PARKED: State.GIVEN_UP},
+    Event.CANCEL: dict.fromkeys(HEARD, State.CANCELLED) | STAYS_ENDED,
+    Event.FINISH: dict.fromkeys(HEARD, State.FINISHED) | STAYS_ENDED,
+}
 
 
 class IllegalTransition(Exception):
@@ -123,7 +113,7 @@ class Interaction:
     def on(self, event: str) -> None:
         """Go to the next state. Raises IllegalTransition if the event cannot happen in this one."""
         try:
-            self.state = TRANSITIONS[self.state, event]
+            self.state = TRANSITIONS[event][self.state]
         except KeyError:
             raise IllegalTransition(f"{event} while {self.state}") from None
 

@@ -18,7 +18,16 @@ from mcpgreen.catalog.prompts import Prompt
 from mcpgreen.errors import InternalError, InvalidParams, MissingClientCapability, OutputTooLarge, RpcError, Unanswered
 from mcpgreen.features import resources
 from mcpgreen.features.call import Call, Route
-from mcpgreen.features.scripts import MAX_ROUNDS, allowed_secs, as_text, encoded, output_or_error, run_for, take_answers
+from mcpgreen.features.scripts import (
+    MAX_ROUNDS,
+    allowed_secs,
+    as_text,
+    encoded,
+    named_item,
+    output_or_error,
+    run_for,
+    take_answers,
+)
 from mcpgreen.files.confined import FileFailure, OutsideRoots, Private, TooLarge, open_file
 from mcpgreen.protocol import revision_fields
 from mcpgreen.protocol.content import CONTENT_TYPES, ROLES, problem_of_block
@@ -73,12 +82,7 @@ class Filling:
 
 
 def find_prompt(call: Call) -> Prompt:
-    name = call.params.get("name")
-    if not isinstance(name, str) or not name:
-        raise InvalidParams("Prompt name is required")
-    prompt: Prompt | None = call.services.catalog.snapshot("prompts").by_name.get(name)
-    if prompt is None:
-        raise InvalidParams(f"Prompt '{name}' not found")
+    prompt: Prompt = named_item(call, call.services.catalog.snapshot("prompts"), "Prompt")
     call.require_scopes(prompt.scopes)
     return prompt
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import nullcontext
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import gevent
 
 from mcpgreen import journal
+from mcpgreen.catalog.snapshot import Snapshot
 from mcpgreen.errors import InternalError, InvalidParams, OutputTooLarge, ToolFailure
 from mcpgreen.features.asking.scripts import AskingScript, ElicitationFiles
 from mcpgreen.features.call import Call
@@ -26,6 +27,17 @@ if TYPE_CHECKING:
     from mcpgreen.logs.last_words import LastWords
 
 MAX_ROUNDS = 10  # of a script that prints its input requests and is run again with the answers
+
+
+def named_item(call: Call, snapshot: Snapshot, noun: str) -> Any:
+    """The item that a request names. Raises InvalidParams if there is none."""
+    name = call.params.get("name")
+    if not isinstance(name, str) or not name:
+        raise InvalidParams(f"{noun} name is required")
+    item = snapshot.by_name.get(name)
+    if item is None:
+        raise InvalidParams(f"{noun} '{name}' not found")
+    return item
 
 
 class ScriptFiles:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache, partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import gevent
 
@@ -26,7 +26,15 @@ from mcpgreen.errors import (
     UnexpectedOutput,
 )
 from mcpgreen.features.call import Call, Route, Slot
-from mcpgreen.features.scripts import MAX_ROUNDS, allowed_secs, encoded, last_words_of, run_for, take_answers
+from mcpgreen.features.scripts import (
+    MAX_ROUNDS,
+    allowed_secs,
+    encoded,
+    last_words_of,
+    named_item,
+    run_for,
+    take_answers,
+)
 from mcpgreen.features.services import Services
 from mcpgreen.protocol import revision_fields
 from mcpgreen.protocol.input import requests
@@ -50,33 +58,24 @@ SMALL_OUTPUT_BYTES = 65_536  # a call that holds more keeps its slot: slots boun
 A_MOMENT_SECS = 0.1  # a check may take so long before the call leaves its slot: most are quick, and calls stay in order
 
 
-class FoundTool(NamedTuple):
-    """A tool and its snapshot."""
-
-    tool: Tool
-    snapshot: Snapshot
-
-
-def call_tool(call: Call, found: FoundTool) -> Json:
-    services = call.services
-    tool, snapshot = found
-    terms = terms_of(services, snapshot, tool)
-    services.policy.require_allowed(tool.name, terms.entry_json, call.serial)
-    arguments_json = _checked_arguments(call, tool, terms)
+def call_tool(call: Call, terms: ToolTerms) -> Json:
+    tool = terms.tool
+    call.services.policy.require_allowed(tool.name, terms.entry_json, call.serial)
+    arguments_json = _checked_arguments(call, terms)
     if tool.description.needs:
         _require_needs(call, tool)
     if tool.description.interaction == "park" and "requestState" not in call.params:
         call.interaction.answers = {}  # it has asked nothing yet, so these are no answers
     for _ in range(MAX_ROUNDS):
         try:
-            return _run_once(call, tool, terms, arguments_json)
+            return _run_once(call, terms, arguments_json)
         except ScriptAsks as script:
             with _explained(tool):
                 take_answers(call, f"Tool '{tool.name}'", script.questions, script.state, failure=ToolFailure)
     raise ToolFailure(f"Tool '{tool.name}' asked {MAX_ROUNDS} times without coming to an end.")
 
 
-def _checked_arguments(call: Call, tool: Tool, terms: ToolTerms) -> bytes:
+def _checked_arguments(call: Call, terms: ToolTerms) -> bytes:
     """Check the arguments and return them as JSON for the script."""
     arguments = call.arguments
     if arguments is None:
@@ -86,12 +85,13 @@ def _checked_arguments(call: Call, tool: Tool, terms: ToolTerms) -> bytes:
     sent = encoded(arguments, "arguments")
     problems, arguments_json = terms.checked_arguments(arguments, sent, call)
     if problems:
-        raise ToolFailure(f"Invalid arguments for tool '{tool.name}'", problems=problems)
+        raise ToolFailure(f"Invalid arguments for tool '{terms.tool.name}'", problems=problems)
     call.keep_arguments_as(sent)  # as sent, not as checked: a client that comes back sends the same again
     return arguments_json
 
 
-def _run_once(call: Call, tool: Tool, terms: ToolTerms, arguments_json: bytes) -> Json:
+def _run_once(call: Call, terms: ToolTerms, arguments_json: bytes) -> Json:
+    tool = terms.tool
     call.step_in()
     deadline, expected = terms.time_and_expectation(call)
     outcome, error_report, resources_report = run_for(
@@ -160,30 +160,25 @@ def _explained_failure(call: Call, tool: Tool, failure: ToolFailure, reason: str
     return ToolFailure(text, meta=failure.meta, more_text=failure.more_text)
 
 
-def may_repeat(call: Call, found: FoundTool) -> bool:
+def may_repeat(call: Call, terms: ToolTerms) -> bool:
     """Tell whether running the tool a second time is as good as going on with the first run."""
-    tool = found.tool
+    tool = terms.tool
     if tool.description.interaction != "auto":
         return bool(tool.description.interaction == "replay")
     hints = tool.definition.get("annotations", {})
     return bool(hints.get("readOnlyHint") or hints.get("idempotentHint"))
 
 
-def find_tool(call: Call) -> FoundTool:
-    name = call.params.get("name")
-    if not isinstance(name, str) or not name:
-        raise InvalidParams("Tool name is required")
+def find_tool(call: Call) -> ToolTerms:
     snapshot = call.services.catalog.snapshot("tools")
-    tool: Tool | None = snapshot.by_name.get(name)
-    if tool is None:
-        raise InvalidParams(f"Tool '{name}' not found")
+    tool: Tool = named_item(call, snapshot, "Tool")
     call.require_scopes(tool.description.scopes)  # before the call waits, so that HTTP can answer with a status
-    return FoundTool(tool, snapshot)
+    return terms_of(call.services, snapshot, tool)
 
 
-def turn(call: Call, found: FoundTool) -> Slot | None:
+def turn(call: Call, terms: ToolTerms) -> Slot | None:
     """The place that a call waits for if its tool has `maxConcurrent`."""
-    tool = found.tool
+    tool = terms.tool
     most = tool.description.max_concurrent
     if most is None:
         return None
@@ -228,7 +223,7 @@ class ToolTerms:
         settings = services.settings
         described = tool.description
         extends = described.progress_extends_timeout
-        self._tool = tool
+        self.tool = tool
         self._has_output_schema = "outputSchema" in tool.definition
         self._checks = services.schema_checks
         self._schemas: dict[str, Schema] = {}
@@ -294,7 +289,7 @@ class ToolTerms:
         try:
             schema = self._schemas.get(which)
             if schema is None:
-                schema = self._schemas[which] = Schema(self._tool.definition[which], noun=noun)
+                schema = self._schemas[which] = Schema(self.tool.definition[which], noun=noun)
             valid = schema.judge_at_once(value, encoded, is_lenient=is_lenient)
             if valid is not None:
                 return [], valid
@@ -308,7 +303,7 @@ class ToolTerms:
                 if leaving is not None:
                     leaving.kill(block=False)
         except BadSchema as error:
-            raise InternalError(f"Tool '{self._tool.name}' has an unusable {which}: {error}") from error
+            raise InternalError(f"Tool '{self.tool.name}' has an unusable {which}: {error}") from error
 
 
 def _modules(warm: bool | list[str]) -> tuple[str, ...] | None:
@@ -334,7 +329,7 @@ def _variables(tool: Tool) -> dict[str, str]:
 CALL = Route(
     find_tool,
     call_tool,
-    needs_process=lambda call, found: True,
+    needs_process=lambda call, terms: True,
     may_repeat=may_repeat,
     turn=turn,
     fit=revision_fields.fit_call_result,

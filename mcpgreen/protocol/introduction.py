@@ -6,6 +6,7 @@ They are not part of the features, because the server also answers them before g
 from __future__ import annotations
 
 from collections.abc import Set
+from typing import NamedTuple
 
 from mcpgreen.errors import InvalidParams, InvalidRequest
 from mcpgreen.protocol import revision_fields, revisions
@@ -15,14 +16,11 @@ from mcpgreen.text.json_types import Json
 DISCOVER_TTL_MS = 60_000
 
 
-class Identity:
+class Identity(NamedTuple):
     """The `serverInfo` object and the instructions for the model."""
 
-    __slots__ = ("info", "instructions")
-
-    def __init__(self, info: Json, instructions: str | None) -> None:
-        self.info = info
-        self.instructions = instructions
+    info: Json
+    instructions: str | None
 
 
 def initialize(params: Json, handshake: Handshake, identity: Identity, *, offered: Set[str], log_level: str) -> Json:
