@@ -85,7 +85,7 @@ def serve(root: str, http: str | None = None) -> int:
     from mcpgreen.first_answer import Opening
     from mcpgreen.project.project import open_project
     from mcpgreen.project.start_checks import operator_roots, remote_token, require_tmp_root
-    from mcpgreen.protocol.introduction import Identity
+    from mcpgreen.protocol.admission import Identity
     from mcpgreen.protocol.revisions import offered_capabilities
 
     journal.never_block()

@@ -22,8 +22,7 @@ from mcpgreen.links.session import Session, Stream
 from mcpgreen.links.sink import MemorySink, Sink
 from mcpgreen.project.project import Project
 from mcpgreen.project.roots import Roots, configured_roots, refused_directories
-from mcpgreen.protocol.admission import Handshake
-from mcpgreen.protocol.introduction import Identity
+from mcpgreen.protocol.admission import Handshake, Identity
 from mcpgreen.running.disk_watcher import DiskWatcher
 from mcpgreen.running.hooks.shell import HookShell
 from mcpgreen.running.policy.project_policy import ProjectPolicy
@@ -90,9 +89,9 @@ class Server:
         self._disk = DiskWatcher(uses_events=settings.watch_files != "poll")
         self._changes = ChangeWatch(catalog, settings, registrar=registrar, shell=shell, disk=self._disk)
         self.services = Services(
-            settings,
-            project,
-            environ,
+            settings=settings,
+            project=project,
+            environ=environ,
             identity=identity,
             roots=roots or configured_roots(project.root, settings.roots),
             catalog=catalog,

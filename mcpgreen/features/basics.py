@@ -7,13 +7,13 @@ from mcpgreen.errors import InvalidParams, ShutdownNotRequested
 from mcpgreen.features.call import Call, without_target
 from mcpgreen.journal import LEVELS
 from mcpgreen.links.session import Session
-from mcpgreen.protocol import introduction
+from mcpgreen.protocol import admission
 from mcpgreen.text.json_types import Json
 
 
 def initialize(call: Call) -> Json:
     services, session = call.services, _session_of(call)
-    result = introduction.initialize(
+    result = admission.initialize(
         call.params,
         session.handshake,
         services.identity,
@@ -25,7 +25,7 @@ def initialize(call: Call) -> Json:
 
 
 def discover(call: Call) -> Json:
-    return introduction.discover(call.services.identity, offered=call.services.offered)
+    return admission.discover(call.services.identity, offered=call.services.offered)
 
 
 def set_level(call: Call) -> Json:

@@ -106,10 +106,6 @@ class Session:
         self._shutdown_secs: float = settings.shutdown_timeout
         self._shutdown_timer: gevent.Greenlet | None = None
 
-    def __repr__(self) -> str:
-        view = self.handshake.view
-        return f"<Session {view.revision.name if view else 'without a handshake'}, {len(self.streams)} streams>"
-
     def become_ready(self, *, needs_roots: bool) -> None:
         """Handle `notifications/initialized`."""
         view = self.handshake.view
@@ -170,9 +166,6 @@ class OutgoingRequests:
         self._last_id = 0
         self._pending: dict[str | int, AsyncResult] = {}
         self._is_closed = False
-
-    def __repr__(self) -> str:
-        return f"<OutgoingRequests, {len(self._pending)} pending>"
 
     def ask(self, sink: Sink, method: str, params: Json | None = None, *, timeout_secs: float) -> Any:
         """Send a request by this sink and wait for its result, which may be any JSON value.

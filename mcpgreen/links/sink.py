@@ -128,7 +128,7 @@ def too_long() -> InternalError:
 
 class MemorySink:
     """For commands that serve themselves, and for tests without a pipe: keeps all frames in their order, and each kind
-    by itself, decoded. `set_room` stands in for a slow client."""
+    by itself, decoded. Clear `room` to stand in for a slow client."""
 
     carries_requests = True
 
@@ -139,19 +139,12 @@ class MemorySink:
         self.requests: list[Any] = []
         self._on_request = on_request
         self._on_notification = on_notification
-        self._room = Event()
-        self._room.set()
+        self.room = Event()
+        self.room.set()
 
     @property
     def has_room(self) -> bool:
-        return bool(self._room.is_set())
-
-    def set_room(self, has_room: bool) -> None:
-        """Say whether the client reads: without room, droppable frames are lost and no script starts."""
-        if has_room:
-            self._room.set()
-        else:
-            self._room.clear()
+        return bool(self.room.is_set())
 
     def respond(self, line: Line, call: Answerable | None = None) -> None:
         if call is None or not call.is_cancelled:
@@ -165,7 +158,7 @@ class MemorySink:
         self._keep(self.requests, line, self._on_request)
 
     def wait_for_room(self) -> None:
-        self._room.wait()
+        self.room.wait()
 
     def wait_for_room_for(self, size_bytes: int) -> None:
         """Do nothing: there are no other clients."""
