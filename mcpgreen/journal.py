@@ -12,14 +12,10 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable, Mapping
-from typing import Protocol
 
 Fields = Mapping[str, object]
 Output = Callable[[str, str, str, Fields], None]  # level, message, what follows it in a line of text, fields
-
-
-class Writer(Protocol):
-    def __call__(self, text: str, *values: object) -> None: ...
+Writer = Callable[..., None]  # takes a text, and the values for its placeholders
 
 
 LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")

@@ -47,11 +47,10 @@ class CallLog:
 
     def failed(self, call: Call, error: ToolFailure | RpcError) -> None:
         """A call is answered with an error, or with a failure that the model reads."""
-        has_run = call.run is not None and call.run.child is not None
-        if has_run and call.run is not None and call.run.ended_by == Ending.DEADLINE:
-            outcome = "timed out"
+        if call.run is None or call.run.child is None:
+            outcome = "failed" if isinstance(error, InternalError) else "refused"
         else:
-            outcome = "failed" if has_run or isinstance(error, InternalError) else "refused"
+            outcome = "timed out" if call.run.ended_by == Ending.DEADLINE else "failed"
         self._write_failure(call, outcome, _reason(error))
 
     def refused(self, method: str, params: object, error: RpcError) -> None:

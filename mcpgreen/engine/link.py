@@ -195,10 +195,10 @@ class Link:
     def receive_rubbish(self, reason: str, ids: Sequence[str | int] = ()) -> None:
         """Answer a line that is not JSON. `ids` are those of requests in it that could still be read."""
         self._mention_rubbish(reason)
-        ids = [id for id in ids if not self.stream.is_used(id)]
-        for id in ids:
+        free_ids = [id for id in ids if not self.stream.is_used(id)]
+        for id in free_ids:
             self._router.refuse(self.stream.sink, id, ParseError(data=reason))
-        if not ids:
+        if not free_ids:
             self.stream.sink.respond(_unnamed_error(ParseError, data=reason))
 
     def receive_too_large(self, reason: str, id: str | int | None) -> None:

@@ -13,9 +13,8 @@ from mcpgreen.engine.link import Link
 from mcpgreen.features.call import Call
 from mcpgreen.features.services import Services
 from mcpgreen.links.sink import Answerable
-from mcpgreen.logs.secrets import Secrets
 from mcpgreen.protocol import messages
-from mcpgreen.protocol.messages import Line
+from mcpgreen.protocol.messages import Line, size_of, whole
 from mcpgreen.text import jsontext
 from mcpgreen.text.json_types import Json
 
@@ -34,8 +33,8 @@ class FrameLog:
 
     def log_first(self, line: bytes, answer: bytes) -> None:
         """Log the first request and its answer, which came before anything else was ready."""
-        self._log("in", len(line), jsontext.loads(line.strip()), self._confidential.always)
-        self._log("out", len(answer), jsontext.loads(answer), self._confidential.always)
+        for way, frame in (("in", line), ("out", answer)):
+            self._write(way, len(frame), self._confidential.always.shown(jsontext.loads(frame.strip())))
 
     def log_incoming(self, link: Link | None, line: bytes, message: object) -> None:
         """Log a message of the client. `link` knows the process that a cancellation ends."""
@@ -51,7 +50,7 @@ class FrameLog:
             requests = [each for each in message[:1000] if type(each) is dict and type(each.get("params")) is dict]
             every = [self._confidential.of(each.get("method"), each["params"]) for each in requests]
             secrets = secrets.with_those(every)
-        self._log("in", len(line), message, secrets, process)
+        self._write("in", len(line), secrets.shown(message), process)
 
     def log_outgoing(self, line: Line, call: Answerable | None) -> None:
         secrets, process = self._confidential.always, None
@@ -62,17 +61,12 @@ class FrameLog:
                 self._unseen.remove(call.id)
                 shown = secrets.shown({"arguments": call.arguments})
                 journal.debug("request %r to %s had %s", call.id, call.method, shown)
-        pieces = [line] if isinstance(line, bytes) else line
-        size = sum(map(len, pieces))
-        if size > MAX_READ_BYTES:
-            self._write("out", size, f"... ({size} bytes)", process)
-            return
+        size = size_of(line)
         try:
-            message = jsontext.loads(b"".join(pieces))
+            shown = f"... ({size} bytes)" if size > MAX_READ_BYTES else secrets.shown(jsontext.loads(whole(line)))
         except ValueError:
-            self._write("out", size, "(not JSON)", process)
-        else:
-            self._log("out", size, message, secrets, process)
+            shown = "(not JSON)"
+        self._write("out", size, shown, process)
 
     def _process_of(self, call: object) -> int | None:
         """The process that runs for a call, or has run for it."""
@@ -80,10 +74,7 @@ class FrameLog:
             return None
         return call.run.child.pid if call.run.child is not None else self._services.runner.process_of(call.serial)
 
-    def _log(self, way: str, size: int, message: object, secrets: Secrets, process: int | None = None) -> None:
-        self._write(way, size, secrets.shown(message), process)
-
-    def _write(self, way: str, size: int, shown: str, process: int | None) -> None:
+    def _write(self, way: str, size: int, shown: str, process: int | None = None) -> None:
         fields: Json = {"direction": way, "bytes": size, "frame": shown}
         text = f"{ARROWS[way]} {size} bytes"
         if process is not None:

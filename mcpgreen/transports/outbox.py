@@ -50,16 +50,9 @@ class Outbox:
 
     carries_requests = True
 
-    def __init__(
-        self,
-        endpoint: Endpoint,
-        *,
-        max_backlog_bytes: int,
-        on_frame: Callable[[Line, Answerable | None], None] | None = None,
-    ) -> None:
+    def __init__(self, endpoint: Endpoint, *, max_backlog_bytes: int) -> None:
         self._endpoint = endpoint
         self._max_backlog_bytes = max_backlog_bytes
-        self._on_frame = on_frame
         self._queue: deque[tuple[Line, Answerable | None]] = deque()
         self._current: deque[bytes | memoryview] = deque()  # being written: nothing of it can be withdrawn
         self._backlog_bytes = 0
@@ -70,6 +63,7 @@ class Outbox:
         self.drained = Event()
         self.drained.set()
         self.is_broken = False
+        self.on_frame: Callable[[Line, Answerable | None], None] = lambda line, call: None
         self.on_broken: Callable[[], None] = lambda: None
         self.on_fault: Callable[[str], None] = lambda what: None
         self._hangup = self._watch_for_hangup()
@@ -88,8 +82,7 @@ class Outbox:
     def respond(self, line: Line, call: Answerable | None = None) -> None:
         if self.is_broken:
             return
-        if self._on_frame is not None:
-            self._on_frame(line, call)
+        self.on_frame(line, call)
         if not is_sound(line):
             self.on_fault("a message is not one line of UTF-8; it is dropped")
             error = _error_instead_of(line, call)

@@ -274,9 +274,10 @@ def serve(
     settings = server.services.settings
     source = Endpoint(stdin, os.O_RDONLY)
     target = Endpoint(stdout, os.O_WRONLY)
+    outbox = Outbox(target, max_backlog_bytes=MAX_BACKLOG_BYTES)
     frames = _frame_log(server, first_exchange)
-    on_frame = None if frames is None else frames.log_outgoing
-    outbox = Outbox(target, max_backlog_bytes=MAX_BACKLOG_BYTES, on_frame=on_frame)
+    if frames is not None:
+        outbox.on_frame = frames.log_outgoing
     if unsent:
         outbox.respond(unsent.removesuffix(b"\n"))
     link = server.connect(outbox, transport="stdio", handshake=handshake, token=token)
