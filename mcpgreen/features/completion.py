@@ -36,6 +36,8 @@ COLLECTION = "completion"
 MAX_REQUEST_BYTES = 65_536  # it has to fit into one variable
 
 Item = Prompt | Resource | ResourceTemplate
+# Some values, how many there are in all (None if unknown), and where the next page begins (None: this is the last one).
+Answer = tuple[list[str], "int | None", "int | None"]
 
 
 class CompletionRequest(NamedTuple):
@@ -52,27 +54,19 @@ class CompletionRequest(NamedTuple):
     script: CompletionScript | None
 
 
-class Answer(NamedTuple):
-    """Some values, how many there are in all (None if unknown), and where the next page begins (None if this is the
-    last one)."""
-
-    values: list[str]
-    total: int | None
-    next_offset: int | None
-
-
 def complete(call: Call, request: CompletionRequest) -> Json:
     if request.script is not None:
-        answer = _run_completion(call, request)
+        values, total, next_offset = _run_completion(call, request)
     else:
         typed = request.typed.strip().lower()
-        answer = _page_of([each for each in _known_values(request) if each.lower().startswith(typed)], request)
-    completion: Json = {"values": answer.values, "hasMore": answer.next_offset is not None}
-    if answer.total is not None:
-        completion["total"] = answer.total
-    if answer.next_offset is not None:
+        known = [each for each in _known_values(request) if each.lower().startswith(typed)]
+        values, total, next_offset = _page_of(known, request)
+    completion: Json = {"values": values, "hasMore": next_offset is not None}
+    if total is not None:
+        completion["total"] = total
+    if next_offset is not None:
         scope = _cursor_scope(request.name, request.argument)
-        completion["nextCursor"] = pagination.encode(COLLECTION, answer.next_offset, scope, "")
+        completion["nextCursor"] = pagination.encode(COLLECTION, next_offset, scope, "")
     return {"completion": completion}
 
 
@@ -190,7 +184,7 @@ def _cursor_scope(name: str, argument: str) -> str:
 def _page_of(values: list[str], request: CompletionRequest) -> Answer:
     """The requested part of all values."""
     end = request.offset + request.limit
-    return Answer(values[request.offset : end], len(values), end if end < len(values) else None)
+    return values[request.offset : end], len(values), end if end < len(values) else None
 
 
 def _script_for(call: Call, name: str, item: Item | None) -> CompletionScript | None:
@@ -315,9 +309,9 @@ def _printed(value: object, request: CompletionRequest) -> Answer:
     has_more = bool(says_more) or len(suggestions) > len(values)
     total = counted if type(counted) is int and counted >= end else None if has_more else end
     if not has_more:
-        return Answer(values, total, None)
+        return values, total, None
     # If `next` were not behind this page, the client would read the same pages for ever.
-    return Answer(values, total, following if type(following) is int and following > request.offset else end)
+    return values, total, following if type(following) is int and following > request.offset else end
 
 
 COMPLETE = Route(_request, complete, needs_process=lambda call, request: request.script is not None)

@@ -16,7 +16,7 @@ from __future__ import annotations
 import binascii
 import codecs
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Protocol
 
 import ujson
@@ -207,13 +207,14 @@ def pretty(value: object) -> str:
     return ujson.dumps(value, indent=2, escape_forward_slashes=False, ensure_ascii=False) + "\n"
 
 
-def depth_of(value: object) -> int:
-    """How deep arrays and objects are nested. Iterative, because hostile input must not exhaust the stack."""
-    depth, level = 0, [value]
-    while containers := [each for each in level if isinstance(each, (dict, list))]:
-        depth += 1
-        level = [child for each in containers for child in (each.values() if isinstance(each, dict) else each)]
-    return depth
+def walked(value: object) -> Iterator[tuple[object, int]]:
+    """This value at depth 1, and all values in it. Iterative, because hostile input must not exhaust the stack."""
+    pending = [(value, 1)]
+    while pending:
+        each, depth = pending.pop()
+        yield each, depth
+        inner = each.values() if isinstance(each, dict) else each if isinstance(each, list) else ()
+        pending.extend((child, depth + 1) for child in inner)
 
 
 def is_writable(value: object) -> bool:

@@ -18,7 +18,7 @@ import os
 import stat
 import time
 from collections.abc import Callable, Hashable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -99,7 +99,9 @@ class SharedReads:
 
     def _fill(self, shared: SharedRead, request: Request, *, is_script: bool, may_wait: bool) -> None:
         try:
-            with self._place_for(shared) if is_script else self.turn if may_wait else nullcontext():
+            place = self._slots.held_by(shared.waits_for) if is_script else self.turn if may_wait else nullcontext()
+            with place:
+                shared.waits_for = None
                 began_at = time.monotonic()
                 try:
                     shared.state = self._digest(request, may_wait=may_wait)
@@ -111,12 +113,6 @@ class SharedReads:
             shared.error, shared.state = error, failed(error)
         finally:
             shared.is_over.set()
-
-    @contextmanager
-    def _place_for(self, shared: SharedRead) -> Iterator[None]:
-        with self._slots.held_by(shared.waits_for):
-            shared.waits_for = None
-            yield
 
     def _digest(self, request: Request, *, may_wait: bool) -> str:
         content = self._providers().read(request)
