@@ -69,7 +69,7 @@ class Services:
     @property
     def has_parked(self) -> bool:
         """Whether a parked call waits for its client."""
-        return "asking" in self.__dict__ and not self.asking.parking.is_empty
+        return "asking" in self.__dict__ and len(self.asking.parking) > 0
 
     def close(self) -> None:
         """End parked calls and schema checks. Called before the runner is stopped."""

@@ -25,7 +25,7 @@ from mcpgreen import journal
 from mcpgreen.errors import InternalError
 from mcpgreen.links.sink import Answerable
 from mcpgreen.protocol import messages, revision_fields
-from mcpgreen.protocol.messages import Line, whole
+from mcpgreen.protocol.messages import Line, size_of, whole
 from mcpgreen.running.processes.pipes import READ_EVENT, WRITE_EVENT
 from mcpgreen.settings.settings import Settings
 from mcpgreen.text import jsontext
@@ -90,7 +90,7 @@ class Outbox:
                 return
             line = error
         self._queue.append((line, call))
-        self._backlog_bytes += _size_of(line)
+        self._backlog_bytes += size_of(line) + 1
         if self._backlog_bytes > self._max_backlog_bytes:
             self._room.clear()
         if self._watcher is None and not self._will_flush:
@@ -158,7 +158,7 @@ class Outbox:
         while self._queue and size < WRITE_BYTES:
             line, call = self._queue[0]
             if call is not None and call.is_cancelled:
-                self._backlog_bytes -= _size_of(line)
+                self._backlog_bytes -= size_of(line) + 1
             elif isinstance(line, bytes):
                 lines.append(line)
                 size += len(line) + 1
@@ -276,7 +276,3 @@ def _error_instead_of(line: Line, call: Answerable | None) -> bytes | None:
     if request_id is None:
         return None
     return messages.error(request_id, revision_fields.error_object(InternalError("The answer could not be sent.")))
-
-
-def _size_of(line: Line) -> int:
-    return len(line) + 1 if isinstance(line, bytes) else sum(map(len, line)) + 1

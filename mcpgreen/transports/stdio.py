@@ -109,6 +109,7 @@ class LineReader:
         self._link = link
         self._outbox = outbox
         self._max_line_bytes = max_line_bytes
+        self._too_long = f"a line of more than {max_line_bytes} bytes"
         self._parts = Pieces()  # of the line that is still incomplete
         self._parts_bytes = 0
         self._bounds = Bounds()  # of the same line
@@ -193,14 +194,11 @@ class LineReader:
             return
         try:
             if self._parts_bytes > self._max_line_bytes:
-                raise TooCostly(self._too_long())
+                raise TooCostly(self._too_long)
             self._bounds.feed(part)
             self._parts.add(part)
         except ValueError as error:
             self._give_up_line(error)
-
-    def _too_long(self) -> str:
-        return f"a line of more than {self._max_line_bytes} bytes"
 
     def _give_up_line(self, reason: ValueError) -> None:
         self._refusal = reason
@@ -213,7 +211,7 @@ class LineReader:
                 bare = self._joined(line)
                 message = jsontext.parsed(bare) if bare else None
             elif len(line) > self._max_line_bytes:
-                raise TooCostly(self._too_long())
+                raise TooCostly(self._too_long)
             else:
                 bare = _bare(line)
                 message = jsontext.loads(bare) if bare else None
