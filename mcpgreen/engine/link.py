@@ -44,25 +44,16 @@ HEAVY_BYTES_A_SEC = 65536 / 0.025  # how fast to read while waiting requests tak
 URGENT = ("ping", "notifications/cancelled")
 SERVED_BEFORE_READY = LIFECYCLE_REQUESTS | {"initialize"}
 DROPPED: Any = object()  # the only key of a postponed request that was cancelled; no client can send it
+Serve = Callable[[object, Sink, int], None]  # a message, the sink for its answers, and its weight in bytes
 MENTIONED_LINES = 20  # of those that are not JSON; a client that sends one often sends many
 
 
 class PostponedMessages:
-    """The postponed messages of one link; true while there are any. `serve` is called with a message, the sink and the
-    weight of the message. It should never raise; if it does, `on_fault` is called."""
+    """The postponed messages of one link; true while there are any."""
 
-    def __init__(
-        self,
-        serve: Callable[[object, Sink, int], None],
-        sink: Sink,
-        *,
-        max_bytes: int,
-        on_fault: Callable[[Any], object],
-    ) -> None:
-        self._serve = serve
+    def __init__(self, sink: Sink, *, max_bytes: int) -> None:
         self._sink = sink
         self._max_bytes = max_bytes
-        self._on_fault = on_fault
         self._waiting: deque[tuple[object, int]] = deque()  # with their weights
         self._by_id: dict[str | int, Json] = {}  # the requests among them, and those in batches
         self._bytes = 0
@@ -73,15 +64,17 @@ class PostponedMessages:
     def __bool__(self) -> bool:
         return self._greenlet is not None
 
-    def add(self, message: object, weight_bytes: int) -> None:
+    def add(self, message: object, weight_bytes: int, serve: Serve, on_fault: Callable[[Any], object]) -> None:
+        """Postpone a message. `serve` should never raise; if it does, `on_fault` is called. Neither is kept for longer
+        than there are messages, so that there is no reference cycle."""
         self._waiting.append((message, weight_bytes))
         self._by_id.update(_requests_in(message))
         self._bytes += weight_bytes
         if self._bytes > self._max_bytes:
             self._room.clear()
         if self._greenlet is None:
-            self._greenlet = gevent.spawn(self._run)
-            self._greenlet.link_exception(self._on_fault)
+            self._greenlet = gevent.spawn(self._run, serve)
+            self._greenlet.link_exception(on_fault)
 
     def drop(self, request_id: str | int) -> None:
         """Cancel the request with this id, the latest if there are several. If there is none, do nothing."""
@@ -107,25 +100,22 @@ class PostponedMessages:
         self._by_id.clear()
         self._room.set()
 
-    def _run(self) -> None:
+    def _run(self, serve: Serve) -> None:
         turns = Turns()
         while self._waiting:
             message, weight_bytes = self._waiting.popleft()
             if not _is_dropped(message):
                 requests = dict(_requests_in(message))
-                self._serve(message, self._sink, weight_bytes)
-                self._forget(requests)
+                serve(message, self._sink, weight_bytes)
+                for request_id, request in requests.items():
+                    if self._by_id.get(request_id) is request:
+                        del self._by_id[request_id]
                 self._sink.wait_for_room()
             self._bytes -= weight_bytes
             if self._bytes <= self._max_bytes:
                 self._room.set()
             turns.pause()
         self._greenlet = None
-
-    def _forget(self, requests: dict[str | int, Json]) -> None:
-        for request_id, request in requests.items():
-            if self._by_id.get(request_id) is request:
-                del self._by_id[request_id]
 
 
 class Link:
@@ -141,12 +131,7 @@ class Link:
         self._router = router
         self._token = token
         self._rubbish_lines = 0
-        self._postponed = PostponedMessages(
-            lambda message, sink, weight_bytes: self.receive(message, sink, weight_bytes=weight_bytes),
-            stream.sink,
-            max_bytes=MAX_QUEUED_BYTES,
-            on_fault=self._end_after_fault,
-        )
+        self._postponed = PostponedMessages(stream.sink, max_bytes=MAX_QUEUED_BYTES)
         self._is_closed = False
         self.give_turn: Callable[[], None] = let_others
 
@@ -179,8 +164,11 @@ class Link:
         if sink is None:
             sink = self.stream.sink
             if (may_wait or self._postponed) and not _is_urgent(message):
-                self._postponed.add(message, weight_bytes)
+                self._postponed.add(message, weight_bytes, self._serve, self._end_after_fault)
                 return
+        self._serve(message, sink, weight_bytes)
+
+    def _serve(self, message: object, sink: Sink, weight_bytes: int) -> None:
         if type(message) is dict:
             self._receive_object(message, sink, weight_bytes)
         elif type(message) is list:

@@ -192,10 +192,12 @@ def _script_for(call: Call, name: str, item: Item | None) -> CompletionScript | 
     registered = call.services.catalog.completions().get(name)
     if registered is not None:
         return registered
-    place = _place_of(call, item)
-    if place is None:
+    if item is None or (item.path is None and not metadata.is_description(item.relative_path)):
         return None
-    directory, file_name = os.path.split(place)
+    project = call.services.project
+    home = project.prompts_dir if isinstance(item, Prompt) else project.resources_dir
+    # Beside the file of the item, or beside its description if it has no file.
+    directory, file_name = os.path.split(item.path or os.path.join(home, item.relative_path))
     if metadata.is_description(file_name):
         owners = [metadata.described_stem(file_name)]
     else:
@@ -236,16 +238,6 @@ def _run_completion(call: Call, request: CompletionRequest) -> Answer:
         journal.warning("%s", warning)
         call.log("warning", "mcp.completion", warning)
         return _page_of([], request)
-
-
-def _place_of(call: Call, item: Item | None) -> str | None:
-    """The file of the item, or its description if it has no file."""
-    if item is None or item.path is not None:
-        return None if item is None else item.path
-    if not metadata.is_description(item.relative_path):
-        return None
-    project = call.services.project
-    return os.path.join(project.prompts_dir if isinstance(item, Prompt) else project.resources_dir, item.relative_path)
 
 
 def _home_of(call: Call, path: str) -> str:

@@ -10,7 +10,7 @@ import codecs
 import os
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from mcpgreen.catalog.descriptions.metadata import shown
@@ -41,6 +41,7 @@ from mcpgreen.text import jsontext, media
 from mcpgreen.text.json_types import Json
 
 LARGE_TEXT_CHARS = 1 << 18
+PIECE_CHARS = 1 << 16
 # An argument may have any name. Names end at the next brace, so that matching is linear.
 IN_BRACES = re.compile(r"\{\{([^{}]+)\}\}()")
 IN_BRACES_OR_AFTER_DOLLAR = re.compile(r"\{\{([^{}]+)\}\}|\$\{([^{}]+)\}")
@@ -178,13 +179,11 @@ def _file(call: Call, prompt: Prompt, path: str, named: str) -> list[bytes]:
 
 
 def _text_message(role: str, text: str) -> Json:
-    written: object = text if len(text) <= LARGE_TEXT_CHARS else jsontext.LargeText(in_turns(_pieces_of(text)))
+    written: object = text
+    if len(text) > LARGE_TEXT_CHARS:
+        pieces = (text[start : start + PIECE_CHARS] for start in range(0, len(text), PIECE_CHARS))
+        written = jsontext.LargeText(in_turns(piece.encode("utf-8", "surrogatepass") for piece in pieces))
     return {"role": role, "content": {"type": "text", "text": written}}
-
-
-def _pieces_of(text: str) -> Iterator[bytes]:
-    for start in range(0, len(text), LARGE_TEXT_CHARS // 4):
-        yield text[start : start + LARGE_TEXT_CHARS // 4].encode("utf-8", "surrogatepass")
 
 
 def _message(call: Call, prompt: Prompt, message: object) -> Json:
@@ -262,21 +261,16 @@ def _from_program(call: Call, prompt: Prompt, given: dict[str, str]) -> Json:
         if error_report.strip():
             raise results.chosen_error(error_report)
         text = b"".join(output_or_error(call, script.label, outcome, secs)).decode("utf-8", "replace")
-        printed = _printed_json(text)
+        printed: Json | list[Any] | None = None  # the object or array that was printed
+        if text.lstrip()[:1] in ("{", "["):
+            with suppress(ValueError):
+                printed = jsontext.loads(text)
         if not isinstance(printed, dict) or printed.get("resultType") != "input_required":
             return _from_output(call, prompt, text, printed)
         asked, state = printed.get("inputRequests"), printed.get("requestState")
         with _explained(prompt):
             take_answers(call, script.label, asked, state, failure=InternalError)
     raise InternalError(f"Prompt '{prompt.name}' asked {MAX_ROUNDS} times without coming to an end.")
-
-
-def _printed_json(text: str) -> Json | list[Any] | None:
-    """The object or array that a program has printed; None for any other text."""
-    try:
-        return jsontext.loads(text) if text.lstrip()[:1] in ("{", "[") else None
-    except ValueError:
-        return None
 
 
 def _from_output(call: Call, prompt: Prompt, text: str, printed: Json | list[Any] | None) -> Json:

@@ -117,7 +117,9 @@ def _run_once(call: Call, terms: ToolTerms, arguments_json: bytes) -> Json:
         raise
     except ToolFailure as failure:
         if results.has_failed(outcome) and _fell_over_a_question(call, outcome, words()):
-            raise _explained_failure(call, tool, failure, results.reason_of(outcome, words())) from failure
+            needs = ", ".join(dict.fromkeys(call.interaction.unmet_needs))
+            text = f"Tool '{tool.name}' failed without a client that has {needs}: {results.reason_of(outcome, words())}"
+            raise ToolFailure(text, meta=failure.meta, more_text=failure.more_text) from failure
         raise
     if "structuredContent" not in result and (stray := stray_in(outcome.stdout)):
         _warn(call, f"Tool '{tool.name}' has no structured content: {stray.told()}")
@@ -152,12 +154,6 @@ def _fell_over_a_question(call: Call, outcome: Outcome, words: LastWords) -> boo
     needs = call.interaction.unmet_needs
     left_silently = not words.last and outcome.exit_code <= 128  # above that, a signal killed it
     return bool(needs) and (left_silently or any(requests.lack_of(need) in words.last for need in needs))
-
-
-def _explained_failure(call: Call, tool: Tool, failure: ToolFailure, reason: str) -> ToolFailure:
-    needs = ", ".join(dict.fromkeys(call.interaction.unmet_needs))
-    text = f"Tool '{tool.name}' failed without a client that has {needs}: {reason}"
-    return ToolFailure(text, meta=failure.meta, more_text=failure.more_text)
 
 
 def may_repeat(call: Call, terms: ToolTerms) -> bool:

@@ -112,7 +112,7 @@ class SessionRoots:
     def _refresh(self, sink: Sink) -> None:
         try:
             answer = self._requests.ask(sink, "roots/list", timeout_secs=ANSWER_SECS)
-            self.current = roots_named_in(answer, bounds=self._bounds, pause=Turns().pause) or self._configured
+            self.current = _roots_named_in(answer, bounds=self._bounds, pause=Turns().pause) or self._configured
         except Unanswered as error:
             journal.debug("the roots stay as they are: %s", error)
         except ValueError as error:
@@ -120,9 +120,7 @@ class SessionRoots:
         self.known.set()
 
 
-def roots_named_in(
-    answer: object, *, bounds: list[str] | None = None, pause: Callable[[], None] = lambda: None
-) -> Roots | None:
+def _roots_named_in(answer: object, *, bounds: list[str] | None, pause: Callable[[], None]) -> Roots | None:
     """The usable roots of a `roots/list` result, inside `bounds` if there are any; None if the list is empty. `pause`
     is called after each root that was looked up.
 

@@ -34,7 +34,6 @@ from mcpgreen.transports.outbox import CorruptionGuard, Outbox
 
 if TYPE_CHECKING:
     from mcpgreen.protocol.token import RemoteToken
-    from mcpgreen.transports.frame_log import FrameLog
 
 READ_BYTES = 65536
 PROMPT_SECS = 0.005
@@ -273,9 +272,6 @@ def serve(
     source = Endpoint(stdin, os.O_RDONLY)
     target = Endpoint(stdout, os.O_WRONLY)
     outbox = Outbox(target, max_backlog_bytes=MAX_BACKLOG_BYTES)
-    frames = _frame_log(server, first_exchange)
-    if frames is not None:
-        outbox.on_frame = frames.log_outgoing
     if unsent:
         outbox.respond(unsent.removesuffix(b"\n"))
     link = server.connect(outbox, transport="stdio", handshake=handshake, token=token)
@@ -284,8 +280,13 @@ def serve(
     guard = CorruptionGuard(settings, on_limit=lambda: session.end("faulty output"))
     outbox.on_fault = guard.count
     reader = LineReader(source, link, outbox, max_line_bytes=settings.max_line_bytes)
-    if frames is not None:
-        reader.on_message = frames.log_incoming
+    if journal.tells_frames:
+        from mcpgreen.transports.frame_log import FrameLog
+
+        frames = FrameLog(server.services)
+        outbox.on_frame, reader.on_message = frames.log_outgoing, frames.log_incoming
+        if first_exchange is not None:
+            frames.log_first(*first_exchange)
     received: list[int] = []
 
     def on_signal(number: int) -> None:
@@ -318,18 +319,6 @@ def serve(
     if reason == FAULT:
         return FAULT_STATUS
     return 128 + signal.SIGINT if signal.SIGINT in received else 0
-
-
-def _frame_log(server: Server, first_exchange: tuple[bytes, bytes] | None) -> FrameLog | None:
-    """The frame logger, or None."""
-    if not journal.tells_frames:
-        return None
-    from mcpgreen.transports.frame_log import FrameLog
-
-    frames = FrameLog(server.services)
-    if first_exchange is not None:
-        frames.log_first(*first_exchange)
-    return frames
 
 
 def _wait_for_calls(grace_secs: float, link: Link, outbox: Outbox, target: Endpoint, received: list[int]) -> None:

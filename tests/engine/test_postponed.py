@@ -21,7 +21,7 @@ class Office:
         self.faults: list[Any] = []
         self.sink = MemorySink()
         self._on_serve = on_serve
-        self.postponed = PostponedMessages(self.serve, self.sink, max_bytes=max_bytes, on_fault=self.faults.append)
+        self.postponed = PostponedMessages(self.sink, max_bytes=max_bytes)
 
     def serve(self, message: Any, sink: Sink, weight_bytes: int) -> None:
         self._on_serve(message["id"])
@@ -30,7 +30,7 @@ class Office:
 
     def add(self, *messages: int) -> None:
         for message in messages:
-            self.postponed.add({"id": message, "method": "x"}, 100)
+            self.postponed.add({"id": message, "method": "x"}, 100, self.serve, self.faults.append)
 
 
 def test_reading_has_to_wait_once_messages_take_too_much_and_goes_on_when_some_are_served() -> None:
