@@ -76,6 +76,10 @@ def in_one_line(text: str) -> str:
     return text if text.isprintable() else "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
 
 
+def cut(text: str, limit_chars: int) -> str:
+    return text if len(text) <= limit_chars else f"{text[:limit_chars]}... (cut)"
+
+
 def record(level: str, message: str, rest: str = "", fields: Fields = NO_FIELDS) -> None:
     """Write one line, if its level is wanted. All of it must be printable. A line of text ends with `rest`; a line of
     JSON has the same, and more, as fields."""
@@ -85,9 +89,8 @@ def record(level: str, message: str, rest: str = "", fields: Fields = NO_FIELDS)
 
 
 def as_text(level: str, message: str, rest: str, mark: str = "mcpgreen") -> bytes:
-    line = f"{mark}: {level}: {message}{rest}"
-    line = f"{line[:MAX_CHARS]}... (cut)\n" if len(line) > MAX_CHARS else f"{line}\n"
-    return line.encode("utf-8", "backslashreplace")
+    line = cut(f"{mark}: {level}: {message}{rest}", MAX_CHARS)
+    return f"{line}\n".encode("utf-8", "backslashreplace")
 
 
 def write(line: bytes) -> None:

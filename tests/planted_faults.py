@@ -357,7 +357,7 @@ FAULTS = [
     Fault(
         "project-policy-not-asked",
         "mcpgreen/features/tools.py",
-        "    services.policy.require_allowed(tool.name, terms.entry_json, call.serial)\n",
+        "    call.services.policy.require_allowed(tool.name, terms.entry_json, call.serial)\n",
         "",
         "tests/features/test_policy.py::test_what_it_refuses_does_not_run",
     ),

@@ -220,13 +220,9 @@ class Router:
 
     def _gate_of(self, call: Call) -> Semaphore | None:
         """The gate of a session: sessions of one owner take turns, because many people may share an address."""
-        session = call.session
-        if session is None or call.stream.owner is None:
+        if call.session is None or call.stream.owner is None:
             return None
-        gate = self._gates.get(session)
-        if gate is None:
-            gate = self._gates[session] = Semaphore(1)
-        return gate
+        return self._gates.setdefault(call.session, Semaphore(1))
 
     def _answer(self, call: Call, route: Route[Target], target: Target) -> Line:
         """Serve the request and return its response line, whatever the feature returns or raises."""

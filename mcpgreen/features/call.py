@@ -183,8 +183,7 @@ class Call:
 
     @property
     def auth_json(self) -> str:
-        """The claims of the caller for scripts; empty without a principal. Not part of `client_variables`, which are
-        kept for a session: the next request of its client may have another token."""
+        """The claims of the caller for scripts; empty without a principal."""
         return "" if self.principal is None else self.principal.claims_json
 
     def require_scopes(self, scopes: Sequence[str]) -> None:
@@ -204,10 +203,7 @@ class Call:
     @property
     def client_variables(self) -> dict[str, str]:
         """What scripts may know of the client."""
-        view = self.view
-        if view.variables is None:
-            view.variables = requests.client_variables(view.capabilities, view.revision, self.stream.transport)
-        return view.variables
+        return requests.client_variables(self.view.capabilities, self.view.revision, self.stream.transport)
 
     @property
     def arguments(self) -> Any:

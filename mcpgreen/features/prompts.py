@@ -90,9 +90,10 @@ def find_prompt(call: Call) -> Prompt:
 
 def needs_process(call: Call, prompt: Prompt) -> bool:
     """Tell whether a prompt runs a program, asks the user, or takes more time than the reader has."""
-    if prompt.is_program or prompt.input_requests or resources.embed_unread(prompt.messages):
+    if prompt.is_program or prompt.input_requests:
         return True
-    return _is_large(prompt, call.params.get("arguments"))
+    embeds_unread = any(resources.is_unread(message.get("content")) for message in prompt.messages or ())
+    return embeds_unread or _is_large(prompt, call.params.get("arguments"))
 
 
 def get_prompt(call: Call, prompt: Prompt) -> Json:

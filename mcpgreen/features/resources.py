@@ -51,12 +51,6 @@ def needs_process(call: Call, target: Target) -> bool:
     )
 
 
-def embed_unread(messages: list[Json] | None) -> bool:
-    """Tell whether messages embed a resource that has yet to be read."""
-    contents = [each.get("content") for each in messages or ()]
-    return any(isinstance(content, dict) and is_unread(content) for content in contents)
-
-
 def find(call: Call, uri: str) -> Target:
     """Find how to read this URI: as a listed resource, by a template that fits it, or by the provider of its scheme."""
     fault = problem_with(uri)
@@ -117,9 +111,9 @@ def within_limits(call: Call, request: Request) -> Request:
     return request._replace(variables={**request.variables, AUTH_VARIABLE: call.auth_json})
 
 
-def is_unread(block: Json) -> bool:
+def is_unread(block: object) -> bool:
     """Tell whether a content block embeds a resource that has yet to be read."""
-    resource = block.get("resource")
+    resource = block.get("resource") if isinstance(block, dict) else None
     return (
         isinstance(resource, dict) and isinstance(resource.get("uri"), str) and not resource.keys() & {"text", "blob"}
     )

@@ -6,7 +6,7 @@ What is the same for all calls of a tool (its script, schemas and limits) is put
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache, partial
 from typing import TYPE_CHECKING
@@ -42,7 +42,6 @@ from mcpgreen.protocol.schemas.validator import BadSchema
 from mcpgreen.running.processes.deadline import Deadline
 from mcpgreen.running.processes.run import Ending, Limits, Outcome, Script
 from mcpgreen.running.scripts import embedding, results
-from mcpgreen.running.scripts.environment import Environment
 from mcpgreen.running.scripts.results import Expectation
 from mcpgreen.running.scripts.shebang import may_use_shell_sdk
 from mcpgreen.running.scripts.stray_text import stray_in
@@ -97,7 +96,7 @@ def _run_once(call: Call, terms: ToolTerms, arguments_json: bytes) -> Json:
     outcome, error_report, resources_report = run_for(
         call,
         terms.script,
-        terms.environment(call.roots.variables, call.client_variables),
+        call.services.environment.with_more(terms.variables, call.roots.variables, call.client_variables),
         entry_json=terms.entry_json,
         arguments_json=arguments_json,
         deadline=deadline,
@@ -178,10 +177,7 @@ def turn(call: Call, terms: ToolTerms) -> Slot | None:
     most = tool.description.max_concurrent
     if most is None:
         return None
-    turns = call.services.turns
-    places = turns.get(tool.name)
-    if places is None:
-        places = turns[tool.name] = Places(most)
+    places = call.services.turns.setdefault(tool.name, Places(most))
     places.resize(most)  # calls that run already count, also if the limit was another one
     return Slot(places, call.stream.owner)
 
@@ -248,9 +244,7 @@ class ToolTerms:
             wants_table=may_use_shell_sdk(tool.path),
         )
         self.entry_json = jsontext.dumps(tool.registry_entry)
-        self._base = services.environment
-        self._variables = _variables(tool)
-        self._environment: tuple[Mapping[str, str], Mapping[str, str], Environment] = ({}, {}, {})
+        self.variables = _variables(tool)
 
     def checked_arguments(self, arguments: Json, encoded: bytes, call: Call | None = None) -> tuple[list[str], bytes]:
         """Check the arguments, which are also given as JSON, by the tool's inputSchema. Return the problems, and the
@@ -265,15 +259,6 @@ class ToolTerms:
         if "timeoutSecs" in call.params:
             expected = expected._replace(timeout_secs=allowed_secs(call, expected.timeout_secs, self._cap_secs))
         return Deadline(expected.timeout_secs, extends=self._extends, cap_secs=self._cap_secs), expected
-
-    def environment(self, root_variables: Mapping[str, str], client_variables: Mapping[str, str]) -> Environment:
-        """The variables that are the same in every call of a client. Raises Denied if the script may not have one that
-        it needs."""
-        roots, client, env = self._environment
-        if root_variables is not roots or client_variables is not client:
-            env = self._base.with_more(self._variables, root_variables, client_variables)
-            self._environment = root_variables, client_variables, env
-        return env
 
     def _output_problems(self, call: Call, value: object) -> list[str]:
         encoded = jsontext.dumps(value)

@@ -9,6 +9,7 @@ Rule: a difference between revisions is a row in `FIELD_NEEDS` or a feature test
 from __future__ import annotations
 
 from mcpgreen.errors import RpcError
+from mcpgreen.journal import cut
 from mcpgreen.protocol.content import CONTENT_TYPES
 from mcpgreen.protocol.revisions import Feature, Revision
 from mcpgreen.text import jsontext
@@ -142,7 +143,7 @@ def error_object(error: RpcError, revision: Revision | None = None) -> Json:
             code = error.stateless_code
         elif _is_reserved(code, error):
             code = RpcError.code
-    body: Json = {"code": code, "message": _cut(error.message, MAX_MESSAGE_CHARS)}
+    body: Json = {"code": code, "message": cut(error.message, MAX_MESSAGE_CHARS)}
     if error.data is not None:
         body["data"] = _bounded(error.data)
     return body
@@ -151,16 +152,12 @@ def error_object(error: RpcError, revision: Revision | None = None) -> Json:
 def _bounded(data: object) -> object:
     """The data of an error, cut or left out if it is too long."""
     if isinstance(data, str):
-        return _cut(data, MAX_DATA_CHARS)
+        return cut(data, MAX_DATA_CHARS)
     try:
         is_short = len(jsontext.dumps(data)) <= MAX_DATA_BYTES
     except ValueError:
         return "left out: it cannot be written as JSON"
     return data if is_short else f"left out: it has more than {MAX_DATA_BYTES} bytes"
-
-
-def _cut(text: str, limit_chars: int) -> str:
-    return text if len(text) <= limit_chars else f"{text[:limit_chars]}... (cut)"
 
 
 def _is_reserved(code: int, error: RpcError) -> bool:

@@ -281,7 +281,7 @@ def serve(
     outbox.on_fault = guard.count
     reader = LineReader(source, link, outbox, max_line_bytes=settings.max_line_bytes)
     if journal.tells_frames:
-        from mcpgreen.transports.frame_log import FrameLog
+        from mcpgreen.engine.call_log import FrameLog
 
         frames = FrameLog(server.services)
         outbox.on_frame, reader.on_message = frames.log_outgoing, frames.log_incoming

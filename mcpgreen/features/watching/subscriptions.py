@@ -57,10 +57,6 @@ class Listen:
     is_over: bool = False
     _held: dict[bytes, None] = field(default_factory=dict)
 
-    @property
-    def kinds(self) -> set[str]:
-        return {kind for kind, name in FILTER_OF.items() if name in self.honoured}
-
     def notify(self, method: str, params: Json) -> None:
         line = self._notice(method, params)
         if self.is_acknowledged:
@@ -213,7 +209,7 @@ class Subscriptions:
             if session.handshake.is_ready:
                 session.sink.notify(line)
         for listen in list(self._listens.values()):
-            if kind in listen.kinds:
+            if FILTER_OF[kind] in listen.honoured:
                 listen.notify(method, {})
         if kind == "resources" and self._watched.held:
             self._watcher().try_again()

@@ -12,7 +12,6 @@ check takes time in proportion to the answer, and the import of jsonschema would
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import cache
 from typing import Any
 
 from mcpgreen.errors import MissingClientCapability
@@ -98,21 +97,13 @@ def require_met(needs: Iterable[str], capabilities: Json, revision: Revision) ->
 
 
 def client_variables(capabilities: Json, revision: Revision, transport: str) -> dict[str, str]:
-    """The environment variables that describe the client to a script.
-
-    Clients with the same capabilities and transport share one object, so that callers can cache what they derive.
-    """
+    """The environment variables that describe the client to a script."""
     modes = " ".join(mode for mode in ("form", "url") if is_met(f"elicitation.{mode}", capabilities, revision))
-    return _client_variables(modes, is_met("sampling", capabilities, revision), supports_ui(capabilities), transport)
-
-
-@cache  # sixteen entries for each transport
-def _client_variables(modes: str, can_sample: bool, shows_apps: bool, transport: str) -> dict[str, str]:
     return {
         "MCP_ELICIT_SUPPORTED": "1" if modes else "0",
         "MCP_ELICIT_MODES": modes,
-        "MCP_SAMPLING_SUPPORTED": "1" if can_sample else "0",
-        "MCPBASH_CLIENT_SUPPORTS_UI": "1" if shows_apps else "0",
+        "MCP_SAMPLING_SUPPORTED": "1" if is_met("sampling", capabilities, revision) else "0",
+        "MCPBASH_CLIENT_SUPPORTS_UI": "1" if supports_ui(capabilities) else "0",
         "MCPBASH_TRANSPORT": transport,
         f"MCPBASH_TRANSPORT_{transport.upper()}": "true",
     }
