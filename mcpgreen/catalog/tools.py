@@ -24,7 +24,7 @@ from mcpgreen.catalog.tree_scan import Directory, Loss, Pace, Tree
 from mcpgreen.errors import ProjectError
 from mcpgreen.project.unmarked import META_SUFFIXES
 from mcpgreen.protocol.revisions import CLIENT_NEEDS
-from mcpgreen.protocol.schemas import lint
+from mcpgreen.protocol.schemas import quick
 from mcpgreen.running.scripts.shebang import SHELL_SUFFIXES, command_of, is_program, is_python
 from mcpgreen.running.trust import WRITABLE_BY_OTHERS
 from mcpgreen.text.json_types import Json
@@ -280,7 +280,7 @@ def describe_tool(path: str, fields: Json, *, stem: str, private: Private) -> De
         schema = fields["outputSchema"]
         definition["outputSchema"] = schema if isinstance(schema, dict) else {} if schema else {"not": {}}
     for key in ("inputSchema", "outputSchema"):
-        fault = lint.fault_of(definition.get(key))
+        fault = quick.fault_of(definition.get(key))
         if fault:
             raise ProjectError(path, f"{key} {fault}")
     unlisted = {key: value for key, value in fields.items() if key not in LISTED_FIELDS}

@@ -21,8 +21,8 @@ from typing import Any
 
 from mcpgreen.protocol.schemas import quick
 from mcpgreen.protocol.schemas.lenience import Lenience
-from mcpgreen.protocol.schemas.lint import schema_pattern
 from mcpgreen.protocol.schemas.problems import sentences
+from mcpgreen.protocol.schemas.quick import schema_pattern
 from mcpgreen.text import jsontext
 from mcpgreen.text.json_types import Json
 
