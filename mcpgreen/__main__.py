@@ -113,18 +113,7 @@ def serve(root: str, http: str | None = None) -> int:
 
         welcome(server)
     try:
-        return stdio.serve(
-            server,
-            stdin,
-            stdout,
-            handshake=opening.handshake,
-            first_exchange=opening.greeting,
-            unsent=opening.unsent,
-            first=opening.unread,
-            is_at_end=opening.is_at_end,
-            token=token,
-            parent_pid=parent_pid,
-        )
+        return stdio.serve(server, stdin, stdout, opening, token=token, parent_pid=parent_pid)
     finally:
         close_log()
 

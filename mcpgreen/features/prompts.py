@@ -53,20 +53,16 @@ class Filling:
     Values are not searched for placeholders, and nothing is evaluated. A placeholder without an argument stays in the
     text. The length of all values together is bounded, because a short template may name a long value many times."""
 
-    def __init__(self, values: Mapping[str, str], *, limit_chars: int, has_dollars: bool = True) -> None:
+    def __init__(self, values: Mapping[str, str], *, limit_chars: int, has_dollars: bool) -> None:
         self._values = values
         self._placeholder = IN_BRACES_OR_AFTER_DOLLAR if has_dollars else IN_BRACES
         self._limit_chars = limit_chars
         self._used_chars = 0
 
-    def fill(self, template: str) -> str:
-        """Raises OutputTooLarge."""
-        return self._placeholder.sub(self._value_for, template)
-
-    def fill_all(self, value: object) -> object:
-        """Fill every text of a JSON value, but not the names of members."""
+    def fill_all(self, value: Any) -> Any:
+        """Fill every text of a JSON value, but not the names of members. Raises OutputTooLarge."""
         if isinstance(value, str):
-            return self.fill(value)
+            return self._placeholder.sub(self._value_for, value)
         if isinstance(value, list):
             return [self.fill_all(each) for each in value]
         if isinstance(value, dict):
@@ -109,7 +105,7 @@ def get_prompt(call: Call, prompt: Prompt) -> Json:
         filled = [{**each, "content": filling.fill_all(each["content"])} for each in prompt.messages]
         result = {"messages": [_message(call, prompt, each) for each in filled]}
     else:
-        result = {"messages": [_text_message(prompt.role, filling.fill(_template(call, prompt)))]}
+        result = {"messages": [_text_message(prompt.role, filling.fill_all(_template(call, prompt)))]}
     description = prompt.definition.get("description")
     return result if description is None else {"description": description, **result}
 

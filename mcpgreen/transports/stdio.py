@@ -15,7 +15,7 @@ import signal
 import stat
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import gevent
 
@@ -252,29 +252,27 @@ def _bare(line: bytes) -> bytes:
     return line.removeprefix(BOM).strip()
 
 
+class Opening(Protocol):
+    """The beginning of a conversation, as `first_answer` leaves it."""
+
+    handshake: Handshake
+    greeting: tuple[bytes, bytes] | None  # the line that has been answered, and the answer
+    unsent: bytes  # the end of that answer, if it could not be written yet
+    unread: bytes  # what else was read
+    is_at_end: bool
+
+
 def serve(
-    server: Server,
-    stdin: int,
-    stdout: int,
-    *,
-    handshake: Handshake,
-    first_exchange: tuple[bytes, bytes] | None,
-    unsent: bytes,
-    first: bytes,
-    is_at_end: bool,
-    token: RemoteToken | None,
-    parent_pid: int,
+    server: Server, stdin: int, stdout: int, opening: Opening, *, token: RemoteToken | None, parent_pid: int
 ) -> int:
-    """Serve one client until it leaves; return the exit status of the process. `first_exchange` is the line that was
-    answered before, with its answer; `unsent` is the end of that answer, if it could not be written yet; `first` is
-    what else was read."""
+    """Serve one client until it leaves; return the exit status of the process."""
     settings = server.services.settings
     source = Endpoint(stdin, os.O_RDONLY)
     target = Endpoint(stdout, os.O_WRONLY)
     outbox = Outbox(target, max_backlog_bytes=MAX_BACKLOG_BYTES)
-    if unsent:
-        outbox.respond(unsent.removesuffix(b"\n"))
-    link = server.connect(outbox, transport="stdio", handshake=handshake, token=token)
+    if opening.unsent:
+        outbox.respond(opening.unsent.removesuffix(b"\n"))
+    link = server.connect(outbox, transport="stdio", handshake=opening.handshake, token=token)
     session = link.session
     outbox.on_broken = lambda: session.end("client does not read")
     guard = CorruptionGuard(settings, on_limit=lambda: session.end("faulty output"))
@@ -285,8 +283,8 @@ def serve(
 
         frames = FrameLog(server.services)
         outbox.on_frame, reader.on_message = frames.log_outgoing, frames.log_incoming
-        if first_exchange is not None:
-            frames.log_first(*first_exchange)
+        if opening.greeting is not None:
+            frames.log_first(*opening.greeting)
     received: list[int] = []
 
     def on_signal(number: int) -> None:
@@ -294,7 +292,7 @@ def serve(
         session.end("signal")
 
     signals = [gevent.signal_handler(number, on_signal, number) for number in STOP_SIGNALS]
-    reading = gevent.spawn(reader.run, first, is_at_end=is_at_end)
+    reading = gevent.spawn(reader.run, opening.unread, is_at_end=opening.is_at_end)
     server.watch()
     idling = gevent.spawn(_end_when_idle, link, lambda: reader.reads, settings, parent_pid)
     gc.freeze()  # what is in memory now stays: walking it at each collection would cost a tenth of every call
