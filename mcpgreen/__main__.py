@@ -85,7 +85,7 @@ def serve(root: str, http: str | None = None) -> int:
     from mcpgreen.first_answer import Opening
     from mcpgreen.project.project import open_project
     from mcpgreen.project.start_checks import operator_roots, remote_token, require_tmp_root
-    from mcpgreen.protocol.introduction import Identity
+    from mcpgreen.protocol.admission import Identity
     from mcpgreen.protocol.revisions import offered_capabilities
 
     journal.never_block()
@@ -97,10 +97,7 @@ def serve(root: str, http: str | None = None) -> int:
     except ProjectError as error:
         journal.error("%s", error)
         return 1
-    journal.set_level(settings.stderr_level)
     close_log = _set_up_log(settings, project)
-    for note in settings.notes:
-        journal.warning("%s", note)
     identity = Identity(project.server_info(), project.instructions())
     offered = offered_capabilities(is_minimal=settings.force_minimal)
     opening = Opening(stdin, stdout, identity, offered=offered, log_level=settings.log_level, token=token)
@@ -116,18 +113,7 @@ def serve(root: str, http: str | None = None) -> int:
 
         welcome(server)
     try:
-        return stdio.serve(
-            server,
-            stdin,
-            stdout,
-            handshake=opening.handshake,
-            first_exchange=opening.greeting,
-            unsent=opening.unsent,
-            first=opening.unread,
-            is_at_end=opening.is_at_end,
-            token=token,
-            parent_pid=parent_pid,
-        )
+        return stdio.serve(server, stdin, stdout, opening, token=token, parent_pid=parent_pid)
     finally:
         close_log()
 
@@ -144,11 +130,8 @@ def serve_http(root: str, address: str) -> int:
     project, settings, environ = open_project({"project_root": root} if root else {}, os.environ)
     roots = operator_roots(project, settings)
     require_tmp_root(project, settings)
-    journal.set_level(settings.stderr_level)
     journal.never_block()
     close_log = _set_up_log(settings, project)
-    for note in settings.notes:
-        journal.warning("%s", note)
     os.chdir(project.root)
     server = Server(serving.prepared_settings(settings), project, environ=environ, roots=roots)
     try:
@@ -158,12 +141,18 @@ def serve_http(root: str, address: str) -> int:
 
 
 def _set_up_log(settings: Settings, project: Project) -> Callable[[], None]:
-    """Send the log where the settings say; return the function that ends it."""
-    if not settings.log_file and settings.log_format == "text":
-        return lambda: None
-    from mcpgreen.logs.outputs import set_up
+    """Log what and where the settings say; return the function that ends it."""
+    from mcpgreen import journal
 
-    return set_up(settings, project.root)
+    journal.set_level(settings.stderr_level)
+    close_log: Callable[[], None] = lambda: None  # noqa: E731
+    if settings.log_file or settings.log_format != "text":
+        from mcpgreen.logs.outputs import set_up
+
+        close_log = set_up(settings, project.root)
+    for note in settings.notes:
+        journal.warning("%s", note)
+    return close_log
 
 
 def _take_over_signals() -> None:

@@ -186,24 +186,29 @@ class Untrusted(ProjectError):
 
 
 class Unanswered(McpgreenError):
-    """The client gave no result for a request of the server."""
+    """The client gave no result for a request of the server. A script that asked gets `status` as the reason."""
+
+    status = "error"
 
 
 class AnswerOverdue(Unanswered):
     """The client did not answer in time."""
 
+    status = "timeout"
+
 
 class LinkClosed(Unanswered):
     """The client cannot answer any more."""
+
+    status = "cancelled"
 
 
 class RefusedByClient(Unanswered):
     """The client answered with an error; `code` is None when it gave no integer."""
 
-    def __init__(self, message: str, *, code: int | None, data: object | None = None) -> None:
+    def __init__(self, message: str, *, code: int | None) -> None:
         super().__init__(message)
-        self.code = code
-        self.data = data
+        self.status = "unsupported" if code == MethodNotFound.code else "error"
 
 
 class UsageError(McpgreenError):

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 
 from mcpgreen import journal
 from mcpgreen.errors import RpcError
-from mcpgreen.protocol import introduction, messages, revision_fields
-from mcpgreen.protocol.admission import Handshake, admit
+from mcpgreen.protocol import admission, messages, revision_fields
+from mcpgreen.protocol.admission import Handshake, Identity, admit
 from mcpgreen.text import jsontext
 from mcpgreen.text.json_types import Json
 
@@ -39,7 +39,7 @@ class Opening:
         self,
         stdin: int,
         stdout: int,
-        identity: introduction.Identity,
+        identity: Identity,
         *,
         offered: Set[str],
         log_level: str,
@@ -106,8 +106,8 @@ class Opening:
         identity, offered = self._identity, self._offered
         view = admit(method, params, self.handshake, offered)
         if method == "initialize":
-            return introduction.initialize(params, self.handshake, identity, offered=offered, log_level=self._log_level)
-        return revision_fields.finish(introduction.discover(identity, offered=offered), view.revision, identity.info)
+            return admission.initialize(params, self.handshake, identity, offered=offered, log_level=self._log_level)
+        return revision_fields.finish(admission.discover(identity, offered=offered), view.revision, identity.info)
 
 
 def _is_ready(descriptor: int, event: int, timeout_ms: int) -> bool:

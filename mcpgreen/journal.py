@@ -12,14 +12,10 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable, Mapping
-from typing import Protocol
 
 Fields = Mapping[str, object]
 Output = Callable[[str, str, str, Fields], None]  # level, message, what follows it in a line of text, fields
-
-
-class Writer(Protocol):
-    def __call__(self, text: str, *values: object) -> None: ...
+Writer = Callable[..., None]  # takes a text, and the values for its placeholders
 
 
 LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
@@ -80,6 +76,10 @@ def in_one_line(text: str) -> str:
     return text if text.isprintable() else "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
 
 
+def cut(text: str, limit_chars: int) -> str:
+    return text if len(text) <= limit_chars else f"{text[:limit_chars]}... (cut)"
+
+
 def record(level: str, message: str, rest: str = "", fields: Fields = NO_FIELDS) -> None:
     """Write one line, if its level is wanted. All of it must be printable. A line of text ends with `rest`; a line of
     JSON has the same, and more, as fields."""
@@ -89,9 +89,8 @@ def record(level: str, message: str, rest: str = "", fields: Fields = NO_FIELDS)
 
 
 def as_text(level: str, message: str, rest: str, mark: str = "mcpgreen") -> bytes:
-    line = f"{mark}: {level}: {message}{rest}"
-    line = f"{line[:MAX_CHARS]}... (cut)\n" if len(line) > MAX_CHARS else f"{line}\n"
-    return line.encode("utf-8", "backslashreplace")
+    line = cut(f"{mark}: {level}: {message}{rest}", MAX_CHARS)
+    return f"{line}\n".encode("utf-8", "backslashreplace")
 
 
 def write(line: bytes) -> None:

@@ -307,9 +307,9 @@ FAULTS = [
     ),
     Fault(
         "ids-that-strangers-can-guess",
-        "mcpgreen/links/requests.py",
-        "        if self._needs_token:\n            return os",
-        "        if self._is_closed:\n            return os",
+        "mcpgreen/links/session.py",
+        ".hex() if self._needs_token else",
+        ".hex() if self._is_closed else",
         "tests/e2e/test_remote_token.py::test_a_stranger_cannot_answer_what_the_client_is_asked",
     ),
     Fault(
@@ -357,7 +357,7 @@ FAULTS = [
     Fault(
         "project-policy-not-asked",
         "mcpgreen/features/tools.py",
-        "    services.policy.require_allowed(tool.name, terms.entry_json, call.serial)\n",
+        "    call.services.policy.require_allowed(tool.name, terms.entry_json, call.serial)\n",
         "",
         "tests/features/test_policy.py::test_what_it_refuses_does_not_run",
     ),

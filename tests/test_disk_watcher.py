@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mcpgreen.files import inotify
+from mcpgreen.running import disk_watcher
 from mcpgreen.running.disk_watcher import DiskWatcher, Interest
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="inotify exists on Linux only")
@@ -136,7 +136,7 @@ def test_a_watcher_hears_of_its_changes_behind_a_flood_of_others(disk: DiskWatch
     other = Ear(disk)
     ear.interest.want(names(tree)[:1])
     other.interest.want(names(tree)[1:])
-    for number in range(inotify.READ_BYTES // 200):
+    for number in range(disk_watcher.READ_BYTES // 200):
         (tree / "outer" / f"{number}-{'x' * 200}").touch()
     (tree / "outer" / "inner" / "new").mkdir()
 
@@ -158,7 +158,7 @@ def test_where_the_system_has_no_room_it_is_asked_once_and_the_remedy_is_named_o
         asked.append(None)
         raise OSError(errno.EMFILE, "Too many open files")
 
-    monkeypatch.setattr(inotify, "Inotify", refuse)
+    monkeypatch.setattr(disk_watcher, "Inotify", refuse)
     for each in (ear, Ear(disk)):
         assert not each.interest.want(names(tree))
         assert not each.interest.hears_all
@@ -171,14 +171,14 @@ def test_where_the_system_has_no_room_it_is_asked_once_and_the_remedy_is_named_o
 def test_a_directory_that_may_not_be_watched_leaves_the_others_watched(
     ear: Ear, tree: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    watch = inotify.Inotify.watch
+    watch = disk_watcher.Inotify.watch
 
-    def watch_all_but_inner(self: inotify.Inotify, directory: str) -> None:
+    def watch_all_but_inner(self: disk_watcher.Inotify, directory: str) -> None:
         if directory.endswith("inner"):
             raise OSError(errno.ENOSPC, "No space left on device", directory)
         watch(self, directory)
 
-    monkeypatch.setattr(inotify.Inotify, "watch", watch_all_but_inner)
+    monkeypatch.setattr(disk_watcher.Inotify, "watch", watch_all_but_inner)
     for _ in range(2):
         ear.interest.want([*names(tree), str(tree / "absent")])
     (tree / "outer" / "new").mkdir()

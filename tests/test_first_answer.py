@@ -11,7 +11,7 @@ import pytest
 
 from mcpgreen.first_answer import Opening
 from mcpgreen.project.project import open_project
-from mcpgreen.protocol.introduction import Identity
+from mcpgreen.protocol.admission import Identity
 from mcpgreen.protocol.revisions import offered_capabilities
 from mcpgreen.protocol.token import RemoteToken
 from tests.support.project import ProjectBuilder

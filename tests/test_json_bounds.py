@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from mcpgreen.text import jsontext
-from mcpgreen.text.json_bounds import MAX_DEPTH, MAX_PARTS, PIECE_BYTES, Bounds, TooCostly, require_parsable
+from mcpgreen.text.jsontext import MAX_DEPTH, MAX_PARTS, PIECE_BYTES, Bounds, TooCostly, require_parsable
 
 
 def random_value(chance: random.Random, depth: int = 4) -> Any:

@@ -210,7 +210,7 @@ def test_a_package_with_too_many_modules_is_found(tmp_path: Path, count: int, is
     [
         ("from mcpgreen.running.scripts.b import x\n", True),
         ("def f():\n    import mcpgreen.running.scripts.b\n", True),
-        ("from mcpgreen.running import turns\n", True),
+        ("from mcpgreen.running import shares\n", True),
         ("if TYPE_CHECKING:\n    from mcpgreen.running.scripts.b import x\n", False),
         ("from mcpgreen.running.system import c\n", False),
     ],
@@ -219,7 +219,7 @@ def test_parts_of_a_package_that_import_each_other_in_a_circle_are_found(
     tmp_path: Path, text: str, is_found: bool
 ) -> None:
     others = {
-        "scripts/b": "from mcpgreen.running import turns\n",
+        "scripts/b": "from mcpgreen.running import shares\n",
         "turns": "import mcpgreen.running.processes.a\n",
         "system/c": "",
     }

@@ -29,7 +29,7 @@ from mcpgreen.files.confined import Private
 from mcpgreen.project.project import Project
 from mcpgreen.project.unmarked import META_SUFFIXES
 from mcpgreen.protocol.revisions import CLIENT_NEEDS
-from mcpgreen.protocol.schemas import lint
+from mcpgreen.protocol.schemas import quick
 from mcpgreen.running.scripts.shebang import SHELL_SUFFIXES, command_of, is_program, is_python
 from mcpgreen.running.trust import WRITABLE_BY_OTHERS
 from mcpgreen.text.json_types import Json
@@ -271,7 +271,7 @@ def describe_tool(path: str, fields: Json, *, stem: str, private: Private) -> De
         schema = fields["outputSchema"]
         definition["outputSchema"] = schema if isinstance(schema, dict) else {} if schema else {"not": {}}
     for key in ("inputSchema", "outputSchema"):
-        if fault := lint.fault_of(definition.get(key)):
+        if fault := quick.fault_of(definition.get(key)):
             raise ProjectError(path, f"{key} {fault}")
     unlisted = {key: value for key, value in fields.items() if key not in LISTED_FIELDS}
     known = {name: fields[key] for key, name in ATTRIBUTE_OF.items() if key in fields}

@@ -1,43 +1,35 @@
-"""Write a line about each call: what was asked for, how it ended, how long that took, and why it failed.
+"""Write a line about each call: what was asked for, how it ended, how long that took, and why it failed. At the level
+debug, write a line about each frame as well: its direction, its size, the process behind it, its content.
 
-A line has neither arguments nor results. For a failed script it has the end of its stderr, without secrets.
+The line of a call has neither arguments nor results. For a failed script it has the end of its stderr, without secrets.
+Secrets in a frame are not shown (`features.confidential`), nor is a frame that is too long to be searched for them.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections import Counter, deque
 
 from mcpgreen import journal
+from mcpgreen.engine.link import Link
 from mcpgreen.errors import InternalError, RpcError, ToolFailure
 from mcpgreen.features.call import Call
 from mcpgreen.features.services import Services
+from mcpgreen.links.sink import Answerable
 from mcpgreen.logs.secrets import Secrets
+from mcpgreen.protocol import messages
+from mcpgreen.protocol.messages import Line, size_of, whole
 from mcpgreen.protocol.schemas.problems import without_values
 from mcpgreen.running.processes.run import Ending
+from mcpgreen.text import jsontext
 from mcpgreen.text.json_types import Json
 
 MAX_CHARS = 500  # of a text from a client or a script
 MENTIONED_A_SECOND = 20  # lines of one kind: a client must not be able to fill the log
 LONG_WAIT_MS = 100  # a longer wait for the script to begin is mentioned
-
-
-class Mentions:
-    """Counts lines by their kind, in each second anew."""
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._second = 0
-        self._counts: dict[str, int] = {}
-
-    def count(self, kind: str) -> int:
-        """Count one more of this kind; return how many there have been in this second."""
-        second = int(self._clock())
-        if second != self._second:
-            self._second = second
-            self._counts.clear()
-        self._counts[kind] = self._counts.get(kind, 0) + 1
-        return self._counts[kind]
+MAX_READ_BYTES = 1 << 18  # of a frame
+MAX_UNSEEN = 100
+ARROWS = {"in": "-->", "out": "<--"}
 
 
 class CallLog:
@@ -45,7 +37,8 @@ class CallLog:
 
     def __init__(self, services: Services) -> None:
         self.confidential = services.confidential
-        self._mentions = Mentions()
+        self._second = 0
+        self._counts: Counter[str] = Counter()  # of lines within this second, by their kind
 
     def ended(self, call: Call, result: Json | bytes, failure: ToolFailure | None) -> None:
         """A call has a result. `failure` is set if the server says there that the tool failed; the tool may say so
@@ -64,31 +57,26 @@ class CallLog:
 
     def failed(self, call: Call, error: ToolFailure | RpcError) -> None:
         """A call is answered with an error, or with a failure that the model reads."""
-        has_run = call.run is not None and call.run.child is not None
-        if has_run and call.run is not None and call.run.ended_by == Ending.DEADLINE:
-            outcome = "timed out"
+        if call.run is None or call.run.child is None:
+            outcome = "failed" if isinstance(error, InternalError) else "refused"
         else:
-            outcome = "failed" if has_run or isinstance(error, InternalError) else "refused"
+            outcome = "timed out" if call.run.ended_by == Ending.DEADLINE else "failed"
         self._write_failure(call, outcome, _reason(error))
 
     def refused(self, method: str, params: object, error: RpcError) -> None:
         """A request was refused before it became a call."""
         if self._count("refused"):
             head, fields = _target(method, params, self.confidential.always)
-            reason = _cut(self.confidential.always.text(error.message))
+            reason = journal.cut(self.confidential.always.text(error.message), MAX_CHARS)
             fields |= {"outcome": "refused", "reason": reason}
             journal.record("warning", f"{head} refused", f": {journal.in_one_line(reason)}", fields)
-
-    def answered(self, method: str) -> None:
-        """A request was answered that needs no call."""
-        journal.record("info", f"{method} ok", fields={"method": method, "outcome": "ok"})
 
     def _write_failure(self, call: Call, outcome: str, reason: str) -> None:
         if not self._count(outcome):
             return
         secrets = self.confidential.of(call.method, {**call.params, "arguments": call.arguments})
         line, fields = _line(call, outcome, self.confidential.always if secrets.hides_all else secrets)
-        reason = _cut(secrets.text(reason))
+        reason = journal.cut(secrets.text(reason), MAX_CHARS)
         stderr = secrets.text(call.run.stderr_end.decode("utf-8", "replace")).strip() if call.run is not None else ""
         rest = ""
         if reason:
@@ -105,10 +93,13 @@ class CallLog:
         fast as it likes. If every call is logged, nothing is left out."""
         if journal.tells_calls:
             return True
-        count = self._mentions.count(kind)
-        if count == MENTIONED_A_SECOND + 1:
+        if self._second != int(time.monotonic()):
+            self._second = int(time.monotonic())
+            self._counts.clear()
+        self._counts[kind] += 1
+        if self._counts[kind] == MENTIONED_A_SECOND + 1:
             journal.warning("more calls of this kind (%s) are not mentioned within this second", kind)
-        return count <= MENTIONED_A_SECOND
+        return self._counts[kind] <= MENTIONED_A_SECOND
 
 
 def _reason(error: ToolFailure | RpcError) -> str:
@@ -122,7 +113,7 @@ def _line(call: Call, outcome: str, secrets: Secrets) -> tuple[str, Json]:
     """The beginning of a line, and the same as fields."""
     line, fields = _target(call.method, call.params, secrets)
     line += f" {outcome}"
-    fields |= {"id": call.id if isinstance(call.id, int) else _cut(journal.in_one_line(call.id)), "outcome": outcome}
+    fields |= {"id": call.id if isinstance(call.id, int) else _shown(call.id), "outcome": outcome}
     fields |= _times(call)
     if "ms" in fields:
         line += f" {fields['ms']} ms"
@@ -141,10 +132,10 @@ def _target(method: str, params: object, secrets: Secrets) -> tuple[str, Json]:
     if type(params) is dict:
         about = params["ref"] if type(params.get("ref")) is dict else params
         name = about.get("name", about.get("uri"))
-    shown_method = _cut(journal.in_one_line(method[:MAX_CHARS]))
+    shown_method = _shown(method[:MAX_CHARS])
     if not isinstance(name, str) or not name:
         return shown_method, {"method": shown_method}
-    shown = _cut(journal.in_one_line(secrets.text(name)[:MAX_CHARS]))
+    shown = _shown(secrets.text(name)[:MAX_CHARS])
     return f"{shown_method} {shown}", {"method": shown_method, "name": shown}
 
 
@@ -165,5 +156,65 @@ def _times(call: Call) -> Json:
     return times
 
 
-def _cut(text: str) -> str:
-    return text if len(text) <= MAX_CHARS else f"{text[:MAX_CHARS]}... (cut)"
+def _shown(text: str) -> str:
+    return journal.cut(journal.in_one_line(text), MAX_CHARS)
+
+
+class FrameLog:
+    """The frame logger of one server."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._confidential = services.confidential
+        self._unseen: deque[str | int | None] = deque(maxlen=MAX_UNSEEN)  # requests whose arguments are shown later
+
+    def log_first(self, line: bytes, answer: bytes) -> None:
+        """Log the first request and its answer, which came before anything else was ready."""
+        for way, frame in (("in", line), ("out", answer)):
+            self._write(way, len(frame), self._confidential.always.shown(jsontext.loads(frame.strip())))
+
+    def log_incoming(self, link: Link | None, line: bytes, message: object) -> None:
+        """Log a message of the client. `link` knows the process that a cancellation ends."""
+        secrets, process = self._confidential.always, None
+        if type(message) is dict and type(message.get("params")) is dict:
+            params = message["params"]
+            secrets = self._confidential.of(message.get("method"), params)
+            if self._confidential.is_unknown(message.get("method"), params):
+                self._unseen.append(messages.normal_id(message.get("id")))
+            if message.get("method") == "notifications/cancelled" and link is not None:
+                process = self._process_of(link.stream.in_flight.get(messages.normal_id(params.get("requestId")) or 0))
+        elif type(message) is list:
+            requests = [each for each in message[:1000] if type(each) is dict and type(each.get("params")) is dict]
+            every = [self._confidential.of(each.get("method"), each["params"]) for each in requests]
+            secrets = secrets.with_those(every)
+        self._write("in", len(line), secrets.shown(message), process)
+
+    def log_outgoing(self, line: Line, call: Answerable | None) -> None:
+        secrets, process = self._confidential.always, None
+        if isinstance(call, Call):
+            secrets = self._confidential.of(call.method, {**call.params, "arguments": call.arguments})
+            process = self._process_of(call)
+            if call.id in self._unseen:
+                self._unseen.remove(call.id)
+                shown = secrets.shown({"arguments": call.arguments})
+                journal.debug("request %r to %s had %s", call.id, call.method, shown)
+        size = size_of(line)
+        try:
+            shown = f"... ({size} bytes)" if size > MAX_READ_BYTES else secrets.shown(jsontext.loads(whole(line)))
+        except ValueError:
+            shown = "(not JSON)"
+        self._write("out", size, shown, process)
+
+    def _process_of(self, call: object) -> int | None:
+        """The process that runs for a call, or has run for it."""
+        if not isinstance(call, Call) or call.run is None:
+            return None
+        return call.run.child.pid if call.run.child is not None else self._services.runner.process_of(call.serial)
+
+    def _write(self, way: str, size: int, shown: str, process: int | None = None) -> None:
+        fields: Json = {"direction": way, "bytes": size, "frame": shown}
+        text = f"{ARROWS[way]} {size} bytes"
+        if process is not None:
+            fields["process"] = process
+            text += f", process {process}"
+        journal.record("debug", text, f": {shown}", fields)

@@ -51,6 +51,7 @@ class ChangeWatch:
         self._events = disk.interest(lambda _: self._on_news())
         self._running_hook = Semaphore(1)
         self._is_renewal_wanted = False
+        self._may_have_hook = True  # False if there was none, and an event would tell of a new one
         self._looking = {source: Semaphore(1) for source in SOURCES}
         self._news = Event()
         self._news_at = 0.0
@@ -81,13 +82,14 @@ class ChangeWatch:
         self._disk.catch_up()
         if not self._has_begun:
             self._catalog.mark_stale()  # before the watch has begun, each answer needs a look
-        if self._registrar.is_hook_old():
+        if self._may_have_hook and self._registrar.is_hook_old():
             self._is_renewal_wanted = True  # in the background, for the next answer
             self._news.set()
 
     def is_current(self, method: str) -> bool:
         """Tell whether a request can be answered without running a hook or looking at the disk first."""
-        return not self._registrar.is_hook_due() and all(map(self._catalog.is_current, _sources_of(method)))
+        is_hook_due = self._may_have_hook and self._registrar.is_hook_due()
+        return not is_hook_due and all(map(self._catalog.is_current, _sources_of(method)))
 
     def bring_up_to_date(self, method: str) -> None:
         """Run the hook and look at the disk, if either is due. May wait."""
@@ -172,6 +174,7 @@ class ChangeWatch:
                 fault = error
         if fault is not None:
             raise fault
+        self._may_have_hook = not self._events.hears_all or self._registrar.has_hook()
 
     def _pause_secs(self) -> float:
         retry_at = self._catalog.retry_at()
@@ -188,6 +191,7 @@ class ChangeWatch:
 
     def _on_news(self) -> None:
         self._catalog.mark_stale()
+        self._may_have_hook = True
         self._news_at = time.monotonic()
         self._news.set()
 
@@ -201,6 +205,7 @@ class ChangeWatch:
         """Rely on file events only if they cover all directories."""
         if not self._events.hears_all:
             self._events.leave(self._events.directories)
+            self._may_have_hook = True
         self._catalog.is_watched = self._events.hears_all
 
 

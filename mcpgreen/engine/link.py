@@ -1,34 +1,40 @@
 """Receive the decoded messages of one stream of one session, and pass requests on to the router.
 
 A transport hands over decoded messages and a sink for what goes back. `receive` never raises, whatever arrives.
+
+Messages that came together and take long are postponed, and served in turns with everything else: sixty kilobytes hold
+seven hundred requests, and each may need a look at the disk. Meanwhile the reader goes on, and serves urgent messages,
+such as a ping, at once.
+
+Rule: while one message waits or is being served, all messages that are not urgent wait behind it. A client may rely on
+their order.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import gevent
+from gevent.event import Event
 
 from mcpgreen import journal
 from mcpgreen.errors import InvalidParams, InvalidRequest, ParseError, RpcError
-from mcpgreen.links.batch import BatchSink, too_long
-from mcpgreen.links.session import Session
-from mcpgreen.links.sink import MAX_BACKLOG_BYTES, Sink
-from mcpgreen.links.stream import Stream
-from mcpgreen.links.waiting import MAX_QUEUED_BYTES
+from mcpgreen.links.session import MAX_QUEUED_BYTES, Session, Stream
+from mcpgreen.links.sink import MAX_BACKLOG_BYTES, BatchSink, Sink, too_long
 from mcpgreen.protocol import messages, revision_fields
 from mcpgreen.protocol.admission import LIFECYCLE_REQUESTS, is_stateless
+from mcpgreen.protocol.messages import normal_id
 from mcpgreen.protocol.revisions import Feature
-from mcpgreen.running.shares import let_others
+from mcpgreen.running.shares import Turns, let_others
 from mcpgreen.text.json_types import Json
 
 if TYPE_CHECKING:
     from mcpgreen.engine.router import Router
     from mcpgreen.features.watching.subscriptions import Subscriptions
-    from mcpgreen.links.postponed import PostponedMessages
     from mcpgreen.protocol.token import RemoteToken
 
 FAULT = "fault"  # the reason for the end of a session after an unexpected error
@@ -37,7 +43,79 @@ MEMBERS_A_TURN = 8
 HEAVY_BYTES_A_SEC = 65536 / 0.025  # how fast to read while waiting requests take much memory; a pipe holds 65536
 URGENT = ("ping", "notifications/cancelled")
 SERVED_BEFORE_READY = LIFECYCLE_REQUESTS | {"initialize"}
+DROPPED: Any = object()  # the only key of a postponed request that was cancelled; no client can send it
+Serve = Callable[[object, Sink, int], None]  # a message, the sink for its answers, and its weight in bytes
 MENTIONED_LINES = 20  # of those that are not JSON; a client that sends one often sends many
+
+
+class PostponedMessages:
+    """The postponed messages of one link; true while there are any."""
+
+    def __init__(self, sink: Sink, *, max_bytes: int) -> None:
+        self._sink = sink
+        self._max_bytes = max_bytes
+        self._waiting: deque[tuple[object, int]] = deque()  # with their weights
+        self._by_id: dict[str | int, Json] = {}  # the requests among them, and those in batches
+        self._bytes = 0
+        self._room = Event()
+        self._room.set()
+        self._greenlet: gevent.Greenlet | None = None  # that serves them, while there are any
+
+    def __bool__(self) -> bool:
+        return self._greenlet is not None
+
+    def add(self, message: object, weight_bytes: int, serve: Serve, on_fault: Callable[[Any], object]) -> None:
+        """Postpone a message. `serve` should never raise; if it does, `on_fault` is called. Neither is kept for longer
+        than there are messages, so that there is no reference cycle."""
+        self._waiting.append((message, weight_bytes))
+        self._by_id.update(_requests_in(message))
+        self._bytes += weight_bytes
+        if self._bytes > self._max_bytes:
+            self._room.clear()
+        if self._greenlet is None:
+            self._greenlet = gevent.spawn(self._run, serve)
+            self._greenlet.link_exception(on_fault)
+
+    def drop(self, request_id: str | int) -> None:
+        """Cancel the request with this id, the latest if there are several. If there is none, do nothing."""
+        request = self._by_id.pop(request_id, None)
+        if request is not None:
+            request.clear()
+            request[DROPPED] = True
+
+    def wait_for_room(self) -> None:
+        """Wait until they take less memory."""
+        self._room.wait()
+
+    def wait_until_served(self) -> None:
+        if self._greenlet is not None:
+            self._greenlet.join()
+
+    def close(self) -> None:
+        """Forget all messages."""
+        greenlet, self._greenlet = self._greenlet, None
+        if greenlet is not None:
+            greenlet.kill(block=False)
+        self._waiting.clear()
+        self._by_id.clear()
+        self._room.set()
+
+    def _run(self, serve: Serve) -> None:
+        turns = Turns()
+        while self._waiting:
+            message, weight_bytes = self._waiting.popleft()
+            if not _is_dropped(message):
+                requests = dict(_requests_in(message))
+                serve(message, self._sink, weight_bytes)
+                for request_id, request in requests.items():
+                    if self._by_id.get(request_id) is request:
+                        del self._by_id[request_id]
+                self._sink.wait_for_room()
+            self._bytes -= weight_bytes
+            if self._bytes <= self._max_bytes:
+                self._room.set()
+            turns.pause()
+        self._greenlet = None
 
 
 class Link:
@@ -53,7 +131,7 @@ class Link:
         self._router = router
         self._token = token
         self._rubbish_lines = 0
-        self._postponed: PostponedMessages | None = None  # made when it is needed
+        self._postponed = PostponedMessages(stream.sink, max_bytes=MAX_QUEUED_BYTES)
         self._is_closed = False
         self.give_turn: Callable[[], None] = let_others
 
@@ -68,16 +146,14 @@ class Link:
     def wait_for_room(self, read_bytes: int) -> None:
         """Wait after a read of so many bytes, if waiting requests take too much memory. That may last long, so reading
         goes on slowly meanwhile: the next message may be a ping, a cancellation, or an answer that they wait for."""
-        if self._postponed:
-            self._postponed.wait_for_room()
+        self._postponed.wait_for_room()
         waiting = self._router.services.waiting
         if waiting.is_heavy:
             waiting.wait_for_room(read_bytes / HEAVY_BYTES_A_SEC)
 
     def wait_until_served(self) -> None:
         """Wait until all postponed messages are served."""
-        if self._postponed:
-            self._postponed.wait_until_served()
+        self._postponed.wait_until_served()
 
     def receive(
         self, message: object, sink: Sink | None = None, *, weight_bytes: int = 0, may_wait: bool = False
@@ -88,27 +164,17 @@ class Link:
         if sink is None:
             sink = self.stream.sink
             if (may_wait or self._postponed) and not _is_urgent(message):
-                self._postpone(message, weight_bytes)
+                self._postponed.add(message, weight_bytes, self._serve, self._end_after_fault)
                 return
+        self._serve(message, sink, weight_bytes)
+
+    def _serve(self, message: object, sink: Sink, weight_bytes: int) -> None:
         if type(message) is dict:
             self._receive_object(message, sink, weight_bytes)
         elif type(message) is list:
             self._receive_batch(message, sink, weight_bytes)
         else:
             sink.respond(_unnamed_error(InvalidRequest, "A message must be a JSON object."))
-
-    def _postpone(self, message: object, weight_bytes: int) -> None:
-        sink = self.stream.sink
-        if self._postponed is None:
-            from mcpgreen.links.postponed import PostponedMessages
-
-            self._postponed = PostponedMessages(
-                lambda message, sink, weight_bytes: self.receive(message, sink, weight_bytes=weight_bytes),
-                sink,
-                max_bytes=MAX_QUEUED_BYTES,
-                on_fault=self._end_after_fault,
-            )
-        self._postponed.add(message, weight_bytes)
 
     def _end_after_fault(self, failed: gevent.Greenlet) -> None:
         self.session.end(FAULT)
@@ -117,10 +183,10 @@ class Link:
     def receive_rubbish(self, reason: str, ids: Sequence[str | int] = ()) -> None:
         """Answer a line that is not JSON. `ids` are those of requests in it that could still be read."""
         self._mention_rubbish(reason)
-        ids = [id for id in ids if not self.stream.is_used(id)]
-        for id in ids:
+        free_ids = [id for id in ids if not self.stream.is_used(id)]
+        for id in free_ids:
             self._router.refuse(self.stream.sink, id, ParseError(data=reason))
-        if not ids:
+        if not free_ids:
             self.stream.sink.respond(_unnamed_error(ParseError, data=reason))
 
     def receive_too_large(self, reason: str, id: str | int | None) -> None:
@@ -150,8 +216,7 @@ class Link:
         """Cancel everything in flight, and tell the client so as far as it can be told."""
         self._is_closed = True
         self.session.streams.discard(self.stream)
-        if self._postponed:
-            self._postponed.close()
+        self._postponed.close()
         self.close_listens()
         for call in list(self.stream.in_flight.values()):
             self._router.abandon(call)
@@ -166,7 +231,7 @@ class Link:
             self._receive_notification(method, message.get("params"))
         elif is_member and (method == "initialize" or is_stateless(message.get("params"))):
             reason = "Neither initialize nor a stateless request can be part of a batch."
-            self._router.refuse(sink, messages.normal_id(message["id"]), InvalidRequest(reason))
+            self._router.refuse(sink, normal_id(message["id"]), InvalidRequest(reason))
         else:
             self._receive_request(message, method, sink, weight_bytes)
 
@@ -179,7 +244,7 @@ class Link:
         if "id" not in message:
             journal.info("a message is refused: %s", error.message)
         else:
-            self._router.refuse(sink, messages.normal_id(message["id"]), error)
+            self._router.refuse(sink, normal_id(message["id"]), error)
         return False
 
     def _receive_odd(self, message: Json, method: object, sink: Sink) -> None:
@@ -188,14 +253,14 @@ class Link:
             self.session.requests.take_answer(message)
         elif method is None or "id" in message:
             what = "Missing method" if method is None else 'jsonrpc must be "2.0" and method a string.'
-            request_id = messages.normal_id(message.get("id"))
+            request_id = normal_id(message.get("id"))
             if request_id is None:
                 sink.respond(_unnamed_error(InvalidRequest, what))
             else:
                 self._router.refuse(sink, request_id, InvalidRequest(what))
 
     def _receive_request(self, message: Json, method: str, sink: Sink, weight_bytes: int) -> None:
-        request_id = messages.normal_id(message["id"])
+        request_id = normal_id(message["id"])
         if request_id is None:
             sink.respond(_unnamed_error(InvalidRequest, "id must be a string or an integer."))
             return
@@ -232,7 +297,7 @@ class Link:
 
     def _cancel(self, request_id: object) -> None:
         """Cancel the request, on any stream of the session."""
-        key = messages.normal_id(request_id)
+        key = normal_id(request_id)
         if key is None:
             return
         for stream in (self.stream, *(self.session.streams - {self.stream})):
@@ -242,19 +307,16 @@ class Link:
             if key in stream.in_flight:
                 stream.in_flight[key].cancel()
                 return
-        if self._postponed:
-            self._postponed.drop(key)
+        self._postponed.drop(key)
 
     def _receive_batch(self, batch: list[object], sink: Sink, weight_bytes: int) -> None:
-        from mcpgreen.links.postponed import is_dropped
-
         problem = self._problem_with_batch(batch)
         if problem:
             sink.respond(_unnamed_error(InvalidRequest, problem))
             return
         collected = BatchSink(sink, limit_bytes=MAX_BACKLOG_BYTES)
         for number, member in enumerate(batch, start=1):
-            if not is_dropped(member):
+            if not _is_dropped(member):
                 self._receive_member(member, collected, weight_bytes // len(batch))
             if number % MEMBERS_A_TURN == 0:
                 self.give_turn()
@@ -264,7 +326,7 @@ class Link:
 
     def _problem_with_batch(self, batch: list[object]) -> str | None:
         view = self.session.handshake.view
-        allows = view is not None and view.revision.has(Feature.BATCHES)
+        allows = view is not None and Feature.BATCHES in view.revision.features
         if not batch:
             return "An empty batch."
         if not (allows or self._router.services.settings.compat_batches):
@@ -280,7 +342,7 @@ class Link:
                 error = self._token.refusal(time.monotonic())  # only an object can contain the token
             self._router.refuse(collected, None, error)
         elif collected.is_full and "id" in member:
-            self._router.refuse(collected, messages.normal_id(member["id"]), too_long())
+            self._router.refuse(collected, normal_id(member["id"]), too_long())
         else:
             self._receive_object(member, collected, weight_bytes, is_member=True)
 
@@ -306,3 +368,16 @@ def _unnamed_error(kind: type[RpcError], message: str | None = None, data: str |
     """The error for a message without an id. Cached, because a client that sends one often sends many, and its next
     request waits behind them."""
     return messages.error(None, revision_fields.error_object(kind(message, data=data)))
+
+
+def _is_dropped(message: object) -> bool:
+    return type(message) is dict and DROPPED in message
+
+
+def _requests_in(message: object) -> Iterator[tuple[str | int, Json]]:
+    """The requests that can be cancelled, with their ids: the message itself, or members of a batch."""
+    for each in message if type(message) is list else (message,):
+        if type(each) is dict and each.get("method") != "initialize":
+            request_id = normal_id(each.get("id"))
+            if request_id is not None:
+                yield request_id, each

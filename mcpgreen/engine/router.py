@@ -22,15 +22,14 @@ from mcpgreen.catalog.snapshot import KINDS
 from mcpgreen.engine.changes import ChangeWatch
 from mcpgreen.engine.link import Link
 from mcpgreen.errors import InputNeeded, InternalError, InvalidParams, OutputTooLarge, RpcError, ToolFailure
-from mcpgreen.features.call import Call, Run, Slot
-from mcpgreen.features.route import Route, Target
+from mcpgreen.features.call import Call, Route, Run, Slot, Target
 from mcpgreen.features.services import Services
-from mcpgreen.links.session import Session
-from mcpgreen.links.sink import Line, Sink, size_of
-from mcpgreen.links.stream import Request
+from mcpgreen.links.session import Request, Session
+from mcpgreen.links.sink import Sink
 from mcpgreen.protocol import messages, revision_fields
 from mcpgreen.protocol.admission import admit, progress_token
 from mcpgreen.protocol.input import requests
+from mcpgreen.protocol.messages import Line, size_of
 from mcpgreen.protocol.revisions import Era
 from mcpgreen.running.scripts.results import failure_result
 from mcpgreen.running.shares import Places
@@ -40,14 +39,12 @@ from mcpgreen.text.json_types import Json
 if TYPE_CHECKING:
     from mcpgreen.engine.call_log import CallLog
 
-# Results that are always the same need no call. Ping exists in the handshake era only, where nothing may be added.
-ANSWERS = {"ping": b"{}"}
-
 # Where the route of each method is declared: the module below `features`, which is imported when it is first needed.
 ROUTES = {
     "initialize": ("basics", "INITIALIZE"),
     "server/discover": ("basics", "DISCOVER"),
     "logging/setLevel": ("basics", "SET_LEVEL"),
+    "ping": ("basics", "PING"),
     "shutdown": ("basics", "SHUTDOWN"),
     "exit": ("basics", "EXIT"),
     **dict.fromkeys(KINDS, ("basics", "LIST")),
@@ -74,6 +71,7 @@ class Router:
         self.services = services
         self._changes = changes
         self._slots = Places(services.settings.max_concurrent_requests)
+        self._max_response_bytes = services.settings.max_response_bytes
         self._looking = 0  # requests that wait for a look at the disk
         self._line = Places(1)
         self._gates: WeakValueDictionary[Session, Semaphore] = WeakValueDictionary()  # for calls that wait for a slot
@@ -106,11 +104,6 @@ class Router:
             view = admit(method, params, link.session.handshake, self.services.offered)
         except RpcError as error:
             self.refuse(sink, request_id, error, method, params)
-            return
-        if method in ANSWERS:
-            sink.respond(messages.response(request_id, ANSWERS[method]))
-            if journal.tells_calls:
-                self._write_log(lambda log: log.answered(method))
             return
         session = None if view.revision.era == Era.STATELESS else link.session
         call = Call(request_id, method, params, view, session, link.stream, sink, self.services, weight_bytes)
@@ -226,13 +219,9 @@ class Router:
 
     def _gate_of(self, call: Call) -> Semaphore | None:
         """The gate of a session: sessions of one owner take turns, because many people may share an address."""
-        session = call.session
-        if session is None or call.stream.owner is None:
+        if call.session is None or call.stream.owner is None:
             return None
-        gate = self._gates.get(session)
-        if gate is None:
-            gate = self._gates[session] = Semaphore(1)
-        return gate
+        return self._gates.setdefault(call.session, Semaphore(1))
 
     def _answer(self, call: Call, route: Route[Target], target: Target) -> Line:
         """Serve the request and return its response line, whatever the feature returns or raises."""
@@ -281,7 +270,7 @@ class Router:
             body = jsontext.dump_pieces(finished)
         except ValueError as error:
             raise InternalError(f"The result cannot be written as JSON: {error}") from error
-        limit_bytes = self.services.settings.max_response_bytes
-        if has_limit and limit_bytes and sum(map(len, body)) > limit_bytes:
+        limit_bytes = self._max_response_bytes
+        if has_limit and sum(map(len, body)) > limit_bytes:
             raise OutputTooLarge(f"Response exceeded response size limit ({limit_bytes} bytes)")
         return body

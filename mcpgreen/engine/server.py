@@ -18,14 +18,11 @@ from mcpgreen.engine.link import Link, stop_stream
 from mcpgreen.engine.router import Router
 from mcpgreen.errors import Denied
 from mcpgreen.features.services import Services
-from mcpgreen.links.memory import MemorySink
-from mcpgreen.links.session import Session
-from mcpgreen.links.sink import Sink
-from mcpgreen.links.stream import Stream
+from mcpgreen.links.session import Session, Stream
+from mcpgreen.links.sink import MemorySink, Sink
 from mcpgreen.project.project import Project
 from mcpgreen.project.roots import Roots, configured_roots, refused_directories
-from mcpgreen.protocol.admission import Handshake
-from mcpgreen.protocol.introduction import Identity
+from mcpgreen.protocol.admission import Handshake, Identity
 from mcpgreen.running.disk_watcher import DiskWatcher
 from mcpgreen.running.hooks import HookShell
 from mcpgreen.running.policy import ProjectPolicy
@@ -91,9 +88,9 @@ class Server:
         self._disk = DiskWatcher(uses_events=settings.watch_files != "poll")
         self._changes = ChangeWatch(catalog, settings, registrar=registrar, shell=shell, disk=self._disk)
         self.services = Services(
-            settings,
-            project,
-            environ,
+            settings=settings,
+            project=project,
+            environ=environ,
             identity=identity,
             roots=roots or configured_roots(project.root, settings.roots),
             catalog=catalog,

@@ -1,20 +1,19 @@
-"""Methods that are about no item: `initialize`, `server/discover`, the log level, the end of a session, the lists."""
+"""Methods that are about no item: `initialize`, `server/discover`, ping, log level, the end of a session, the lists."""
 
 from __future__ import annotations
 
 from mcpgreen.catalog.snapshot import KINDS, page
 from mcpgreen.errors import InvalidParams, ShutdownNotRequested
-from mcpgreen.features.call import Call
-from mcpgreen.features.route import without_target
+from mcpgreen.features.call import Call, without_target
 from mcpgreen.journal import LEVELS
 from mcpgreen.links.session import Session
-from mcpgreen.protocol import introduction
+from mcpgreen.protocol import admission
 from mcpgreen.text.json_types import Json
 
 
 def initialize(call: Call) -> Json:
     services, session = call.services, _session_of(call)
-    result = introduction.initialize(
+    result = admission.initialize(
         call.params,
         session.handshake,
         services.identity,
@@ -26,7 +25,7 @@ def initialize(call: Call) -> Json:
 
 
 def discover(call: Call) -> Json:
-    return introduction.discover(call.services.identity, offered=call.services.offered)
+    return admission.discover(call.services.identity, offered=call.services.offered)
 
 
 def set_level(call: Call) -> Json:
@@ -67,6 +66,7 @@ def list_page(call: Call) -> bytes:
 INITIALIZE = without_target(initialize)
 DISCOVER = without_target(discover)
 SET_LEVEL = without_target(set_level)
+PING = without_target(lambda call: {})
 SHUTDOWN = without_target(shutdown)
 EXIT = without_target(leave)
 LIST = without_target(list_page, uses_catalog=True)

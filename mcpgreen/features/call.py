@@ -1,10 +1,13 @@
-"""`Call`: all that a handler may know about a request, and all that it may say while it works.
+"""`Call`: all that a handler may know about a request, and all that it may say while it works; and `Route`, the way in
+which a method is served.
 
-It hides era and transport. Progress and log messages of a call go out before its response and never after it; nothing
-of a cancelled call goes out at all (the sink checks `is_cancelled` next to the write). While its script runs, a call
-has a `Run`: places, files, helper greenlets, and room in memory for what the script prints.
+A call hides era and transport. Its progress and log messages go out before its response and never after it; nothing of
+a cancelled call goes out at all (the sink checks `is_cancelled` next to the write). While its script runs, a call has a
+`Run`: places, files, helper greenlets, and room in memory for what the script prints. Its `Interaction` is what it and
+its client tell each other besides the result.
 
-Rule: a place that is taken is given back once, whatever happens to the call: see `Slot`.
+Rules: a place that is taken is given back once, whatever happens to the call: see `Slot`. Only the transitions of
+`TRANSITIONS` can happen; any other one is a fault of the server.
 """
 
 from __future__ import annotations
@@ -14,23 +17,25 @@ from binascii import b2a_base64
 from collections import deque
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import gevent
 from gevent.lock import Semaphore
 
 from mcpgreen import journal
-from mcpgreen.features.asking.interaction import ENDED_EARLY, HEARD, Event, Interaction, State
-from mcpgreen.links.session import Session, log_params, wants_level
-from mcpgreen.links.sink import Line, Sink
-from mcpgreen.links.stream import Stream
+from mcpgreen.links.session import Session, Stream, log_params, wants_level
+from mcpgreen.links.sink import Sink
 from mcpgreen.protocol import messages, revision_fields
 from mcpgreen.protocol.admission import ClientView, progress_token
 from mcpgreen.protocol.input import requests
+from mcpgreen.protocol.messages import Line
+from mcpgreen.protocol.revisions import Revision
 from mcpgreen.text import jsontext
 from mcpgreen.text.json_types import Json
 
 if TYPE_CHECKING:
+    from gevent.event import Event as Bell
+
     from mcpgreen.features.services import Services
     from mcpgreen.links.principal import Principal
     from mcpgreen.project.roots import Roots
@@ -46,6 +51,71 @@ LARGE_ARGUMENTS_BYTES = 65536
 MAX_NOTICE_BYTES = 1 << 20
 STDERR_END_BYTES = 1024
 URL_SAFE = bytes.maketrans(b"+/", b"-_")
+
+Target = TypeVar("Target")  # what a request is about: a tool, a prompt, a resource; None for a method without one
+
+
+class State:
+    RUNNING = "running"
+    ASKING = "asking"  # by requests of the server, whose answers are waited for
+    PARKED = "parked"  # its request is answered with input requests, and the next one may adopt it
+    ADOPTED = "adopted"  # it goes on as the call of the request that brought the answers
+    GIVEN_UP = "given up"  # the client did not come back
+    CANCELLED = "cancelled"
+    FINISHED = "finished"
+
+
+class Event:
+    ASK = "ask"
+    STOP_ASKING = "stop asking"
+    PARK = "park"
+    ADOPT = "adopt"
+    GIVE_UP = "give up"
+    CANCEL = "cancel"
+    FINISH = "finish"
+
+
+HEARD = frozenset({State.RUNNING, State.ASKING, State.ADOPTED})  # messages of the call go to its client
+ENDED_EARLY = frozenset({State.CANCELLED, State.GIVEN_UP})
+# A greenlet that is being killed may run once more, and a stopping server cancels every call.
+STAYS_ENDED = {state: state for state in ENDED_EARLY}
+# Where each event leads to, from each state in which it can happen.
+TRANSITIONS: dict[str, dict[str, str]] = {
+    Event.ASK: {State.RUNNING: State.ASKING},
+    Event.STOP_ASKING: {  # the script has ended, and may have asked nothing
+        **{state: state for state in (*HEARD, *ENDED_EARLY, State.PARKED, State.FINISHED)},
+        State.ASKING: State.RUNNING,
+    },
+    Event.PARK: dict.fromkeys((State.RUNNING, State.ADOPTED), State.PARKED),
+    Event.ADOPT: {State.PARKED: State.ADOPTED},
+    Event.GIVE_UP: {State.PARKED: State.GIVEN_UP},
+    Event.CANCEL: dict.fromkeys(HEARD, State.CANCELLED) | STAYS_ENDED,
+    Event.FINISH: dict.fromkeys(HEARD, State.FINISHED) | STAYS_ENDED,
+}
+
+
+class IllegalTransition(Exception):
+    """A transition that is not in the table: a fault of the server."""
+
+
+@dataclass(eq=False, slots=True)
+class Interaction:
+    """The state of one call, and what it and its client tell each other besides the result."""
+
+    state: str = State.RUNNING
+    answers: Json = field(default_factory=dict)  # of the client so far, by key
+    own_state: str | None = None  # of a script that prints its input requests and is run again
+    elicitation_ids: list[str] = field(default_factory=list)  # of URLs that the user agreed to visit
+    unmet_needs: list[str] = field(default_factory=list)  # capabilities that a script needed and the client lacks
+    is_repeat: bool = False  # a retry whose script has ended, so that it has to be run again
+    adopted: Bell | None = None  # rings when a parked call is adopted
+
+    def on(self, event: str) -> None:
+        """Go to the next state. Raises IllegalTransition if the event cannot happen in this one."""
+        try:
+            self.state = TRANSITIONS[event][self.state]
+        except KeyError:
+            raise IllegalTransition(f"{event} while {self.state}") from None
 
 
 class Throttle:
@@ -113,8 +183,7 @@ class Call:
 
     @property
     def auth_json(self) -> str:
-        """The claims of the caller for scripts; empty without a principal. Not part of `client_variables`, which are
-        kept for a session: the next request of its client may have another token."""
+        """The claims of the caller for scripts; empty without a principal."""
         return "" if self.principal is None else self.principal.claims_json
 
     def require_scopes(self, scopes: Sequence[str]) -> None:
@@ -134,10 +203,7 @@ class Call:
     @property
     def client_variables(self) -> dict[str, str]:
         """What scripts may know of the client."""
-        view = self.view
-        if view.variables is None:
-            view.variables = requests.client_variables(view.capabilities, view.revision, self.stream.transport)
-        return view.variables
+        return requests.client_variables(self.view.capabilities, self.view.revision, self.stream.transport)
 
     @property
     def arguments(self) -> Any:
@@ -160,11 +226,11 @@ class Call:
     @property
     def are_roots_known(self) -> bool:
         """Whether the client has named its roots, or need not be asked for them."""
-        return self.session is None or self.session.roots.is_known
+        return self.session is None or bool(self.session.roots.known.is_set())
 
     def wait_for_roots(self) -> None:
         """Wait until the client has named its roots, if it was asked for them."""
-        if self.session is not None:
+        if self.session is not None and not self.session.roots.known.is_set():
             self.session.roots.wait_until_known(self.stream.sink)
 
     def progress(self, progress: float, total: float | None, message: str | None) -> None:
@@ -365,3 +431,22 @@ class Run:
             self.files.mark_cancelled()
         if self.output_place is not None:
             self.output_place.release()
+
+
+@dataclass(frozen=True)
+class Route(Generic[Target]):
+    """How one method is served. `find` raises RpcError for a target that does not exist."""
+
+    find: Callable[[Call], Target]
+    serve: Callable[[Call, Target], Json | bytes]
+    needs_process: Callable[[Call, Target], bool] = lambda call, target: False  # or anything else to wait for
+    uses_catalog: bool = True
+    may_repeat: Callable[[Call, Target], bool] | None = None  # if it may ask: whether it may be run twice
+    turn: Callable[[Call, Target], Slot | None] = lambda call, target: None  # to wait for besides a slot
+    fit: Callable[[Json, Revision], Json] = lambda result, revision: result
+    has_own_limit: bool = False  # `serve` bounds the result itself
+
+
+def without_target(serve: Callable[[Call], Json | bytes], *, uses_catalog: bool = False) -> Route[None]:
+    """A route for a method without a target."""
+    return Route(lambda call: None, lambda call, target: serve(call), uses_catalog=uses_catalog)

@@ -18,8 +18,7 @@ from mcpgreen.catalog.manual.items import CompletionScript
 from mcpgreen.catalog.prompts import Prompt
 from mcpgreen.catalog.resources import Resource, ResourceTemplate
 from mcpgreen.errors import InternalError, InvalidParams
-from mcpgreen.features.call import Call
-from mcpgreen.features.route import Route
+from mcpgreen.features.call import Call, Route
 from mcpgreen.features.scripts import ScriptFiles, allowed_secs, as_text, encoded, output_or_error
 from mcpgreen.protocol import pagination
 from mcpgreen.running.processes.run import Deadline, Limits, Script, ScriptRun, unheard
@@ -35,6 +34,8 @@ COLLECTION = "completion"
 MAX_REQUEST_BYTES = 65_536  # it has to fit into one variable
 
 Item = Prompt | Resource | ResourceTemplate
+# Some values, how many there are in all (None if unknown), and where the next page begins (None: this is the last one).
+Answer = tuple[list[str], "int | None", "int | None"]
 
 
 class CompletionRequest(NamedTuple):
@@ -51,27 +52,19 @@ class CompletionRequest(NamedTuple):
     script: CompletionScript | None
 
 
-class Answer(NamedTuple):
-    """Some values, how many there are in all (None if unknown), and where the next page begins (None if this is the
-    last one)."""
-
-    values: list[str]
-    total: int | None
-    next_offset: int | None
-
-
 def complete(call: Call, request: CompletionRequest) -> Json:
     if request.script is not None:
-        answer = _run_completion(call, request)
+        values, total, next_offset = _run_completion(call, request)
     else:
         typed = request.typed.strip().lower()
-        answer = _page_of([each for each in _known_values(request) if each.lower().startswith(typed)], request)
-    completion: Json = {"values": answer.values, "hasMore": answer.next_offset is not None}
-    if answer.total is not None:
-        completion["total"] = answer.total
-    if answer.next_offset is not None:
+        known = [each for each in _known_values(request) if each.lower().startswith(typed)]
+        values, total, next_offset = _page_of(known, request)
+    completion: Json = {"values": values, "hasMore": next_offset is not None}
+    if total is not None:
+        completion["total"] = total
+    if next_offset is not None:
         scope = _cursor_scope(request.name, request.argument)
-        completion["nextCursor"] = pagination.encode(COLLECTION, answer.next_offset, scope, "")
+        completion["nextCursor"] = pagination.encode(COLLECTION, next_offset, scope, "")
     return {"completion": completion}
 
 
@@ -189,7 +182,7 @@ def _cursor_scope(name: str, argument: str) -> str:
 def _page_of(values: list[str], request: CompletionRequest) -> Answer:
     """The requested part of all values."""
     end = request.offset + request.limit
-    return Answer(values[request.offset : end], len(values), end if end < len(values) else None)
+    return values[request.offset : end], len(values), end if end < len(values) else None
 
 
 def _script_for(call: Call, name: str, item: Item | None) -> CompletionScript | None:
@@ -197,10 +190,12 @@ def _script_for(call: Call, name: str, item: Item | None) -> CompletionScript | 
     registered = call.services.catalog.completions().get(name)
     if registered is not None:
         return registered
-    place = _place_of(call, item)
-    if place is None:
+    if item is None or (item.path is None and not metadata.is_description(item.relative_path)):
         return None
-    directory, file_name = os.path.split(place)
+    project = call.services.project
+    home = project.prompts_dir if isinstance(item, Prompt) else project.resources_dir
+    # Beside the file of the item, or beside its description if it has no file.
+    directory, file_name = os.path.split(item.path or os.path.join(home, item.relative_path))
     if metadata.is_description(file_name):
         owners = [metadata.described_stem(file_name)]
     else:
@@ -241,16 +236,6 @@ def _run_completion(call: Call, request: CompletionRequest) -> Answer:
         journal.warning("%s", warning)
         call.log("warning", "mcp.completion", warning)
         return _page_of([], request)
-
-
-def _place_of(call: Call, item: Item | None) -> str | None:
-    """The file of the item, or its description if it has no file."""
-    if item is None or item.path is not None:
-        return None if item is None else item.path
-    if not metadata.is_description(item.relative_path):
-        return None
-    project = call.services.project
-    return os.path.join(project.prompts_dir if isinstance(item, Prompt) else project.resources_dir, item.relative_path)
 
 
 def _home_of(call: Call, path: str) -> str:
@@ -314,9 +299,9 @@ def _printed(value: object, request: CompletionRequest) -> Answer:
     has_more = bool(says_more) or len(suggestions) > len(values)
     total = counted if type(counted) is int and counted >= end else None if has_more else end
     if not has_more:
-        return Answer(values, total, None)
+        return values, total, None
     # If `next` were not behind this page, the client would read the same pages for ever.
-    return Answer(values, total, following if type(following) is int and following > request.offset else end)
+    return values, total, following if type(following) is int and following > request.offset else end
 
 
 COMPLETE = Route(_request, complete, needs_process=lambda call, request: request.script is not None)

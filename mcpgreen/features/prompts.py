@@ -10,20 +10,28 @@ import codecs
 import os
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from mcpgreen.catalog.descriptions.metadata import shown
 from mcpgreen.catalog.prompts import Prompt
 from mcpgreen.errors import InternalError, InvalidParams, MissingClientCapability, OutputTooLarge, RpcError, Unanswered
 from mcpgreen.features import resources
-from mcpgreen.features.call import Call
-from mcpgreen.features.route import Route
-from mcpgreen.features.scripts import MAX_ROUNDS, allowed_secs, as_text, encoded, output_or_error, run_for, take_answers
+from mcpgreen.features.call import Call, Route
+from mcpgreen.features.scripts import (
+    MAX_ROUNDS,
+    allowed_secs,
+    as_text,
+    encoded,
+    named_item,
+    output_or_error,
+    run_for,
+    take_answers,
+)
 from mcpgreen.files.confined import FileFailure, OutsideRoots, Private, TooLarge, open_file
 from mcpgreen.protocol import revision_fields
 from mcpgreen.protocol.content import CONTENT_TYPES, ROLES, problem_of_block
-from mcpgreen.protocol.input.shapes import ELICIT, LIST_ROOTS
+from mcpgreen.protocol.input.requests import ELICIT, LIST_ROOTS
 from mcpgreen.running.processes.run import Deadline, Limits, Script
 from mcpgreen.running.scripts import results
 from mcpgreen.running.scripts.shebang import may_use_shell_sdk
@@ -32,6 +40,7 @@ from mcpgreen.text import jsontext, media
 from mcpgreen.text.json_types import Json
 
 LARGE_TEXT_CHARS = 1 << 18
+PIECE_CHARS = 1 << 16
 # An argument may have any name. Names end at the next brace, so that matching is linear.
 IN_BRACES = re.compile(r"\{\{([^{}]+)\}\}()")
 IN_BRACES_OR_AFTER_DOLLAR = re.compile(r"\{\{([^{}]+)\}\}|\$\{([^{}]+)\}")
@@ -43,20 +52,16 @@ class Filling:
     Values are not searched for placeholders, and nothing is evaluated. A placeholder without an argument stays in the
     text. The length of all values together is bounded, because a short template may name a long value many times."""
 
-    def __init__(self, values: Mapping[str, str], *, limit_chars: int, has_dollars: bool = True) -> None:
+    def __init__(self, values: Mapping[str, str], *, limit_chars: int, has_dollars: bool) -> None:
         self._values = values
         self._placeholder = IN_BRACES_OR_AFTER_DOLLAR if has_dollars else IN_BRACES
         self._limit_chars = limit_chars
         self._used_chars = 0
 
-    def fill(self, template: str) -> str:
-        """Raises OutputTooLarge."""
-        return self._placeholder.sub(self._value_for, template)
-
-    def fill_all(self, value: object) -> object:
-        """Fill every text of a JSON value, but not the names of members."""
+    def fill_all(self, value: Any) -> Any:
+        """Fill every text of a JSON value, but not the names of members. Raises OutputTooLarge."""
         if isinstance(value, str):
-            return self.fill(value)
+            return self._placeholder.sub(self._value_for, value)
         if isinstance(value, list):
             return [self.fill_all(each) for each in value]
         if isinstance(value, dict):
@@ -73,21 +78,17 @@ class Filling:
 
 
 def find_prompt(call: Call) -> Prompt:
-    name = call.params.get("name")
-    if not isinstance(name, str) or not name:
-        raise InvalidParams("Prompt name is required")
-    prompt: Prompt | None = call.services.catalog.snapshot("prompts").by_name.get(name)
-    if prompt is None:
-        raise InvalidParams(f"Prompt '{name}' not found")
+    prompt: Prompt = named_item(call, call.services.catalog.snapshot("prompts"), "Prompt")
     call.require_scopes(prompt.scopes)
     return prompt
 
 
 def needs_process(call: Call, prompt: Prompt) -> bool:
     """Tell whether a prompt runs a program, asks the user, or takes more time than the reader has."""
-    if prompt.is_program or prompt.input_requests or resources.embed_unread(prompt.messages):
+    if prompt.is_program or prompt.input_requests:
         return True
-    return _is_large(prompt, call.params.get("arguments"))
+    embeds_unread = any(resources.is_unread(message.get("content")) for message in prompt.messages or ())
+    return embeds_unread or _is_large(prompt, call.params.get("arguments"))
 
 
 def get_prompt(call: Call, prompt: Prompt) -> Json:
@@ -103,7 +104,7 @@ def get_prompt(call: Call, prompt: Prompt) -> Json:
         filled = [{**each, "content": filling.fill_all(each["content"])} for each in prompt.messages]
         result = {"messages": [_message(call, prompt, each) for each in filled]}
     else:
-        result = {"messages": [_text_message(prompt.role, filling.fill(_template(call, prompt)))]}
+        result = {"messages": [_text_message(prompt.role, filling.fill_all(_template(call, prompt)))]}
     description = prompt.definition.get("description")
     return result if description is None else {"description": description, **result}
 
@@ -174,13 +175,11 @@ def _file(call: Call, prompt: Prompt, path: str, named: str) -> list[bytes]:
 
 
 def _text_message(role: str, text: str) -> Json:
-    written: object = text if len(text) <= LARGE_TEXT_CHARS else jsontext.LargeText(in_turns(_pieces_of(text)))
+    written: object = text
+    if len(text) > LARGE_TEXT_CHARS:
+        pieces = (text[start : start + PIECE_CHARS] for start in range(0, len(text), PIECE_CHARS))
+        written = jsontext.LargeText(in_turns(piece.encode("utf-8", "surrogatepass") for piece in pieces))
     return {"role": role, "content": {"type": "text", "text": written}}
-
-
-def _pieces_of(text: str) -> Iterator[bytes]:
-    for start in range(0, len(text), LARGE_TEXT_CHARS // 4):
-        yield text[start : start + LARGE_TEXT_CHARS // 4].encode("utf-8", "surrogatepass")
 
 
 def _message(call: Call, prompt: Prompt, message: object) -> Json:
@@ -258,21 +257,16 @@ def _from_program(call: Call, prompt: Prompt, given: dict[str, str]) -> Json:
         if error_report.strip():
             raise results.chosen_error(error_report)
         text = b"".join(output_or_error(call, script.label, outcome, secs)).decode("utf-8", "replace")
-        printed = _printed_json(text)
+        printed: Json | list[Any] | None = None  # the object or array that was printed
+        if text.lstrip()[:1] in ("{", "["):
+            with suppress(ValueError):
+                printed = jsontext.loads(text)
         if not isinstance(printed, dict) or printed.get("resultType") != "input_required":
             return _from_output(call, prompt, text, printed)
         asked, state = printed.get("inputRequests"), printed.get("requestState")
         with _explained(prompt):
             take_answers(call, script.label, asked, state, failure=InternalError)
     raise InternalError(f"Prompt '{prompt.name}' asked {MAX_ROUNDS} times without coming to an end.")
-
-
-def _printed_json(text: str) -> Json | list[Any] | None:
-    """The object or array that a program has printed; None for any other text."""
-    try:
-        return jsontext.loads(text) if text.lstrip()[:1] in ("{", "[") else None
-    except ValueError:
-        return None
 
 
 def _from_output(call: Call, prompt: Prompt, text: str, printed: Json | list[Any] | None) -> Json:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import re
+from contextlib import suppress
 from typing import NamedTuple
 
 from mcpgreen.catalog.resources import Resource, ResourceTemplate, provider_of
 from mcpgreen.catalog.snapshot import Snapshot
 from mcpgreen.errors import InvalidParams, ResourceNotFound
-from mcpgreen.features.call import Call
-from mcpgreen.features.route import Route, without_target
+from mcpgreen.features.call import Call, Route, without_target
 from mcpgreen.features.scripts import Reports, ScriptFiles, allowed_secs
 from mcpgreen.protocol import revision_fields
 from mcpgreen.providers.exits import ProviderFailure
@@ -51,12 +51,6 @@ def needs_process(call: Call, target: Target) -> bool:
     )
 
 
-def embed_unread(messages: list[Json] | None) -> bool:
-    """Tell whether messages embed a resource that has yet to be read."""
-    contents = [each.get("content") for each in messages or ()]
-    return any(isinstance(content, dict) and is_unread(content) for content in contents)
-
-
 def find(call: Call, uri: str) -> Target:
     """Find how to read this URI: as a listed resource, by a template that fits it, or by the provider of its scheme."""
     fault = problem_with(uri)
@@ -64,7 +58,7 @@ def find(call: Call, uri: str) -> Target:
         raise InvalidParams(f"Invalid resource uri: {fault}.")
     services = call.services
     resources = services.catalog.snapshot("resources")
-    resource = _by_uri(resources).get(uri) or _file_at(resources, uri, services.project.root) or _app_at(resources, uri)
+    resource = _listed_at(resources, uri, services.project.root) or _app_at(resources, uri)
     if resource is not None:
         variables = {} if resource.path is None else {"MCP_RESOURCE_PATH": resource.path}
         return _target(resource, uri, variables, path=resource.path if scheme_of(uri) != "file" else None)
@@ -117,9 +111,9 @@ def within_limits(call: Call, request: Request) -> Request:
     return request._replace(variables={**request.variables, AUTH_VARIABLE: call.auth_json})
 
 
-def is_unread(block: Json) -> bool:
+def is_unread(block: object) -> bool:
     """Tell whether a content block embeds a resource that has yet to be read."""
-    resource = block.get("resource")
+    resource = block.get("resource") if isinstance(block, dict) else None
     return (
         isinstance(resource, dict) and isinstance(resource.get("uri"), str) and not resource.keys() & {"text", "blob"}
     )
@@ -152,25 +146,17 @@ def _uri_of(call: Call) -> str:
     return resource.uri
 
 
-def _by_uri(snapshot: Snapshot) -> dict[str, Resource]:
-    by_uri: dict[str, Resource] | None = snapshot.cache.get("by uri")
-    if by_uri is None:
-        by_uri = snapshot.cache["by uri"] = {item.uri: item for item in snapshot.items}
-    return by_uri
-
-
-def _file_at(snapshot: Snapshot, uri: str, root: str) -> Resource | None:
-    """Find the listed file of a URI, whatever way the URI is written."""
-    if scheme_of(uri) != "file":
-        return None
-    by_path: dict[str, Resource] | None = snapshot.cache.get("by path")
-    if by_path is None:
-        files = [item for item in snapshot.items if item.path is not None and item.provider == "file"]
-        by_path = snapshot.cache["by path"] = {item.path: item for item in files}
-    try:
-        return by_path.get(path_of_uri(uri, base=root))
-    except ProviderFailure:
-        return None  # reading it will say why
+def _listed_at(snapshot: Snapshot, uri: str, root: str) -> Resource | None:
+    """Find a listed resource by its URI, and a file whatever way its URI is written."""
+    if "by uri" not in snapshot.cache:
+        files = (item for item in snapshot.items if item.path is not None and item.provider == "file")
+        snapshot.cache["by path"] = {item.path: item for item in files}
+        snapshot.cache["by uri"] = {item.uri: item for item in snapshot.items}
+    found: Resource | None = snapshot.cache["by uri"].get(uri)
+    if found is None and scheme_of(uri) == "file":
+        with suppress(ProviderFailure):  # reading it will say why
+            found = snapshot.cache["by path"].get(path_of_uri(uri, base=root))
+    return found
 
 
 def _app_at(snapshot: Snapshot, uri: str) -> Resource | None:

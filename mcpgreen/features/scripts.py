@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import nullcontext
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import gevent
 
 from mcpgreen import journal
+from mcpgreen.catalog.snapshot import Snapshot
 from mcpgreen.errors import InternalError, InvalidParams, OutputTooLarge, ToolFailure
 from mcpgreen.features.asking.scripts import AskingScript, ElicitationFiles
 from mcpgreen.features.call import Call
@@ -27,6 +28,17 @@ if TYPE_CHECKING:
 MAX_ROUNDS = 10  # of a script that prints its input requests and is run again with the answers
 
 
+def named_item(call: Call, snapshot: Snapshot, noun: str) -> Any:
+    """The item that a request names. Raises InvalidParams if there is none."""
+    name = call.params.get("name")
+    if not isinstance(name, str) or not name:
+        raise InvalidParams(f"{noun} name is required")
+    item = snapshot.by_name.get(name)
+    if item is None:
+        raise InvalidParams(f"{noun} '{name}' not found")
+    return item
+
+
 class ScriptFiles:
     """The temporary files of one script of a call, inside of `with`. At the end they are removed and the helpers of the
     script stopped. The next script of the call gets another serial, and so other files."""
@@ -38,7 +50,8 @@ class ScriptFiles:
         self._call = call
         self._run = run
         self._files = run.files = services.state_dir.new_call(call.serial)
-        journal.debug("request %r to %s is call %d", call.id, call.method, call.serial)
+        if journal.tells_frames:
+            journal.debug("request %r to %s is call %d", call.id, call.method, call.serial)
 
     def __enter__(self) -> CallFiles:
         return self._files

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
@@ -12,10 +13,10 @@ from weakref import WeakValueDictionary
 from mcpgreen.catalog.catalog import Catalog
 from mcpgreen.catalog.snapshot import Snapshot, Terms
 from mcpgreen.features.watching.subscriptions import MAX_LISTENS, MAX_SUBSCRIPTIONS, Subscriptions
-from mcpgreen.links.waiting import MAX_QUEUED_BYTES, MAX_QUEUED_REQUESTS, WaitingCalls
+from mcpgreen.links.session import MAX_QUEUED_BYTES, MAX_QUEUED_REQUESTS, WaitingCalls
 from mcpgreen.project.project import Project
 from mcpgreen.project.roots import Roots, resource_directories
-from mcpgreen.protocol.introduction import Identity
+from mcpgreen.protocol.admission import Identity
 from mcpgreen.protocol.revisions import offered_capabilities
 from mcpgreen.running.disk_watcher import DiskWatcher
 from mcpgreen.running.policy import ProjectPolicy
@@ -33,54 +34,41 @@ if TYPE_CHECKING:
     from mcpgreen.providers.reading import Providers
 
 
+@dataclass(eq=False, kw_only=True)
 class Services:
     """`roots` are those of the settings; the roots of a call are `call.roots`. `snapshot` gives the items of a kind as
     they are on disk now, `catalog` as they were seen last."""
 
-    def __init__(
-        self,
-        settings: Settings,
-        project: Project,
-        environ: Mapping[str, str],
-        *,
-        identity: Identity,
-        roots: Roots,
-        catalog: Catalog,
-        snapshot: Callable[[str], Snapshot],
-        disk: DiskWatcher,
-        runner: Runner,
-        state_dir: StateDir,
-        policy: ProjectPolicy,
-    ) -> None:
-        self.settings = settings
-        self.project = project
-        self.identity = identity
+    settings: Settings
+    project: Project
+    environ: Mapping[str, str]
+    identity: Identity
+    roots: Roots
+    catalog: Catalog
+    snapshot: Callable[[str], Snapshot]
+    disk: DiskWatcher
+    runner: Runner
+    state_dir: StateDir
+    policy: ProjectPolicy
+
+    def __post_init__(self) -> None:
+        settings, project, info = self.settings, self.project, self.identity.info
         self.offered = offered_capabilities(is_minimal=settings.force_minimal)
-        self.list_terms = Terms(settings.page_size, settings.max_response_bytes, identity.info)
-        self.roots = roots
+        self.list_terms = Terms(settings.page_size, settings.max_response_bytes, info)
         self.resource_directories = resource_directories(project, settings)  # where resources may be, besides the roots
-        self.catalog = catalog
-        self.snapshot = snapshot
-        self.runner = runner
-        self.state_dir = state_dir
-        self.policy = policy
-        self.environment = ToolEnvironment(
-            environ, settings=settings, project_root=project.root, server_info=identity.info
-        )
-        self.schema_checks = SchemaChecks(runner, timeout_secs=CHECK_SECS)
+        self.environment = ToolEnvironment(self.environ, settings=settings, project_root=project.root, server_info=info)
+        self.schema_checks = SchemaChecks(self.runner, timeout_secs=CHECK_SECS)
         self.subscriptions: Subscriptions = Subscriptions(
             lambda: self.watcher, limit=MAX_SUBSCRIPTIONS, max_listens=MAX_LISTENS
         )
         self.waiting = WaitingCalls(max_calls=MAX_QUEUED_REQUESTS, max_bytes=MAX_QUEUED_BYTES)
         # The places of tools with `maxConcurrent`, as long as calls use them.
         self.turns: WeakValueDictionary[str, Places] = WeakValueDictionary()
-        self._environ = environ
-        self._disk = disk
 
     @property
     def has_parked(self) -> bool:
         """Whether a parked call waits for its client."""
-        return "asking" in self.__dict__ and not self.asking.parking.is_empty
+        return "asking" in self.__dict__ and len(self.asking.parking) > 0
 
     def close(self) -> None:
         """End parked calls and schema checks. Called before the runner is stopped."""
@@ -91,7 +79,7 @@ class Services:
     @cached_property
     def provider_environment(self) -> ProviderEnvironment:
         base = self.environment.about_the_server
-        return ProviderEnvironment(self._environ, settings=self.settings, about_the_server=base)
+        return ProviderEnvironment(self.environ, settings=self.settings, about_the_server=base)
 
     @cached_property
     def providers(self) -> Providers:
@@ -110,7 +98,7 @@ class Services:
     def confidential(self) -> Confidential:
         from mcpgreen.features.confidential import Confidential
 
-        return Confidential(self, self._environ)
+        return Confidential(self, self.environ)
 
     @cached_property
     def asking(self) -> Asking:
@@ -124,4 +112,4 @@ class Services:
     def watcher(self) -> Watcher:
         from mcpgreen.features.watching.watches import Watcher
 
-        return Watcher(lambda: self.providers, self.settings, self._disk)
+        return Watcher(lambda: self.providers, self.settings, self.disk)

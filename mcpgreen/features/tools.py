@@ -6,10 +6,10 @@ What is the same for all calls of a tool (its script, schemas and limits) is put
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache, partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import gevent
 
@@ -25,9 +25,16 @@ from mcpgreen.errors import (
     Unanswered,
     UnexpectedOutput,
 )
-from mcpgreen.features.call import Call, Slot
-from mcpgreen.features.route import Route
-from mcpgreen.features.scripts import MAX_ROUNDS, allowed_secs, encoded, last_words_of, run_for, take_answers
+from mcpgreen.features.call import Call, Route, Slot
+from mcpgreen.features.scripts import (
+    MAX_ROUNDS,
+    allowed_secs,
+    encoded,
+    last_words_of,
+    named_item,
+    run_for,
+    take_answers,
+)
 from mcpgreen.features.services import Services
 from mcpgreen.protocol import revision_fields
 from mcpgreen.protocol.input import requests
@@ -35,7 +42,6 @@ from mcpgreen.protocol.schemas.validator import BadSchema
 from mcpgreen.running.processes.run import Deadline, Ending, Limits, Outcome, Script
 from mcpgreen.running.schema_checks import Schema
 from mcpgreen.running.scripts import embedding, results
-from mcpgreen.running.scripts.environment import Environment
 from mcpgreen.running.scripts.results import Expectation, stray_in
 from mcpgreen.running.scripts.shebang import may_use_shell_sdk
 from mcpgreen.running.shares import Places
@@ -49,33 +55,24 @@ SMALL_OUTPUT_BYTES = 65_536  # a call that holds more keeps its slot: slots boun
 A_MOMENT_SECS = 0.1  # a check may take so long before the call leaves its slot: most are quick, and calls stay in order
 
 
-class FoundTool(NamedTuple):
-    """A tool and its snapshot."""
-
-    tool: Tool
-    snapshot: Snapshot
-
-
-def call_tool(call: Call, found: FoundTool) -> Json:
-    services = call.services
-    tool, snapshot = found
-    terms = terms_of(services, snapshot, tool)
-    services.policy.require_allowed(tool.name, terms.entry_json, call.serial)
-    arguments_json = _checked_arguments(call, tool, terms)
+def call_tool(call: Call, terms: ToolTerms) -> Json:
+    tool = terms.tool
+    call.services.policy.require_allowed(tool.name, terms.entry_json, call.serial)
+    arguments_json = _checked_arguments(call, terms)
     if tool.description.needs:
         _require_needs(call, tool)
     if tool.description.interaction == "park" and "requestState" not in call.params:
         call.interaction.answers = {}  # it has asked nothing yet, so these are no answers
     for _ in range(MAX_ROUNDS):
         try:
-            return _run_once(call, tool, terms, arguments_json)
+            return _run_once(call, terms, arguments_json)
         except ScriptAsks as script:
             with _explained(tool):
                 take_answers(call, f"Tool '{tool.name}'", script.questions, script.state, failure=ToolFailure)
     raise ToolFailure(f"Tool '{tool.name}' asked {MAX_ROUNDS} times without coming to an end.")
 
 
-def _checked_arguments(call: Call, tool: Tool, terms: ToolTerms) -> bytes:
+def _checked_arguments(call: Call, terms: ToolTerms) -> bytes:
     """Check the arguments and return them as JSON for the script."""
     arguments = call.arguments
     if arguments is None:
@@ -85,18 +82,19 @@ def _checked_arguments(call: Call, tool: Tool, terms: ToolTerms) -> bytes:
     sent = encoded(arguments, "arguments")
     problems, arguments_json = terms.checked_arguments(arguments, sent, call)
     if problems:
-        raise ToolFailure(f"Invalid arguments for tool '{tool.name}'", problems=problems)
+        raise ToolFailure(f"Invalid arguments for tool '{terms.tool.name}'", problems=problems)
     call.keep_arguments_as(sent)  # as sent, not as checked: a client that comes back sends the same again
     return arguments_json
 
 
-def _run_once(call: Call, tool: Tool, terms: ToolTerms, arguments_json: bytes) -> Json:
+def _run_once(call: Call, terms: ToolTerms, arguments_json: bytes) -> Json:
+    tool = terms.tool
     call.step_in()
     deadline, expected = terms.time_and_expectation(call)
     outcome, error_report, resources_report = run_for(
         call,
         terms.script,
-        terms.environment(call.roots.variables, call.client_variables),
+        call.services.environment.with_more(terms.variables, call.roots.variables, call.client_variables),
         entry_json=terms.entry_json,
         arguments_json=arguments_json,
         deadline=deadline,
@@ -116,7 +114,9 @@ def _run_once(call: Call, tool: Tool, terms: ToolTerms, arguments_json: bytes) -
         raise
     except ToolFailure as failure:
         if results.has_failed(outcome) and _fell_over_a_question(call, outcome, words()):
-            raise _explained_failure(call, tool, failure, results.reason_of(outcome, words())) from failure
+            needs = ", ".join(dict.fromkeys(call.interaction.unmet_needs))
+            text = f"Tool '{tool.name}' failed without a client that has {needs}: {results.reason_of(outcome, words())}"
+            raise ToolFailure(text, meta=failure.meta, more_text=failure.more_text) from failure
         raise
     if "structuredContent" not in result and (stray := stray_in(outcome.stdout)):
         _warn(call, f"Tool '{tool.name}' has no structured content: {stray.told()}")
@@ -153,43 +153,29 @@ def _fell_over_a_question(call: Call, outcome: Outcome, words: LastWords) -> boo
     return bool(needs) and (left_silently or any(requests.lack_of(need) in words.last for need in needs))
 
 
-def _explained_failure(call: Call, tool: Tool, failure: ToolFailure, reason: str) -> ToolFailure:
-    needs = ", ".join(dict.fromkeys(call.interaction.unmet_needs))
-    text = f"Tool '{tool.name}' failed without a client that has {needs}: {reason}"
-    return ToolFailure(text, meta=failure.meta, more_text=failure.more_text)
-
-
-def may_repeat(call: Call, found: FoundTool) -> bool:
+def may_repeat(call: Call, terms: ToolTerms) -> bool:
     """Tell whether running the tool a second time is as good as going on with the first run."""
-    tool = found.tool
+    tool = terms.tool
     if tool.description.interaction != "auto":
         return bool(tool.description.interaction == "replay")
     hints = tool.definition.get("annotations", {})
     return bool(hints.get("readOnlyHint") or hints.get("idempotentHint"))
 
 
-def find_tool(call: Call) -> FoundTool:
-    name = call.params.get("name")
-    if not isinstance(name, str) or not name:
-        raise InvalidParams("Tool name is required")
+def find_tool(call: Call) -> ToolTerms:
     snapshot = call.services.catalog.snapshot("tools")
-    tool: Tool | None = snapshot.by_name.get(name)
-    if tool is None:
-        raise InvalidParams(f"Tool '{name}' not found")
+    tool: Tool = named_item(call, snapshot, "Tool")
     call.require_scopes(tool.description.scopes)  # before the call waits, so that HTTP can answer with a status
-    return FoundTool(tool, snapshot)
+    return terms_of(call.services, snapshot, tool)
 
 
-def turn(call: Call, found: FoundTool) -> Slot | None:
+def turn(call: Call, terms: ToolTerms) -> Slot | None:
     """The place that a call waits for if its tool has `maxConcurrent`."""
-    tool = found.tool
+    tool = terms.tool
     most = tool.description.max_concurrent
     if most is None:
         return None
-    turns = call.services.turns
-    places = turns.get(tool.name)
-    if places is None:
-        places = turns[tool.name] = Places(most)
+    places = call.services.turns.setdefault(tool.name, Places(most))
     places.resize(most)  # calls that run already count, also if the limit was another one
     return Slot(places, call.stream.owner)
 
@@ -227,7 +213,7 @@ class ToolTerms:
         settings = services.settings
         described = tool.description
         extends = described.progress_extends_timeout
-        self._tool = tool
+        self.tool = tool
         self._has_output_schema = "outputSchema" in tool.definition
         self._checks = services.schema_checks
         self._schemas: dict[str, Schema] = {}
@@ -256,9 +242,7 @@ class ToolTerms:
             wants_table=may_use_shell_sdk(tool.path),
         )
         self.entry_json = jsontext.dumps(tool.registry_entry)
-        self._base = services.environment
-        self._variables = _variables(tool)
-        self._environment: tuple[Mapping[str, str], Mapping[str, str], Environment] = ({}, {}, {})
+        self.variables = _variables(tool)
 
     def checked_arguments(self, arguments: Json, encoded: bytes, call: Call | None = None) -> tuple[list[str], bytes]:
         """Check the arguments, which are also given as JSON, by the tool's inputSchema. Return the problems, and the
@@ -274,15 +258,6 @@ class ToolTerms:
             expected = expected._replace(timeout_secs=allowed_secs(call, expected.timeout_secs, self._cap_secs))
         return Deadline(expected.timeout_secs, extends=self._extends, cap_secs=self._cap_secs), expected
 
-    def environment(self, root_variables: Mapping[str, str], client_variables: Mapping[str, str]) -> Environment:
-        """The variables that are the same in every call of a client. Raises Denied if the script may not have one that
-        it needs."""
-        roots, client, env = self._environment
-        if root_variables is not roots or client_variables is not client:
-            env = self._base.with_more(self._variables, root_variables, client_variables)
-            self._environment = root_variables, client_variables, env
-        return env
-
     def _output_problems(self, call: Call, value: object) -> list[str]:
         encoded = jsontext.dumps(value)
         return self._judge("outputSchema", "property", value, encoded, call, is_lenient=False)[0]
@@ -293,7 +268,7 @@ class ToolTerms:
         try:
             schema = self._schemas.get(which)
             if schema is None:
-                schema = self._schemas[which] = Schema(self._tool.definition[which], noun=noun)
+                schema = self._schemas[which] = Schema(self.tool.definition[which], noun=noun)
             valid = schema.judge_at_once(value, encoded, is_lenient=is_lenient)
             if valid is not None:
                 return [], valid
@@ -307,7 +282,7 @@ class ToolTerms:
                 if leaving is not None:
                     leaving.kill(block=False)
         except BadSchema as error:
-            raise InternalError(f"Tool '{self._tool.name}' has an unusable {which}: {error}") from error
+            raise InternalError(f"Tool '{self.tool.name}' has an unusable {which}: {error}") from error
 
 
 def _modules(warm: bool | list[str]) -> tuple[str, ...] | None:
@@ -333,7 +308,7 @@ def _variables(tool: Tool) -> dict[str, str]:
 CALL = Route(
     find_tool,
     call_tool,
-    needs_process=lambda call, found: True,
+    needs_process=lambda call, terms: True,
     may_repeat=may_repeat,
     turn=turn,
     fit=revision_fields.fit_call_result,

@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 from urllib.parse import unquote_to_bytes
 
 import gevent
@@ -21,7 +22,6 @@ from gevent.event import Event
 from mcpgreen import journal
 from mcpgreen.errors import Unanswered
 from mcpgreen.files.confined import holds
-from mcpgreen.links.requests import OutgoingRequests
 from mcpgreen.links.sink import Sink
 from mcpgreen.project.roots import Root, Roots, real_path
 from mcpgreen.running.scripts.environment import MAX_VARIABLE_CHARS
@@ -29,6 +29,9 @@ from mcpgreen.running.shares import Turns
 from mcpgreen.settings.settings import Settings
 from mcpgreen.text.json_types import Json
 from mcpgreen.text.uris import MAX_PATH_PARTS
+
+if TYPE_CHECKING:
+    from mcpgreen.links.session import OutgoingRequests
 
 FILE_URI = re.compile(r"file://(?:localhost)?(/[^?#]*)", re.IGNORECASE | re.ASCII)
 LONE_PERCENT = re.compile(rb"%(?![0-9A-Fa-f]{2})")
@@ -55,8 +58,8 @@ class SessionRoots:
         self._sink = sink
         self._is_client_asked = rule != "never"
         self._bounds = None if rule == "trust" else configured.paths  # below which its roots have to lie
-        self._known = Event()
-        self._known.set()
+        self.known = Event()  # set unless calls have to wait for the client's first answer
+        self.known.set()
         self._has_begun = False
         self._asked_at = 0.0
         self._asking: gevent.Greenlet | None = None
@@ -68,7 +71,7 @@ class SessionRoots:
         if not self._is_client_asked:
             return
         self._has_begun = True
-        self._known.clear()
+        self.known.clear()
         self._ask_anew()
 
     def changed(self) -> None:
@@ -81,24 +84,18 @@ class SessionRoots:
         else:
             self._ask_anew()
 
-    @property
-    def is_known(self) -> bool:
-        return bool(self._known.is_set())
-
     def wait_until_known(self, sink: Sink) -> None:
         """Wait for the first answer of the client, for a limited time. `sink` belongs to the call that waits."""
-        if self._known.is_set():
-            return
         if self._asking is None and sink.carries_requests:
             self._ask_anew(sink)
         if self._asking is not None:
-            self._known.wait(max(0.0, self._asked_at + ANSWER_SECS - time.monotonic()))
+            self.known.wait(max(0.0, self._asked_at + ANSWER_SECS - time.monotonic()))
 
     def close(self) -> None:
         for greenlet in (self._asking, self._asking_later):
             if greenlet is not None:
                 greenlet.kill(block=False)
-        self._known.set()
+        self.known.set()
 
     def _ask_anew(self, sink: Sink | None = None) -> None:
         self._asking_later = None
@@ -110,22 +107,20 @@ class SessionRoots:
             self._asked_at = time.monotonic()
             self._asking = gevent.spawn(self._refresh, by)
         else:
-            self._known.clear()  # the next call asks
+            self.known.clear()  # the next call asks
 
     def _refresh(self, sink: Sink) -> None:
         try:
             answer = self._requests.ask(sink, "roots/list", timeout_secs=ANSWER_SECS)
-            self.current = roots_named_in(answer, bounds=self._bounds, pause=Turns().pause) or self._configured
+            self.current = _roots_named_in(answer, bounds=self._bounds, pause=Turns().pause) or self._configured
         except Unanswered as error:
             journal.debug("the roots stay as they are: %s", error)
         except ValueError as error:
             journal.warning("the client's roots are ignored: %s", error)
-        self._known.set()
+        self.known.set()
 
 
-def roots_named_in(
-    answer: object, *, bounds: list[str] | None = None, pause: Callable[[], None] = lambda: None
-) -> Roots | None:
+def _roots_named_in(answer: object, *, bounds: list[str] | None, pause: Callable[[], None]) -> Roots | None:
     """The usable roots of a `roots/list` result, inside `bounds` if there are any; None if the list is empty. `pause`
     is called after each root that was looked up.
 

@@ -1,21 +1,21 @@
-"""Where frames go: what a transport, a batch or a command gives to its calls."""
+"""Sinks: where frames go. A transport, a batch or a command gives one to its calls."""
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Callable
+from typing import Any, Protocol
 
-Line = bytes | list[bytes]  # a large line comes in pieces
+from gevent.event import Event
+
+from mcpgreen.errors import InternalError
+from mcpgreen.protocol import messages, revision_fields
+from mcpgreen.protocol.messages import Line, whole
+from mcpgreen.text import jsontext
+
+OnFrame = Callable[[Any], object]
 
 # Of replies that clients have not read. Beyond that no script starts, and reading pauses.
 MAX_BACKLOG_BYTES = 32 << 20
-
-
-def whole(line: Line) -> bytes:
-    return line if isinstance(line, bytes) else b"".join(line)
-
-
-def size_of(line: Line) -> int:
-    return len(line) if isinstance(line, bytes) else sum(map(len, line))
 
 
 class Answerable(Protocol):
@@ -57,3 +57,126 @@ class Sink(Protocol):
 
     def withdraw(self) -> None:
         """Say that an expected answer will not come."""
+
+
+class BatchSink:
+    """Collects answers, and passes everything else through to `sink`.
+
+    A quick answer comes without its call. A later one is announced by `expect`, and then comes with its call or is
+    withdrawn. The whole array is held in memory, so its size is limited.
+    """
+
+    def __init__(self, sink: Sink, *, limit_bytes: int) -> None:
+        self._sink = sink
+        self._left_bytes = limit_bytes
+        self._expected = 0
+        self._is_sealed = False
+        self._answers: list[tuple[bytes, Answerable | None]] = []
+        self.notify = sink.notify
+        self.request = sink.request
+        self.wait_for_room = sink.wait_for_room
+        self.wait_for_room_for = sink.wait_for_room_for
+
+    @property
+    def has_room(self) -> bool:
+        return self._sink.has_room
+
+    @property
+    def carries_requests(self) -> bool:
+        return self._sink.carries_requests
+
+    @property
+    def is_full(self) -> bool:
+        return self._left_bytes <= 0
+
+    def expect(self) -> None:
+        self._expected += 1
+
+    def seal(self) -> None:
+        """The batch has no more members: send the array as soon as no answer is missing."""
+        self._is_sealed = True
+        self._send_if_complete()
+
+    def respond(self, line: Line, call: Answerable | None = None) -> None:
+        answer = whole(line)
+        if call is not None:
+            self._expected -= 1
+            if len(answer) > self._left_bytes:
+                answer = messages.error(call.id, revision_fields.error_object(too_long()))
+        self._left_bytes -= len(answer)
+        self._answers.append((answer, call))
+        self._send_if_complete()
+
+    def withdraw(self) -> None:
+        self._expected -= 1
+        self._send_if_complete()
+
+    def _send_if_complete(self) -> None:
+        if not self._is_sealed or self._expected > 0:
+            return
+        lines = [line for line, call in self._answers if call is None or not call.is_cancelled]
+        self._answers.clear()
+        if lines:
+            self._sink.respond(b"[" + b",".join(lines) + b"]")
+        else:
+            self._sink.withdraw()
+
+
+def too_long() -> InternalError:
+    return InternalError("The reply to this batch would be too long; ask for less at a time.")
+
+
+class MemorySink:
+    """For commands that serve themselves, and for tests without a pipe: keeps all frames in their order, and each kind
+    by itself, decoded. Clear `room` to stand in for a slow client."""
+
+    carries_requests = True
+
+    def __init__(self, *, on_request: OnFrame | None = None, on_notification: OnFrame | None = None) -> None:
+        self.frames: list[Any] = []
+        self.responses: list[Any] = []
+        self.notifications: list[Any] = []
+        self.requests: list[Any] = []
+        self._on_request = on_request
+        self._on_notification = on_notification
+        self.room = Event()
+        self.room.set()
+
+    @property
+    def has_room(self) -> bool:
+        return bool(self.room.is_set())
+
+    def respond(self, line: Line, call: Answerable | None = None) -> None:
+        if call is None or not call.is_cancelled:
+            self._keep(self.responses, line)
+
+    def notify(self, line: Line, call: Answerable | None = None, *, is_droppable: bool = True) -> None:
+        if (call is None or not call.is_cancelled) and (self.has_room or not is_droppable):
+            self._keep(self.notifications, line, self._on_notification)
+
+    def request(self, line: Line) -> None:
+        self._keep(self.requests, line, self._on_request)
+
+    def wait_for_room(self) -> None:
+        self.room.wait()
+
+    def wait_for_room_for(self, size_bytes: int) -> None:
+        """Do nothing: there are no other clients."""
+
+    def expect(self) -> None:
+        """Do nothing: each answer is kept by itself."""
+
+    def withdraw(self) -> None:
+        """Do nothing."""
+
+    def forget(self) -> None:
+        """Drop all frames: a long session would keep everything."""
+        for frames in (self.frames, self.responses, self.notifications, self.requests):
+            frames.clear()
+
+    def _keep(self, frames: list[Any], line: Line, on_frame: OnFrame | None = None) -> None:
+        frame = jsontext.loads(whole(line))
+        self.frames.append(frame)
+        frames.append(frame)
+        if on_frame is not None:
+            on_frame(frame)

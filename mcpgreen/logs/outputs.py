@@ -191,9 +191,6 @@ class LogFile:
         try:
             if not self._is_current():
                 return  # another server has renamed it: a second rename would overwrite a file
-            if not self._keep:
-                os.ftruncate(self._fd, 0)
-                return
             for number in range(self._keep - 1, 0, -1):
                 with suppress(FileNotFoundError):
                     os.rename(f"{self._path}.{number}", f"{self._path}.{number + 1}")

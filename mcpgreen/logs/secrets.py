@@ -9,8 +9,9 @@ Rule: hide too much rather than too little, and look at no more than a bounded p
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import suppress
+from itertools import islice
 
 from mcpgreen.text import jsontext
 from mcpgreen.text.json_pointers import pointed_at
@@ -236,24 +237,11 @@ def secret_names(schema: object, *, whole: Iterable[str]) -> set[str]:
     names: set[str] = set()
     if _is_secret(schema, schema):
         names.update(whole)
-    for part in _parts(schema):
-        members = part.get("properties")
+    for part, _ in islice(jsontext.walked(schema), MAX_SCHEMA_NODES):
+        members = part.get("properties") if isinstance(part, dict) else None
         if isinstance(members, dict):
             names.update(name for name, member in members.items() if _is_secret(member, schema))
     return names
-
-
-def _parts(schema: object) -> Iterator[Json]:
-    waiting = [schema]
-    for _ in range(MAX_SCHEMA_NODES):
-        if not waiting:
-            return
-        part = waiting.pop()
-        if isinstance(part, dict):
-            yield part
-            waiting.extend(part.values())
-        elif isinstance(part, list):
-            waiting.extend(part)
 
 
 IN_PLACE = ("additionalProperties", "allOf", "anyOf", "contains", "else", "if", "items", "oneOf", "prefixItems", "then")

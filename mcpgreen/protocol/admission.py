@@ -1,4 +1,5 @@
-"""Admit a request: return what is known about its client, or raise the error that refuses it.
+"""Admit a request: return what is known about its client, or raise the error that refuses it. And introduce the server:
+the results of `initialize` and `server/discover`, which are also needed before gevent is imported (`first_answer`).
 
 The era is decided for each request: a request with the modern envelope is stateless, even after a handshake, and a
 handshake is possible after stateless requests. The rest of the server knows nothing of eras; it sees a `ClientView`.
@@ -9,10 +10,18 @@ Rule: the order of the checks is part of the protocol. The first check that fail
 from __future__ import annotations
 
 from collections.abc import Set
+from typing import NamedTuple
 
-from mcpgreen.errors import InvalidParams, MethodNotFound, NotInitialized, ShuttingDown, UnsupportedVersion
+from mcpgreen.errors import (
+    InvalidParams,
+    InvalidRequest,
+    MethodNotFound,
+    NotInitialized,
+    ShuttingDown,
+    UnsupportedVersion,
+)
 from mcpgreen.journal import LEVELS
-from mcpgreen.protocol import revisions
+from mcpgreen.protocol import revision_fields, revisions
 from mcpgreen.protocol.revisions import CAPABILITY_OF, Era, Revision
 from mcpgreen.text.json_types import Json
 
@@ -28,6 +37,7 @@ MAX_TOKEN_CHARS = 1024  # each report of progress repeats it
 MAX_TOKEN_DIGITS = 1000
 TOO_LARGE = 10**MAX_TOKEN_DIGITS
 
+DISCOVER_TTL_MS = 60_000
 NO_META: Json = {}
 
 # Served before `notifications/initialized`, and still served after `shutdown`.
@@ -38,7 +48,7 @@ class ClientView:
     """The client of a request: its revision, its capabilities, and the lowest level of log messages that it wants
     (None: no messages). Lists for FastMCP's client have an additional member."""
 
-    __slots__ = ("capabilities", "is_fastmcp", "log_level", "revision", "variables")
+    __slots__ = ("capabilities", "is_fastmcp", "log_level", "revision")
 
     def __init__(self, revision: Revision, capabilities: Json, log_level: str | None, info: object = None) -> None:
         """`info`: the `clientInfo` that the client sent."""
@@ -46,7 +56,6 @@ class ClientView:
         self.capabilities = capabilities
         self.log_level = log_level
         self.is_fastmcp = isinstance(info, dict) and info.get("name") == FASTMCP
-        self.variables: dict[str, str] | None = None  # for scripts; made when the first script runs
 
 
 class Handshake:
@@ -161,3 +170,54 @@ def incomplete_envelope(meta: Json) -> InvalidParams:
     if not absent:
         return InvalidParams(f"_meta {CLIENT_CAPABILITIES} must be an object.")
     return InvalidParams(f"Missing in params._meta: {', '.join(absent)}.")
+
+
+class Identity(NamedTuple):
+    """The `serverInfo` object and the instructions for the model."""
+
+    info: Json
+    instructions: str | None
+
+
+def initialize(params: Json, handshake: Handshake, identity: Identity, *, offered: Set[str], log_level: str) -> Json:
+    """Agree on a revision, remember it in the handshake, and return the result."""
+    if handshake.view is not None:
+        raise InvalidRequest("Server already initialized")
+    requested = params.get("protocolVersion")
+    if requested is None:
+        requested = ""  # scripts of mcp-bash do not name a version; treat that like an unknown one
+    if not isinstance(requested, str):
+        raise InvalidParams("initialize: protocolVersion must be a string.")
+    capabilities = _object_or_absent(params, "capabilities")
+    info = _object_or_absent(params, "clientInfo")
+    revision = revisions.negotiated(requested)
+    handshake.view = ClientView(revision, capabilities, log_level, info)
+    has_ui = revisions.Feature.UI_EXTENSION in revision.features and revisions.supports_ui(capabilities)
+    result: Json = {
+        "protocolVersion": revision.name,
+        "capabilities": revisions.capabilities(offered, revision, has_ui=has_ui),
+        "serverInfo": revision_fields.fit_fields("implementation", identity.info, revision),
+    }
+    if identity.instructions:
+        result["instructions"] = identity.instructions
+    return result
+
+
+def discover(identity: Identity, *, offered: Set[str]) -> Json:
+    result: Json = {
+        "supportedVersions": list(revisions.NEWEST_FIRST),
+        "capabilities": revisions.capabilities(offered, revisions.NEWEST, has_ui=True),
+        "ttlMs": DISCOVER_TTL_MS,
+    }
+    if identity.instructions:
+        result["instructions"] = identity.instructions
+    return result
+
+
+def _object_or_absent(params: Json, name: str) -> Json:
+    value = params.get(name)
+    if value is None:
+        return {}
+    if type(value) is not dict:
+        raise InvalidParams(f"initialize: {name} must be an object.")
+    return value

@@ -11,12 +11,12 @@ answer to a request of ours and needs no answer.
 from __future__ import annotations
 
 import re
-from typing import Union
 
-from mcpgreen.text import json_bounds, jsontext
+from mcpgreen.text import jsontext
 from mcpgreen.text.json_types import Json
 
-RequestId = Union[str, int]  # noqa: UP007  (the runtime of this alias is type checking only)
+RequestId = str | int
+Line = bytes | list[bytes]  # a large line comes in pieces
 
 MAX_ID_CHARS = 65_536  # each answer repeats it
 END_BYTES = 512  # of a long line, at each end
@@ -28,6 +28,14 @@ _VERSION = rb'"jsonrpc"\s*:\s*"2\.0"\s*,\s*'
 _ID_FIRST = rb"\s*\{\s*(?:" + _VERSION + rb')?"id"\s*:\s*' + _ID + rb"\s*,\s*(?:" + _VERSION + rb')?"method"\s*:'
 _METHOD_FIRST = rb"\s*\{\s*(?:" + _VERSION + rb')?"method"\s*:'
 _ID_LAST = rb',\s*"id"\s*:\s*' + _ID + rb'\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*\Z'
+
+
+def whole(line: Line) -> bytes:
+    return line if isinstance(line, bytes) else b"".join(line)
+
+
+def size_of(line: Line) -> int:
+    return len(line) if isinstance(line, bytes) else sum(map(len, line))
 
 
 def normal_id(value: object) -> RequestId | None:
@@ -95,7 +103,7 @@ def request_id_in(head: bytes, tail: bytes) -> RequestId | None:
 def request_ids_in(line: bytes) -> list[RequestId]:
     """The ids of the requests in a line that is JSON except for NaN, Infinity, integers that are too long, control
     characters or bytes that are not UTF-8."""
-    if len(line) > json_bounds.PIECE_BYTES:
+    if len(line) > jsontext.PIECE_BYTES:
         id = request_id_in(line[:END_BYTES], line[-END_BYTES:])
         return [] if id is None else [id]
     import json

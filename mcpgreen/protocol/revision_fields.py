@@ -9,6 +9,7 @@ Rule: a difference between revisions is a row in `FIELD_NEEDS` or a feature test
 from __future__ import annotations
 
 from mcpgreen.errors import RpcError
+from mcpgreen.journal import cut
 from mcpgreen.protocol.content import CONTENT_TYPES
 from mcpgreen.protocol.revisions import Feature, Revision
 from mcpgreen.text import jsontext
@@ -51,19 +52,19 @@ FIELD_NEEDS: dict[str, dict[str, str]] = {
 def fit_fields(kind: str, value: Json, revision: Revision) -> Json:
     """A copy without the fields that this revision does not have."""
     needs = FIELD_NEEDS[kind]
-    return {name: field for name, field in value.items() if name not in needs or revision.has(needs[name])}
+    return {name: field for name, field in value.items() if name not in needs or needs[name] in revision.features}
 
 
 def fit_tool(definition: Json, revision: Revision) -> Json:
     tool = fit_fields("tool", definition, revision)
-    if "title" in definition and "title" not in tool and revision.has(Feature.TOOL_ANNOTATIONS):
+    if "title" in definition and "title" not in tool and Feature.TOOL_ANNOTATIONS in revision.features:
         tool["annotations"] = {"title": definition["title"], **tool.get("annotations", {})}
-    if "outputSchema" in tool and not revision.has(Feature.ANY_OUTPUT_SCHEMA):
+    if "outputSchema" in tool and Feature.ANY_OUTPUT_SCHEMA not in revision.features:
         schema = tool["outputSchema"]
         # Clients of the handshake era reject the whole list because of one other root.
         if type(schema) is not dict or schema.get("type") != "object":
             del tool["outputSchema"]
-    if not revision.has(Feature.BOOLEAN_PROPERTY_SCHEMAS):
+    if Feature.BOOLEAN_PROPERTY_SCHEMAS not in revision.features:
         tool["inputSchema"] = _without_boolean_properties(tool["inputSchema"])
     return tool
 
@@ -99,7 +100,7 @@ def fit_call_result(result: Json, revision: Revision) -> Json:
     if "structuredContent" not in result:
         return fitted
     value = result["structuredContent"]
-    if type(value) is not dict and not revision.has(Feature.ANY_STRUCTURED_VALUE):
+    if type(value) is not dict and Feature.ANY_STRUCTURED_VALUE not in revision.features:
         fitted.pop("structuredContent", None)
     if "structuredContent" not in fitted and not fitted["content"]:
         # Usually a text block says the same; here it was all that the tool said.
@@ -110,7 +111,7 @@ def fit_call_result(result: Json, revision: Revision) -> Json:
 def fit_block(block: Json, revision: Revision) -> Json:
     """A content block in a form that this revision has."""
     row = CONTENT_TYPES[block["type"]]
-    if row.since is not None and not revision.has(row.since):
+    if row.since is not None and row.since not in revision.features:
         block = row.for_older(block)
     fitted = fit_fields("content", block, revision)
     if type(fitted.get("annotations")) is dict:
@@ -125,7 +126,7 @@ def finish(result: Json, revision: Revision, server_info: Json) -> Json:
 
     A handler sets `ttlMs` on a result that the client may cache. The cache is always private to this client.
     """
-    if not revision.has(Feature.RESULT_TYPE):
+    if Feature.RESULT_TYPE not in revision.features:
         return fit_fields("result", result, revision)
     stamped = {"resultType": "complete", **result}
     if "ttlMs" in stamped:
@@ -137,12 +138,12 @@ def finish(result: Json, revision: Revision, server_info: Json) -> Json:
 def error_object(error: RpcError, revision: Revision | None = None) -> Json:
     """The `error` member for an exception. A code that a script chose is replaced if the revision reserves it."""
     code = error.code
-    if revision is not None and revision.has(Feature.RESERVED_ERROR_CODES):
+    if revision is not None and Feature.RESERVED_ERROR_CODES in revision.features:
         if error.stateless_code is not None:
             code = error.stateless_code
         elif _is_reserved(code, error):
             code = RpcError.code
-    body: Json = {"code": code, "message": _cut(error.message, MAX_MESSAGE_CHARS)}
+    body: Json = {"code": code, "message": cut(error.message, MAX_MESSAGE_CHARS)}
     if error.data is not None:
         body["data"] = _bounded(error.data)
     return body
@@ -151,16 +152,12 @@ def error_object(error: RpcError, revision: Revision | None = None) -> Json:
 def _bounded(data: object) -> object:
     """The data of an error, cut or left out if it is too long."""
     if isinstance(data, str):
-        return _cut(data, MAX_DATA_CHARS)
+        return cut(data, MAX_DATA_CHARS)
     try:
         is_short = len(jsontext.dumps(data)) <= MAX_DATA_BYTES
     except ValueError:
         return "left out: it cannot be written as JSON"
     return data if is_short else f"left out: it has more than {MAX_DATA_BYTES} bytes"
-
-
-def _cut(text: str, limit_chars: int) -> str:
-    return text if len(text) <= limit_chars else f"{text[:limit_chars]}... (cut)"
 
 
 def _is_reserved(code: int, error: RpcError) -> bool:

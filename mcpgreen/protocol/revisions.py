@@ -10,6 +10,7 @@ JSON-RPC tooling (`shutdown` and `exit`). Revisions are compared by position, ne
 from __future__ import annotations
 
 from collections.abc import Set
+from typing import NamedTuple
 
 from mcpgreen.text.json_types import Json
 
@@ -49,16 +50,13 @@ class Feature:
     UI_EXTENSION = "extension for user interfaces"
 
 
-class Revision:
+class Revision(NamedTuple):
     """One dated revision: which requests exist in it and which features its messages have."""
 
-    __slots__ = ("era", "features", "name", "requests")
-
-    def __init__(self, name: str, *, era: str, requests: Set[str], features: Set[str]) -> None:
-        self.name = name
-        self.era = era
-        self.requests = frozenset(requests)
-        self.features = frozenset(features)
+    name: str
+    era: str
+    requests: frozenset[str]
+    features: frozenset[str]
 
     def next(
         self,
@@ -71,15 +69,8 @@ class Revision:
         drops_requests: Set[str] = frozenset(),
     ) -> Revision:
         """Make the revision that follows this one."""
-        return Revision(
-            name,
-            era=era or self.era,
-            requests=(self.requests | adds_requests) - drops_requests,
-            features=(self.features | gains) - loses,
-        )
-
-    def has(self, feature: str) -> bool:
-        return feature in self.features
+        requests = (self.requests | adds_requests) - drops_requests
+        return Revision(name, era or self.era, requests, (self.features | gains) - loses)
 
     def __repr__(self) -> str:
         return f"<Revision {self.name}>"
@@ -101,7 +92,7 @@ CAPABILITY_OF = {
 }
 LIFECYCLE = {"initialize", "ping", "shutdown", "exit"}
 
-FIRST = Revision("2024-11-05", era=Era.HANDSHAKE, requests=LIFECYCLE | CAPABILITY_OF.keys(), features=frozenset())
+FIRST = Revision("2024-11-05", Era.HANDSHAKE, frozenset(LIFECYCLE | CAPABILITY_OF.keys()), frozenset())
 SECOND = FIRST.next(
     "2025-03-26",
     gains={
@@ -206,7 +197,7 @@ def capabilities(offered: Set[str], revision: Revision, *, has_ui: bool = False)
     named: Json = {
         name: dict(details)
         for name, details in CAPABILITY_DETAILS.items()
-        if name in offered and (name not in CAPABILITY_NEEDS or revision.has(CAPABILITY_NEEDS[name]))
+        if name in offered and (name not in CAPABILITY_NEEDS or CAPABILITY_NEEDS[name] in revision.features)
     }
     if has_ui and "resources" in offered:
         named["extensions"] = {UI_EXTENSION: dict(UI_DETAILS)}

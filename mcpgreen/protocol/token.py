@@ -10,12 +10,9 @@ is removed from the parameters, so that no handler, script or log line can see i
 from __future__ import annotations
 
 import hmac
-from typing import TYPE_CHECKING
 
 from mcpgreen.errors import InvalidParams, ProjectError
-
-if TYPE_CHECKING:
-    from mcpgreen.settings.settings import Settings
+from mcpgreen.settings.settings import Settings
 
 MIN_CHARS = 32
 WINDOW_SECS = 60.0

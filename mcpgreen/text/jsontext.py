@@ -4,6 +4,11 @@
 wins) and strict where the protocol needs it: UTF-8, no NaN or Infinity, bounded nesting. It accepts a number that is
 too large for a float (1e999), which `dumps` then refuses. `dumps` always writes one line of ASCII that any JSON parser
 reads back: no NaN, and a lone surrogate becomes U+FFFD.
+
+A parsed value takes up to thirty times the memory of its text, and a parser cannot be interrupted: 16 MiB of `[[],[],`
+take 800 MB and many seconds, even if the brackets are never closed. So a long text is checked by its bytes before it is
+parsed (`Bounds`): how deep it is nested, how many parts it has, and whether it contains NaN or Infinity. The content of
+strings does not count. Whether the text is JSON at all is for the parser to say.
 """
 
 from __future__ import annotations
@@ -11,12 +16,10 @@ from __future__ import annotations
 import binascii
 import codecs
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Protocol
 
 import ujson
-
-from mcpgreen.text import json_bounds
 
 
 class Decoder(Protocol):
@@ -30,12 +33,22 @@ class Decoder(Protocol):
 MAX_DIGITS = 4300  # of an integer, unless PYTHONINTMAXSTRDIGITS says otherwise
 STAND_IN = os.urandom(16).hex()  # stands for a large value until its pieces are inserted; cannot be guessed
 
+MAX_DEPTH = 128
+MAX_PARTS = 250_000  # elements, members and containers; the worst of them take a parser 20 ms and 30 MB
+PIECE_BYTES = 65536
+TURN_BYTES = 16 * PIECE_BYTES
+PART_BYTES = 80  # the memory that a parsed part takes, roughly
+REQUEST_BYTES = 4096  # the memory that the shortest request takes
+SHORT_BYTES = 512
+STEP = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
+NO_BRACKETS = bytes(code for code in range(256) if code not in STEP)
+
 
 def loads(raw: bytes | str, turn: Callable[[], object] | None = None) -> Any:
     """Parse one JSON value. Raises ValueError for anything that is not strict UTF-8 JSON of bounded depth and size
-    (`json_bounds`). During a long text, `turn` lets others run now and then."""
+    (`Bounds`). During a long text, `turn` lets others run now and then."""
     encoded = raw.encode("utf-8", "surrogatepass") if isinstance(raw, str) else raw
-    json_bounds.require_parsable(encoded, turn)
+    require_parsable(encoded, turn)
     if isinstance(raw, bytes):
         raw.decode("utf-8")
     return parsed(raw)
@@ -187,13 +200,14 @@ def pretty(value: object) -> str:
     return ujson.dumps(value, indent=2, escape_forward_slashes=False, ensure_ascii=False) + "\n"
 
 
-def depth_of(value: object) -> int:
-    """How deep arrays and objects are nested. Iterative, because hostile input must not exhaust the stack."""
-    depth, level = 0, [value]
-    while containers := [each for each in level if isinstance(each, (dict, list))]:
-        depth += 1
-        level = [child for each in containers for child in (each.values() if isinstance(each, dict) else each)]
-    return depth
+def walked(value: object) -> Iterator[tuple[object, int]]:
+    """This value at depth 1, and all values in it. Iterative, because hostile input must not exhaust the stack."""
+    pending = [(value, 1)]
+    while pending:
+        each, depth = pending.pop()
+        yield each, depth
+        inner = each.values() if isinstance(each, dict) else each if isinstance(each, list) else ()
+        pending.extend((child, depth + 1) for child in inner)
 
 
 def is_writable(value: object) -> bool:
@@ -209,7 +223,7 @@ def _what_is_wrong(raw: bytes | str) -> str | None:
     """Name the fault and its place, which ujson does not. None for a long text, and if only ujson finds a fault."""
     import json
 
-    if len(raw) > json_bounds.PIECE_BYTES:
+    if len(raw) > PIECE_BYTES:
         return None
     try:
         json.loads(raw)
@@ -228,3 +242,79 @@ def _without_lone_surrogates(text: str) -> str:
     # From left to right, so that an escaped backslash before "ud8.." is consumed first and not taken for an escape.
     pattern = r"\\\\|\\ud[89ab][0-9a-f]{2}\\ud[c-f][0-9a-f]{2}|(\\ud[89a-f][0-9a-f]{2})"
     return re.sub(pattern, lambda match: "\\ufffd" if match.group(1) else match.group(0), text)
+
+
+class TooCostly(ValueError):
+    """The text is nested too deeply, or has too many parts. The message says which."""
+
+
+class Bounds:
+    """The check of one text. `feed` takes the next piece, and raises ValueError if the text must not be parsed."""
+
+    __slots__ = ("_depth", "_is_escaped", "_is_in_string", "parts")
+
+    def __init__(self) -> None:
+        self.parts = 0
+        self._depth = 0
+        self._is_in_string = False
+        self._is_escaped = False  # the last piece ended with a backslash
+
+    def feed(self, piece: bytes) -> None:
+        outside = self._outside_strings(piece)
+        if not outside:
+            return
+        openings = outside.count(b"[") + outside.count(b"{")
+        self.parts += openings + outside.count(b",") + outside.count(b":")
+        if self.parts > MAX_PARTS:
+            raise TooCostly(f"more than {MAX_PARTS} values")
+        if self._depth + openings <= MAX_DEPTH:
+            # Whatever their order, they cannot go too deep.
+            self._depth += openings - outside.count(b"]") - outside.count(b"}")
+        else:
+            from itertools import accumulate
+
+            steps = map(STEP.__getitem__, outside.translate(None, NO_BRACKETS))
+            levels = list(accumulate(steps, initial=self._depth))
+            if max(levels) > MAX_DEPTH:
+                raise TooCostly(f"nested deeper than {MAX_DEPTH} levels")
+            self._depth = levels[-1]
+        if b"N" in outside or b"I" in outside:
+            raise ValueError("NaN and Infinity are not JSON")
+
+    def _outside_strings(self, piece: bytes) -> bytes:
+        if self._is_escaped:
+            piece = piece[1:]
+        self._is_escaped = False
+        if b"\\" in piece:
+            # Pairs of backslashes first: a backslash that is left before a quote escapes it.
+            piece = piece.replace(b"\\\\", b"")
+            self._is_escaped = piece.endswith(b"\\")
+            piece = piece.replace(b'\\"', b"")
+        if b'"' not in piece:
+            return b"" if self._is_in_string else piece
+        parts = piece.split(b'"')
+        outside = b"".join(parts[1 if self._is_in_string else 0 :: 2])
+        if len(parts) % 2 == 0:
+            self._is_in_string = not self._is_in_string
+        return outside
+
+
+def require_parsable(raw: bytes, turn: Callable[[], object] | None = None) -> None:
+    """Raises ValueError for a text that must not be parsed. During a long text, `turn` lets others run now and then."""
+    # Too short for too many levels or parts: a level takes two brackets, a part at least one byte.
+    if len(raw) <= 2 * MAX_DEPTH or (len(raw) <= PIECE_BYTES and raw.count(b"[") + raw.count(b"{") <= MAX_DEPTH):
+        if b"NaN" in raw or b"nfinity" in raw:
+            Bounds().feed(raw)
+        return
+    bounds = Bounds()
+    for start in range(0, len(raw), PIECE_BYTES):
+        bounds.feed(raw[start : start + PIECE_BYTES])
+        if turn is not None and start % TURN_BYTES == 0:
+            turn()
+
+
+def weight_of(raw: bytes) -> int:
+    """Estimate the memory of a parsed request. The estimate is rather high: commas in strings count, too."""
+    if len(raw) < SHORT_BYTES:
+        return REQUEST_BYTES
+    return REQUEST_BYTES + len(raw) + PART_BYTES * (raw.count(b",") + raw.count(b"[") + raw.count(b"{"))

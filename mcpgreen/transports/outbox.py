@@ -16,19 +16,22 @@ import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import gevent
 from gevent.event import Event
 
 from mcpgreen import journal
 from mcpgreen.errors import InternalError
-from mcpgreen.links.sink import Answerable, Line, whole
+from mcpgreen.links.sink import Answerable
 from mcpgreen.protocol import messages, revision_fields
+from mcpgreen.protocol.messages import Line, size_of, whole
 from mcpgreen.running.processes.pipes import READ_EVENT, WRITE_EVENT
 from mcpgreen.settings.settings import Settings
 from mcpgreen.text import jsontext
-from mcpgreen.transports.descriptors import Endpoint
+
+if TYPE_CHECKING:
+    from mcpgreen.transports.stdio import Endpoint
 
 WRITE_BYTES = 1 << 18
 LARGE_PIPE_BYTES = 1 << 20
@@ -47,16 +50,9 @@ class Outbox:
 
     carries_requests = True
 
-    def __init__(
-        self,
-        endpoint: Endpoint,
-        *,
-        max_backlog_bytes: int,
-        on_frame: Callable[[Line, Answerable | None], None] | None = None,
-    ) -> None:
+    def __init__(self, endpoint: Endpoint, *, max_backlog_bytes: int) -> None:
         self._endpoint = endpoint
         self._max_backlog_bytes = max_backlog_bytes
-        self._on_frame = on_frame
         self._queue: deque[tuple[Line, Answerable | None]] = deque()
         self._current: deque[bytes | memoryview] = deque()  # being written: nothing of it can be withdrawn
         self._backlog_bytes = 0
@@ -67,6 +63,7 @@ class Outbox:
         self.drained = Event()
         self.drained.set()
         self.is_broken = False
+        self.on_frame: Callable[[Line, Answerable | None], None] = lambda line, call: None
         self.on_broken: Callable[[], None] = lambda: None
         self.on_fault: Callable[[str], None] = lambda what: None
         self._hangup = self._watch_for_hangup()
@@ -85,8 +82,7 @@ class Outbox:
     def respond(self, line: Line, call: Answerable | None = None) -> None:
         if self.is_broken:
             return
-        if self._on_frame is not None:
-            self._on_frame(line, call)
+        self.on_frame(line, call)
         if not is_sound(line):
             self.on_fault("a message is not one line of UTF-8; it is dropped")
             error = _error_instead_of(line, call)
@@ -94,7 +90,7 @@ class Outbox:
                 return
             line = error
         self._queue.append((line, call))
-        self._backlog_bytes += _size_of(line)
+        self._backlog_bytes += size_of(line) + 1
         if self._backlog_bytes > self._max_backlog_bytes:
             self._room.clear()
         if self._watcher is None and not self._will_flush:
@@ -162,7 +158,7 @@ class Outbox:
         while self._queue and size < WRITE_BYTES:
             line, call = self._queue[0]
             if call is not None and call.is_cancelled:
-                self._backlog_bytes -= _size_of(line)
+                self._backlog_bytes -= size_of(line) + 1
             elif isinstance(line, bytes):
                 lines.append(line)
                 size += len(line) + 1
@@ -280,7 +276,3 @@ def _error_instead_of(line: Line, call: Answerable | None) -> bytes | None:
     if request_id is None:
         return None
     return messages.error(request_id, revision_fields.error_object(InternalError("The answer could not be sent.")))
-
-
-def _size_of(line: Line) -> int:
-    return len(line) + 1 if isinstance(line, bytes) else sum(map(len, line)) + 1

@@ -13,8 +13,8 @@ import pytest
 from mcpgreen.engine.link import Link
 from mcpgreen.engine.server import Server
 from mcpgreen.errors import AnswerOverdue, LinkClosed
-from mcpgreen.links.memory import MemorySink
-from mcpgreen.links.requests import OutgoingRequests
+from mcpgreen.links.session import OutgoingRequests
+from mcpgreen.links.sink import MemorySink
 from mcpgreen.project.project import open_project
 from tests.support.project import ProjectBuilder
 
@@ -45,7 +45,7 @@ class Desk:
 
     @property
     def is_clear(self) -> bool:
-        return repr(self.requests) == "<OutgoingRequests, 0 pending>"
+        return not self.requests._pending
 
 
 @pytest.fixture
@@ -142,12 +142,12 @@ def test_a_link_that_closes_while_the_client_is_asked_leaves_no_greenlet(
     for act in before:
         act(link)
     gevent.sleep(0)
-    assert repr(link.session.requests) == "<OutgoingRequests, 1 pending>"
+    assert len(link.session.requests._pending) == 1
     assert greenlets() > already
 
     server.disconnect(link)
     until(lambda: greenlets() == already)
-    assert repr(link.session.requests) == "<OutgoingRequests, 0 pending>"
+    assert not link.session.requests._pending
     assert isinstance(link.stream.sink, MemorySink)
     assert not [frame for frame in link.stream.sink.frames if frame.get("method") == "notifications/cancelled"]
 

@@ -12,9 +12,9 @@ import gevent
 import pytest
 
 from mcpgreen.engine.server import Server
-from mcpgreen.files import inotify
-from mcpgreen.links.memory import MemorySink
+from mcpgreen.links.sink import MemorySink
 from mcpgreen.project.project import open_project
+from mcpgreen.running import disk_watcher
 from mcpgreen.text import jsontext
 from tests.support.client import HANDSHAKE_REVISIONS, Speak
 from tests.support.project import ProjectBuilder
@@ -359,14 +359,14 @@ def test_an_unforeseen_error_does_not_end_the_watch(
 def test_a_change_is_told_where_the_system_lets_nothing_more_be_watched(
     project: ProjectBuilder, watching: Callable[..., Watching], monkeypatch: pytest.MonkeyPatch, limit: str
 ) -> None:
-    watch = inotify.Inotify.watch
+    watch = disk_watcher.Inotify.watch
 
-    def refuse(self: inotify.Inotify, directory: str) -> None:
+    def refuse(self: disk_watcher.Inotify, directory: str) -> None:
         if limit == "none at all" or directory.endswith("deep"):
             raise OSError(errno.ENOSPC, "No space left on device", directory)
         watch(self, directory)
 
-    monkeypatch.setattr(inotify.Inotify, "watch", refuse)
+    monkeypatch.setattr(disk_watcher.Inotify, "watch", refuse)
     project.tool("one", "echo")
     if limit != "later":
         project.write("tools/deep/two.sh", "#!/bin/sh\n").chmod(0o755)

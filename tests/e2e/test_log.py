@@ -88,7 +88,7 @@ def test_at_info_every_request_has_a_line_with_its_outcome(start: Start) -> None
         "mcpgreen: info: tools/list ok N ms",
         "mcpgreen: info: tools/call stats ok N ms exit 0",
         r"mcpgreen: warning: tools/call bad failed N ms exit 3; stderr ends: first\nand last",
-        "mcpgreen: info: ping ok",
+        "mcpgreen: info: ping ok N ms",
     ]
 
 

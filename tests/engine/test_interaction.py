@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from mcpgreen.features.asking.interaction import (
+from mcpgreen.features.call import (
     ENDED_EARLY,
     HEARD,
     TRANSITIONS,
@@ -47,8 +47,8 @@ def walked() -> dict[tuple[str, str], str]:
 
 def test_the_walk_knows_every_state_and_every_event() -> None:
     assert set(walked()) == set(itertools.product(STATES, EVENTS))
-    assert {state for state, _ in TRANSITIONS} | set(TRANSITIONS.values()) == set(STATES)
-    assert {event for _, event in TRANSITIONS} == set(EVENTS)
+    assert {state for row in TRANSITIONS.values() for state in (*row, *row.values())} == set(STATES)
+    assert set(TRANSITIONS) == set(EVENTS)
 
 
 @pytest.mark.parametrize(("state", "event"), list(itertools.product(STATES, EVENTS)))

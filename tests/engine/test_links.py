@@ -10,7 +10,7 @@ import pytest
 
 from mcpgreen.engine.link import MEMBERS_A_TURN
 from mcpgreen.engine.server import Server
-from mcpgreen.testing import FakeLink, serving
+from tests.support.fake_link import FakeLink, serving
 from tests.support.project import ProjectBuilder
 from tests.support.questions import ASK, FORM
 from tests.support.waiting import is_alive
@@ -130,20 +130,20 @@ def test_what_is_asked_for_a_script_ends_with_it(project: ProjectBuilder) -> Non
         assert text_of(link.response(1)) == "gone\n"
         (told,) = link.wait_for(lambda: link.sink.notifications)
         assert (told["method"], told["params"]["requestId"]) == ("notifications/cancelled", asked["id"])
-        assert not link.session.requests.is_waiting
+        assert not link.session.requests._pending
 
 
 def test_a_slow_reader_does_not_hold_up_other_clients(server: Server, project: ProjectBuilder) -> None:
     """It held a slot for each call that could not start because nobody read."""
     slow, quick = FakeLink(server), FakeLink(server)
-    slow.sink.set_room(False)
+    slow.sink.room.clear()
     for id in range(6):
         slow.send_stateless("tools/call", {"name": "quick"}, id=id)
     gevent.sleep(0)
 
     assert text_of(quick.ask_stateless("tools/call", {"name": "quick"}, id=1)) == "quick\n"
     assert not slow.sink.responses
-    slow.sink.set_room(True)
+    slow.sink.room.set()
     assert [text_of(slow.response(id)) for id in range(6)] == ["quick\n"] * 6
 
 

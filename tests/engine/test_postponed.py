@@ -7,10 +7,9 @@ from typing import Any
 
 import gevent
 
-from mcpgreen.links import postponed
-from mcpgreen.links.memory import MemorySink
-from mcpgreen.links.postponed import PostponedMessages
-from mcpgreen.links.sink import Sink
+from mcpgreen.engine import link
+from mcpgreen.engine.link import PostponedMessages
+from mcpgreen.links.sink import MemorySink, Sink
 from tests.support.effort import lines_run
 
 
@@ -22,7 +21,7 @@ class Office:
         self.faults: list[Any] = []
         self.sink = MemorySink()
         self._on_serve = on_serve
-        self.postponed = PostponedMessages(self.serve, self.sink, max_bytes=max_bytes, on_fault=self.faults.append)
+        self.postponed = PostponedMessages(self.sink, max_bytes=max_bytes)
 
     def serve(self, message: Any, sink: Sink, weight_bytes: int) -> None:
         self._on_serve(message["id"])
@@ -31,7 +30,7 @@ class Office:
 
     def add(self, *messages: int) -> None:
         for message in messages:
-            self.postponed.add({"id": message, "method": "x"}, 100)
+            self.postponed.add({"id": message, "method": "x"}, 100, self.serve, self.faults.append)
 
 
 def test_reading_has_to_wait_once_messages_take_too_much_and_goes_on_when_some_are_served() -> None:
@@ -53,7 +52,7 @@ def test_to_drop_one_of_many_takes_no_longer_than_one_of_few() -> None:
     office, small = Office(max_bytes=10**9), Office()
     office.add(*range(1000))
     small.add(999)
-    effort, least = (lines_run(lambda o=o: o.postponed.drop(999), module=postponed) for o in (office, small))
+    effort, least = (lines_run(lambda o=o: o.postponed.drop(999), module=link) for o in (office, small))
 
     assert effort == least
     for id in range(999):

@@ -11,7 +11,7 @@ import gevent
 import pytest
 
 from mcpgreen.engine.server import Server
-from mcpgreen.links.memory import MemorySink
+from mcpgreen.links.sink import MemorySink
 from mcpgreen.project.project import open_project
 from tests.support.client import HANDSHAKE_REVISIONS
 from tests.support.descriptors import descriptors_of, needs_proc, new_descriptors

@@ -81,4 +81,4 @@ def test_every_revision_gets_a_type_that_it_knows() -> None:
             fitted = fit_block({"type": kind, **members}, revision)
             since = CONTENT_TYPES[fitted["type"]].since
             assert problem_of_block(fitted) is None
-            assert since is None or revision.has(since)
+            assert since is None or since in revision.features

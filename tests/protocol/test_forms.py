@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from mcpgreen.protocol.input.requests import problems_with_form
-from mcpgreen.protocol.input.shapes import tidy
+from mcpgreen.protocol.input.requests import problems_with_form, tidy
 from mcpgreen.protocol.schemas import validator
 
 Json = dict[str, Any]

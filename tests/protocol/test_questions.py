@@ -9,12 +9,14 @@ import pytest
 from mcpgreen.errors import MissingClientCapability
 from mcpgreen.protocol.input.requests import (
     fault_of,
+    fit,
     is_met,
     need_of,
+    problem_with,
     problem_with_answer,
     require_met,
+    tidy,
 )
-from mcpgreen.protocol.input.shapes import fit, problem_with, tidy
 from mcpgreen.protocol.revisions import BY_NAME
 from tests.support.questions import accept, form, sample, url
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mcpgreen.protocol.schemas.lint import slow_patterns_in
+from mcpgreen.protocol.schemas.quick import slow_patterns_in
 
 
 @pytest.mark.parametrize(

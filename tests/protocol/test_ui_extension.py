@@ -6,18 +6,18 @@ from typing import Any
 
 import pytest
 
-from mcpgreen.protocol import introduction, revisions
+from mcpgreen.protocol import admission, revisions
 from mcpgreen.protocol.admission import Handshake
 from mcpgreen.protocol.revisions import UI_EXTENSION
 
 OFFERED = frozenset({"logging", "tools", "resources"})
-IDENTITY = introduction.Identity({"name": "server", "version": "1"}, None)
+IDENTITY = admission.Identity({"name": "server", "version": "1"}, None)
 SHOWN = {UI_EXTENSION: {"mimeTypes": ["text/html;profile=mcp-app"]}}
 
 
 def capabilities_for(version: str, client: dict[str, Any], offered: frozenset[str] = OFFERED) -> dict[str, Any]:
     params = {"protocolVersion": version, "capabilities": client}
-    return introduction.initialize(params, Handshake(), IDENTITY, offered=offered, log_level="info")["capabilities"]
+    return admission.initialize(params, Handshake(), IDENTITY, offered=offered, log_level="info")["capabilities"]
 
 
 @pytest.mark.parametrize("settings", [{}, {"mimeTypes": ["text/html;profile=mcp-app"]}, True])
@@ -39,15 +39,15 @@ def test_without_resources_there_are_no_pages() -> None:
     offered = frozenset({"logging", "tools"})
 
     assert "extensions" not in capabilities_for("2025-11-25", {"extensions": {UI_EXTENSION: {}}}, offered)
-    assert "extensions" not in introduction.discover(IDENTITY, offered=offered)["capabilities"]
+    assert "extensions" not in admission.discover(IDENTITY, offered=offered)["capabilities"]
 
 
 def test_a_stateless_client_is_told_whenever_it_asks() -> None:
-    assert introduction.discover(IDENTITY, offered=OFFERED)["capabilities"]["extensions"] == SHOWN
+    assert admission.discover(IDENTITY, offered=OFFERED)["capabilities"]["extensions"] == SHOWN
 
 
 def test_each_client_gets_a_copy_of_the_extension_of_its_own() -> None:
     """A greeting that is changed on its way must not change the next one."""
     revisions.capabilities(OFFERED, revisions.FIFTH, has_ui=True)["extensions"][UI_EXTENSION]["more"] = 1
 
-    assert introduction.discover(IDENTITY, offered=OFFERED)["capabilities"]["extensions"] == SHOWN
+    assert admission.discover(IDENTITY, offered=OFFERED)["capabilities"]["extensions"] == SHOWN

@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 
 from mcpgreen.features.call import Call
-from mcpgreen.links.stream import Stream
+from mcpgreen.links.session import Stream
 from mcpgreen.protocol.admission import ClientView
 from mcpgreen.protocol.revisions import LATEST_HANDSHAKE
 from mcpgreen.settings.settings import load
-from mcpgreen.transports.descriptors import Endpoint
 from mcpgreen.transports.outbox import CorruptionGuard, Outbox, is_sound
+from mcpgreen.transports.stdio import Endpoint
 from tests.support.constants import variables_of
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import PATIENCE_SECS, eventually

@@ -106,7 +106,7 @@ class Registrar:
 
     def is_hook_due(self) -> bool:
         """Tell whether `register.sh` counts and has not been run since it changed."""
-        if not self._has_hook():
+        if not self.has_hook():
             return False
         if self._hook is None or self._settings.is_static:
             return self._hook is None
@@ -114,7 +114,7 @@ class Registrar:
 
     def is_hook_old(self) -> bool:
         """Tell whether the last run was so long ago that the answer may be another one now."""
-        if self._hook is None or self._settings.is_static or not self._has_hook():
+        if self._hook is None or self._settings.is_static or not self.has_hook():
             return False
         return self._clock() - self._hook.read_at >= self._ttl_secs
 
@@ -124,7 +124,8 @@ class Registrar:
         said = _said_by(lambda: run_register_sh(self._project, self._settings, run=run))
         self._hook = Statement(fingerprint, self._clock(), said)
 
-    def _has_hook(self) -> bool:
+    def has_hook(self) -> bool:
+        """Tell whether `register.sh` counts."""
         return (
             not self._is_final
             and self._settings.allow_project_hooks

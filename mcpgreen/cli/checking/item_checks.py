@@ -32,7 +32,7 @@ from mcpgreen.errors import Denied, ProjectError
 from mcpgreen.features.prompts import arguments_from
 from mcpgreen.project.project import Project
 from mcpgreen.project.roots import configured_roots, resource_directories
-from mcpgreen.protocol.schemas.lint import MAPS, NOT_SCHEMAS, slow_patterns_in
+from mcpgreen.protocol.schemas.quick import MAPS, NOT_SCHEMAS, slow_patterns_in
 from mcpgreen.protocol.schemas.validator import BadSchema, compile_schema
 from mcpgreen.providers.exits import ProviderFailure
 from mcpgreen.providers.local import open_path, path_of_uri

@@ -14,7 +14,7 @@ from mcpgreen.cli.opening import open_named
 from mcpgreen.cli.trying.person import CAPABILITIES, Answer, unknown
 from mcpgreen.engine.server import Server
 from mcpgreen.errors import McpgreenError
-from mcpgreen.links.memory import MemorySink
+from mcpgreen.links.sink import MemorySink
 from mcpgreen.project.project import Project
 from mcpgreen.project.start_checks import require_tmp_root
 from mcpgreen.protocol.revisions import LATEST_HANDSHAKE

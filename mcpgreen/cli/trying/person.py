@@ -18,8 +18,7 @@ import gevent
 from mcpgreen.cli.output import tell
 from mcpgreen.cli.trying.values import typed, values_of
 from mcpgreen.errors import UsageError
-from mcpgreen.protocol.input.requests import problems_with_form
-from mcpgreen.protocol.input.shapes import ELICIT, SAMPLE
+from mcpgreen.protocol.input.requests import ELICIT, SAMPLE, problems_with_form
 from mcpgreen.text.json_types import Json
 
 CAPABILITIES: Json = {"elicitation": {"form": {}, "url": {}}, "sampling": {}}

@@ -19,35 +19,28 @@ import time
 from collections import Counter
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import gevent
 from gevent.event import AsyncResult
 from gevent.event import Event as Bell
 
 from mcpgreen import journal
-from mcpgreen.errors import (
-    AnswerOverdue,
-    InputNeeded,
-    InvalidParams,
-    LinkClosed,
-    MethodNotFound,
-    RefusedByClient,
-    Unanswered,
-)
-from mcpgreen.features.asking.interaction import Event
+from mcpgreen.errors import InputNeeded, InvalidParams, Unanswered
 from mcpgreen.features.asking.scripts import AskingScript, answered, unanswered
+from mcpgreen.features.call import Call, Event
 from mcpgreen.protocol import messages, revision_fields
 from mcpgreen.protocol.input import requests
-from mcpgreen.protocol.input.shapes import fit, tidy
+from mcpgreen.protocol.input.requests import fit, tidy
 from mcpgreen.protocol.input.state import Seal
 from mcpgreen.running.processes.run import Deadline
 from mcpgreen.running.shares import Shares
 from mcpgreen.text import jsontext
 from mcpgreen.text.json_types import Json
 
-if TYPE_CHECKING:
-    from mcpgreen.features.call import Call
+ASK_SECS = 300.0  # for an answer to a question that has no time of its own
+PARKED_SECS = 900.0  # for a stateless client to come back with answers
+MAX_PARKED = 32  # scripts that wait for such clients; as many may wait for others without keeping their slots
 
 
 class Parked(NamedTuple):
@@ -80,21 +73,18 @@ class Parked(NamedTuple):
 class Parking:
     """The parked calls of a server, by handles that cannot be guessed."""
 
-    def __init__(self, *, limit: int, ttl_secs: float) -> None:
-        self._limit = limit
-        self._ttl_secs = ttl_secs
+    def __init__(self) -> None:
         self._parked: dict[str, tuple[Parked, gevent.Greenlet]] = {}  # with the timer of each
 
-    @property
-    def is_empty(self) -> bool:
-        return not self._parked
+    def __len__(self) -> int:
+        return len(self._parked)
 
     def add(self, parked: Parked) -> str:
-        while self._parked and len(self._parked) >= self._limit:
+        while self._parked and len(self._parked) >= MAX_PARKED:
             journal.warning("too many scripts wait for an answer; the oldest one of the client with most is stopped")
             self._give_up(self._oldest_of_greediest(parked.call.stream.owner))
         handle = os.urandom(16).hex()
-        self._parked[handle] = parked, gevent.spawn_later(self._ttl_secs, self._give_up, handle)
+        self._parked[handle] = parked, gevent.spawn_later(PARKED_SECS, self._give_up, handle)
         return handle
 
     def _oldest_of_greediest(self, newcomer: Hashable) -> str:
@@ -104,17 +94,15 @@ class Parking:
         greediest, _ = Counter([*owners, newcomer]).most_common(1)[0]
         return next(handle for handle, owner in zip(self._parked, owners, strict=True) if owner == greediest)
 
-    def require_scopes(self, handle: object, retry: Call) -> None:
-        """Raises InsufficientScope if the caller who comes back lacks the scopes of the parked call, which stays."""
-        if isinstance(handle, str) and handle in self._parked:
-            parked, _ = self._parked[handle]
-            retry.require_scopes(parked.call.required_scopes)
-
-    def take(self, handle: object) -> Parked | None:
-        """Take a call out. None if the handle is unknown, used or too old."""
-        if not isinstance(handle, str) or handle not in self._parked:
+    def take(self, handle: str, retry: Call | None = None) -> Parked | None:
+        """Take a call out. None if the handle is unknown, used or too old. Raises InsufficientScope if the caller of
+        the retry lacks the scopes of the parked call, which stays."""
+        if handle not in self._parked:
             return None
-        parked, timer = self._parked.pop(handle)
+        parked, timer = self._parked[handle]
+        if retry is not None:
+            retry.require_scopes(parked.call.required_scopes)
+        del self._parked[handle]
         if timer is not gevent.getcurrent():
             timer.kill(block=False)
         return parked
@@ -130,17 +118,12 @@ class Parking:
             parked.call.end_early(Event.GIVE_UP)
 
 
-ASK_SECS = 300.0  # for an answer to a question that has no time of its own
-PARKED_SECS = 900.0  # for a stateless client to come back with answers
-MAX_PARKED = 32  # scripts that wait for such clients; as many may wait for others without keeping their slots
-
-
 class Asking:
     """Asks for all calls of one server."""
 
     def __init__(self, *, seal: Seal) -> None:
         self._seal = seal
-        self.parking = Parking(limit=MAX_PARKED, ttl_secs=PARKED_SECS)
+        self.parking = Parking()
         self._at_rest = Shares(MAX_PARKED)  # calls that have left their slots
 
     def new_script(self, call: Call, deadline: Deadline) -> AskingScript:
@@ -218,12 +201,8 @@ class Asking:
             answer = call.session.requests.ask(call.stream.sink, request["method"], params, timeout_secs=timeout_secs)
         except ValueError as error:
             return unanswered("unsupported", str(error))
-        except AnswerOverdue as error:
-            return unanswered("timeout", str(error))
-        except LinkClosed as error:
-            return unanswered("cancelled", str(error))
-        except RefusedByClient as error:
-            return unanswered("unsupported" if error.code == MethodNotFound.code else "error", str(error))
+        except Unanswered as error:
+            return unanswered(error.status, str(error))
         problem = requests.problem_with_answer(request, answer)
         if problem:
             return unanswered("error", f"The client's answer does not fit: {problem}.")
@@ -270,8 +249,7 @@ class Asking:
         answers = {key: responses[key] for key, problem in problems.items() if not problem}
         missing = {key: request for key, request in asked.items() if key not in answers}
         _require_askable(call, missing)
-        self.parking.require_scopes(payload.get("h"), call)
-        parked = self.parking.take(payload.get("h"))
+        parked = self.parking.take(payload.get("h", ""), call)
         interaction.answers = {**payload["memo"], **answers}
         interaction.own_state = payload.get("own")
         if parked is not None and (parked.is_past_waiting or not missing):

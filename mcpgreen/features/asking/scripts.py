@@ -18,10 +18,10 @@ import gevent
 from gevent.lock import Semaphore
 
 from mcpgreen import journal
-from mcpgreen.features.asking.interaction import Event, State
+from mcpgreen.features.call import Event, State
 from mcpgreen.files.regular_files import existing_file
 from mcpgreen.protocol.input import requests
-from mcpgreen.protocol.input.shapes import ELICIT, tidy
+from mcpgreen.protocol.input.requests import ELICIT, tidy
 from mcpgreen.running.processes.run import Deadline
 from mcpgreen.running.scripts import scratch
 from mcpgreen.running.scripts.replies import deliver
@@ -73,7 +73,7 @@ class AskingScript:
         if self._run.files is None or not _is_place(reply, self._run.files.reply_prefix):
             self._mention("a script asks without a place for the answer below MCP_ASK_REPLY; ignored")
         elif not self._call.is_cancelled:  # a script that is being stopped may still ask
-            self.begin(asked, timeout_secs, partial(_reply, str(reply)), size_bytes=size_bytes)
+            self.begin(asked, timeout_secs, partial(_write_reply, str(reply)), size_bytes=size_bytes)
 
     def begin(self, asked: object, timeout_secs: float | None, take_reply: TakeReply, *, size_bytes: int) -> None:
         """Begin to ask; `take_reply` is called with the outcomes unless the script has ended by then."""
@@ -260,7 +260,7 @@ def _senseless(fault: str) -> Json:
     return unanswered("invalid", f"The question makes no sense: {fault}.")
 
 
-def _reply(place: str, outcomes: Json) -> None:
+def _write_reply(place: str, outcomes: Json) -> None:
     deliver(place, jsontext.dumps(outcomes))
 
 

@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import gevent
 
 from mcpgreen.errors import InternalError, InvalidParams
-from mcpgreen.links.session import Session
-from mcpgreen.links.stream import Request, Stream
+from mcpgreen.links.session import Request, Session, Stream
 from mcpgreen.protocol import messages, revision_fields
 from mcpgreen.protocol.admission import ClientView
 from mcpgreen.running.shares import Shares, Turns
@@ -56,10 +55,6 @@ class Listen:
     is_acknowledged: bool = False
     is_over: bool = False
     _held: dict[bytes, None] = field(default_factory=dict)
-
-    @property
-    def kinds(self) -> set[str]:
-        return {kind for kind, name in FILTER_OF.items() if name in self.honoured}
 
     def notify(self, method: str, params: Json) -> None:
         line = self._notice(method, params)
@@ -213,7 +208,7 @@ class Subscriptions:
             if session.handshake.is_ready:
                 session.sink.notify(line)
         for listen in list(self._listens.values()):
-            if kind in listen.kinds:
+            if FILTER_OF[kind] in listen.honoured:
                 listen.notify(method, {})
         if kind == "resources" and self._watched.held:
             self._watcher().try_again()

@@ -67,7 +67,7 @@ class Lenience:
         for name, member in value.items():
             about = [each for part in parts for each in _about_member(part, name)]
             if member is None:
-                is_optional = any(_declares(part, name) for part in parts) and not any(
+                is_optional = any(name in _object_in(part, "properties") for part in parts) and not any(
                     name in _list_in(part, "required") for part in parts
                 )
                 if is_optional and "null" not in self._types_of(about):
@@ -185,8 +185,8 @@ def _number_in(text: str) -> int | float | None:
 
 
 def _about_member(part: Json, name: str) -> Iterator[object]:
-    properties = part.get("properties")
-    if isinstance(properties, dict) and name in properties:
+    properties = _object_in(part, "properties")
+    if name in properties:
         yield properties[name]
     elif "patternProperties" not in part and isinstance(part.get("additionalProperties"), dict):
         yield part["additionalProperties"]
@@ -200,9 +200,9 @@ def _about_item(part: Json, index: int) -> Iterator[object]:
         yield part["items"]
 
 
-def _declares(part: Json, name: str) -> bool:
-    properties = part.get("properties")
-    return isinstance(properties, dict) and name in properties
+def _object_in(part: Json, keyword: str) -> Json:
+    given = part.get(keyword)
+    return given if isinstance(given, dict) else {}
 
 
 def _list_in(part: Json, keyword: str) -> list[object]:

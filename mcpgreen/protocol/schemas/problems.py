@@ -7,7 +7,7 @@ only, because they repeat the whole value and speak of schemas. This module does
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from mcpgreen.protocol.schemas.quick import TYPE_NAMES
@@ -34,8 +34,6 @@ _LIMITS = {
     "maxProperties": ("must have at most", " members"),
 }
 _COUNTED = ("Length", "Items", "Properties")
-# The messages of our own versions of these keywords continue a sentence that begins with the path.
-_WORDED = ("pattern", "properties", "propertyNames")
 _VALUE = re.compile(r"(?s), got .*|(?<=breaks the rule) .*")
 
 
@@ -55,26 +53,15 @@ def without_values(found: Iterable[str]) -> str:
 
 
 def _expectation(error: ValidationError, noun: str) -> str:
-    keyword, given = error.validator, error.validator_value
-    got = f", got {described(error.instance)}"
-    if keyword == "type":
-        return f"must be {' or '.join(_types(error))}{got}"
-    if keyword == "enum":
-        return f"must be one of {listed(shown(each) for each in given)}{got}"
-    if keyword == "const":
-        return f"must be {shown(given)}{got}"
+    keyword, got = error.validator, f", got {described(error.instance)}"
     if keyword in _LIMITS:
         return _limit(error)
-    if keyword == "uniqueItems":
-        return f"must not have the same item twice{got}"
     if keyword in ("anyOf", "oneOf"):
         return _alternatives(error, noun)
-    if keyword == "not":
-        return f"has a form that is ruled out{got}"
     if keyword is None:  # the schema is `false`
         return "is not allowed here"
-    if keyword in _WORDED:
-        return f"{error.message}{got}"
+    if keyword in _EXPECTED:
+        return f"{_EXPECTED[keyword](error)}{got}"
     return f"breaks the rule {quoted(keyword)}: {_clipped(error.message, MAX_FOREIGN_CHARS)}"
 
 
@@ -118,6 +105,18 @@ def _suggestion(name: str, known: Iterable[str]) -> str:
 
     nearest = get_close_matches(name[:MAX_SHOWN_CHARS], known, n=1)
     return f" (did you mean {quoted(nearest[0])}?)" if nearest else ""
+
+
+# What the value must be, for other keywords.
+_EXPECTED: dict[str, Callable[[ValidationError], str]] = {
+    "type": lambda error: f"must be {' or '.join(_types(error))}",
+    "enum": lambda error: f"must be one of {listed(map(shown, error.validator_value))}",
+    "const": lambda error: f"must be {shown(error.validator_value)}",
+    "uniqueItems": lambda error: "must not have the same item twice",
+    "not": lambda error: "has a form that is ruled out",
+    # The messages of our own versions of these keywords continue a sentence that begins with the path.
+    **dict.fromkeys(("pattern", "properties", "propertyNames"), lambda error: str(error.message)),
+}
 
 
 def _path(error: ValidationError) -> str:

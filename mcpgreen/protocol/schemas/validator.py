@@ -15,15 +15,15 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any
 
 from mcpgreen.protocol.schemas import quick
 from mcpgreen.protocol.schemas.lenience import Lenience
-from mcpgreen.protocol.schemas.lint import schema_pattern
 from mcpgreen.protocol.schemas.problems import sentences
-from mcpgreen.text import json_bounds, jsontext
+from mcpgreen.protocol.schemas.quick import schema_pattern
+from mcpgreen.text import jsontext
 from mcpgreen.text.json_types import Json
 
 MAX_SCHEMA_BYTES = 1024 * 1024
@@ -31,7 +31,7 @@ MAX_SCHEMA_NODES = 100_000
 MAX_SCHEMA_DEPTH = 64
 MAX_PROBLEMS = 5
 COUNTED_PROBLEMS = 100
-MAX_VALUE_DEPTH = json_bounds.MAX_DEPTH
+MAX_VALUE_DEPTH = jsontext.MAX_DEPTH
 MAX_FOREIGN_DEPTH = 32  # for a meta-schema, where following a reference does not check the stack
 MAX_PATTERN_CHARS = 10_000
 SPARE_FRAMES = 400  # enough for the deepest schema without references, and for comparing the deepest values
@@ -100,17 +100,11 @@ def clean_copy(schema: object) -> Json:
 
 
 def _require_bounds(schema: Json) -> None:
-    nodes = 0
-    pending: list[tuple[object, int]] = [(schema, 1)]
-    while pending:
-        current, depth = pending.pop()
-        nodes += 1
-        if nodes > MAX_SCHEMA_NODES:
+    for number, (_, depth) in enumerate(jsontext.walked(schema), 1):
+        if number > MAX_SCHEMA_NODES:
             raise BadSchema(f"The schema has more than {MAX_SCHEMA_NODES} parts.")
-        children = _children(current)
-        if children and depth > MAX_SCHEMA_DEPTH:
+        if depth > MAX_SCHEMA_DEPTH + 1:
             raise BadSchema(f"The schema is nested deeper than {MAX_SCHEMA_DEPTH} levels.")
-        pending.extend((child, depth + 1) for child in children)
 
 
 def _validator_for(schema: Json) -> tuple[Any, int]:
@@ -150,7 +144,7 @@ def _follow_references(schema: Json, dialect: str, known: Mapping[str, Any]) -> 
     root = specification_with(dialect).create_resource(schema)
     cleaned: set[int] = set()
     _adapt_parts(root, dialect, cleaned)
-    ours = _ids_of_parts(schema)
+    ours = {id(part) for part, _ in jsontext.walked(schema)}
     steps: dict[int, list[Any]] = {}  # from each part to the parts that check the same value
     pending = [(root, REGISTRY.resolver_with_root(root))]
     leads_out = False
@@ -206,22 +200,6 @@ def _adapt_parts(resource: Any, dialect: str, cleaned: set[int]) -> None:
             adapted = _PatternProperties((schema_pattern(each), part) for each, part in patterns.items())
             current.contents["patternProperties"] = adapted
         pending.extend(current.subresources())
-
-
-def _ids_of_parts(schema: Json) -> set[int]:
-    found: set[int] = set()
-    pending: list[object] = [schema]
-    while pending:
-        current = pending.pop()
-        found.add(id(current))
-        pending.extend(_children(current))
-    return found
-
-
-def _children(value: object) -> Collection[object]:
-    if isinstance(value, dict):
-        return value.values()
-    return value if isinstance(value, list) else ()
 
 
 def _in_place(part: Json, known: Mapping[str, Any]) -> list[Any]:
@@ -347,7 +325,7 @@ def _hashable(value: Any) -> Any:
 
 def _problems(validator: Any, max_depth: int, value: Any, noun: str) -> list[str]:
     """At most `COUNTED_PROBLEMS` different sentences, in the order of the schema."""
-    if jsontext.depth_of(value) > max_depth:
+    if any(depth > max_depth and isinstance(part, (dict, list)) for part, depth in jsontext.walked(value)):
         return [_TOO_DEEP]
     found: dict[str, None] = {}
     try:

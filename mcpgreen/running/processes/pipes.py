@@ -15,7 +15,6 @@ from typing import Any
 import gevent
 
 from mcpgreen.running.shares import Shares
-from mcpgreen.text.pieces import Pieces
 
 OnChunk = Callable[[bytes], "float | None"]
 
@@ -27,6 +26,8 @@ LARGE_PIPE_BYTES = 1 << 20
 # one its pipe is not read, and it waits.
 PLACES = 3
 SMALL_BYTES = 1 << 20  # which need no place
+SMALL_CHUNK_BYTES = 4096
+PIECE_BYTES = 65536
 RETRY_SECS = 0.02
 MAX_DRAIN_READS = 32  # at a time: a full large pipe in small chunks, and twice that
 
@@ -186,3 +187,37 @@ class Capture:
     def chunks(self) -> list[bytes]:
         """Hand over what was printed; nothing is left here."""
         return self._pieces.take()
+
+
+class Pieces:
+    """Collects bytes that arrive in chunks of any size: large chunks are kept as they are, small ones are joined.
+
+    The sender decides how large the chunks are, and each of them costs memory and time: three megabytes in chunks of
+    two bytes would be a million and a half objects.
+    """
+
+    __slots__ = ("_small", "_whole")
+
+    def __init__(self) -> None:
+        self._whole: list[bytes] = []
+        self._small = bytearray()
+
+    def add(self, chunk: bytes) -> None:
+        if len(chunk) < SMALL_CHUNK_BYTES:
+            self._small += chunk
+            if len(self._small) >= PIECE_BYTES:
+                self._close_small()
+        else:
+            self._close_small()
+            self._whole.append(chunk)
+
+    def take(self) -> list[bytes]:
+        """Return all pieces in order, and forget them."""
+        self._close_small()
+        taken, self._whole = self._whole, []
+        return taken
+
+    def _close_small(self) -> None:
+        if self._small:
+            self._whole.append(bytes(self._small))
+            self._small.clear()

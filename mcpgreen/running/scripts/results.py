@@ -15,7 +15,7 @@ from mcpgreen.errors import ERROR_CODES, OutputTooLarge, ScriptAsks, ScriptError
 from mcpgreen.protocol.content import problem_of_block
 from mcpgreen.running.processes.run import Ending, Outcome
 from mcpgreen.running.shares import LANE, in_turns, let_others
-from mcpgreen.text import json_bounds, jsontext
+from mcpgreen.text import jsontext
 
 if TYPE_CHECKING:
     from mcpgreen.logs.last_words import LastWords
@@ -320,7 +320,7 @@ def _first_document(text: str) -> Any:
     if len(text) > MAX_DOCUMENTS_CHARS:
         return None
     try:
-        json_bounds.require_parsable(text.encode("utf-8"))
+        jsontext.require_parsable(text.encode("utf-8"))
         value, _ = json.JSONDecoder().raw_decode(text.lstrip())
     except (ValueError, RecursionError):
         return None

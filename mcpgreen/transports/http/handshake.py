@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from functools import partial
 
-from mcpgreen.links.memory import MemorySink
+from mcpgreen.links.sink import MemorySink
 from mcpgreen.protocol import messages, revisions
 from mcpgreen.protocol.revisions import Feature, Revision
 from mcpgreen.text.json_types import Json
@@ -131,7 +131,7 @@ def _revision_of(session: HttpSession) -> Revision:
 
 
 def _is_primed(session: HttpSession) -> bool:
-    return _revision_of(session).has(Feature.PRIMED_STREAMS)
+    return Feature.PRIMED_STREAMS in _revision_of(session).features
 
 
 def _in_use(session: HttpSession, sent: Iterator[bytes], expiry: AbstractContextManager[None]) -> Iterator[bytes]:

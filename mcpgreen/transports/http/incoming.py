@@ -17,7 +17,7 @@ from mcpgreen.errors import ParseError
 from mcpgreen.protocol import messages
 from mcpgreen.running.shares import OneAtATime, Shares, let_others
 from mcpgreen.text import jsontext
-from mcpgreen.text.json_bounds import weight_of
+from mcpgreen.text.jsontext import weight_of
 from mcpgreen.transports.http.responses import BAD, Refusal, unavailable
 from mcpgreen.transports.http.streams import events
 from mcpgreen.transports.http.wire.connection import Request

@@ -18,8 +18,8 @@ from mcpgreen.errors import (
     RpcError,
     UnsupportedVersion,
 )
-from mcpgreen.links.sink import Line, whole
 from mcpgreen.protocol import messages, revision_fields
+from mcpgreen.protocol.messages import Line, whole
 from mcpgreen.text import jsontext
 from mcpgreen.transports.http.wire.connection import TEXT, Headers, Response
 

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from socket import socket
     from ssl import SSLContext
 
-    from mcpgreen.transports.frame_log import FrameLog
+    from mcpgreen.engine.call_log import FrameLog
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 LAST_WORDS_SECS = 1.0
@@ -157,7 +157,7 @@ def _frame_log(server: Server) -> FrameLog | None:
     """The frame logger, or None."""
     if not journal.tells_frames:
         return None
-    from mcpgreen.transports.frame_log import FrameLog
+    from mcpgreen.engine.call_log import FrameLog
 
     return FrameLog(server.services)
 

@@ -23,7 +23,7 @@ import jwt
 
 from mcpgreen.errors import McpgreenError
 from mcpgreen.links.principal import Principal
-from mcpgreen.text import json_bounds
+from mcpgreen.text import jsontext
 from mcpgreen.text.json_types import Json
 from mcpgreen.transports.http.oauth.keys import KEY_OF, KeySet, Unavailable, UnknownKey
 
@@ -192,7 +192,7 @@ def _object_in(part: str, what: str) -> Json:
     """The JSON object in a part of a token; not verified yet."""
     try:
         raw = base64.b64decode(part + "=" * (-len(part) % 4), altchars=b"-_", validate=True)
-        json_bounds.require_parsable(raw)
+        jsontext.require_parsable(raw)
         value = json.loads(raw, object_pairs_hook=_without_doubles, parse_constant=_no_number)
     except (ValueError, RecursionError) as error:
         raise invalid(f"its {what} cannot be read") from error

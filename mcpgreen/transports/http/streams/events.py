@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from mcpgreen.links.sink import Line, whole
+from mcpgreen.protocol.messages import Line, whole
 
 CONTENT_TYPE = "text/event-stream"
 KEEP_ALIVE = b": keep-alive\n\n"

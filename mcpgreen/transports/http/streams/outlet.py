@@ -22,7 +22,8 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from gevent.event import Event
 
-from mcpgreen.links.sink import Answerable, Line, size_of
+from mcpgreen.links.sink import Answerable
+from mcpgreen.protocol.messages import Line, size_of
 from mcpgreen.transports.http.streams import events
 
 if TYPE_CHECKING:

@@ -20,7 +20,8 @@ import gevent
 from gevent.lock import Semaphore
 
 from mcpgreen import journal
-from mcpgreen.links.sink import Answerable, Line
+from mcpgreen.links.sink import Answerable
+from mcpgreen.protocol.messages import Line
 from mcpgreen.running.shares import Shares
 from mcpgreen.transports.http.streams.outlet import Outlet
 

@@ -19,9 +19,9 @@ from typing import Any, TypeVar
 import gevent
 
 from mcpgreen.engine.server import Server
-from mcpgreen.links.memory import MemorySink
 from mcpgreen.links.principal import Principal
 from mcpgreen.links.session import Session
+from mcpgreen.links.sink import MemorySink
 from mcpgreen.project.project import open_project
 from mcpgreen.protocol import admission, revisions
 from mcpgreen.text.json_types import Json
