@@ -33,6 +33,7 @@ ORDER = (
     "engine",
     "transports",
     "cli",
+    "testing",
     "first_answer",
     "__main__",
 )
