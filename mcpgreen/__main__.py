@@ -76,6 +76,9 @@ def serve(root: str, http: str | None = None) -> int:
     """Serve over stdin and stdout, or over HTTP if there is an address. Return the exit status."""
     if http is not None:
         return serve_http(root, http)
+    import gc
+
+    gc.disable()  # until all modules are loaded: what they make stays, and looking for garbage takes milliseconds
     parent_pid = os.getppid()
     stdin, stdout = claim_stdio()
     _take_over_signals()

@@ -149,6 +149,17 @@ class ToolFailure(McpgreenError):
         self.structured = structured
         self.more_text = more_text
 
+    @property
+    def result(self) -> Json:
+        """The result that the model reads."""
+        blocks = [{"type": "text", "text": text} for text in (self.text, *self.more_text)]
+        result: Json = {"content": blocks, "isError": True}
+        if self.structured is not None:
+            result["structuredContent"] = self.structured
+        if self.meta:
+            result["_meta"] = self.meta
+        return result
+
 
 class UnexpectedOutput(ToolFailure):
     """The output of the tool does not match its description."""
@@ -159,8 +170,7 @@ class InputNeeded(McpgreenError):
 
     def __init__(self, questions: Json, state: str) -> None:
         super().__init__("input is needed")
-        self.questions = questions
-        self.state = state
+        self.result: Json = {"resultType": "input_required", "inputRequests": questions, "requestState": state}
 
 
 class ScriptAsks(McpgreenError):

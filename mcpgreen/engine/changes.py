@@ -23,7 +23,7 @@ from mcpgreen.catalog.manual.registration import Registrar
 from mcpgreen.catalog.snapshot import Snapshot
 from mcpgreen.errors import InternalError
 from mcpgreen.running.disk_watcher import DiskWatcher
-from mcpgreen.running.hooks import HookShell
+from mcpgreen.running.hooks import Hook, HookEnd
 from mcpgreen.running.shares import let_others
 from mcpgreen.settings.settings import Settings
 
@@ -40,13 +40,19 @@ class ChangeWatch:
     """Keeps a catalog current, in one greenlet; `stop` ends it."""
 
     def __init__(
-        self, catalog: Catalog, settings: Settings, *, registrar: Registrar, shell: HookShell, disk: DiskWatcher
+        self,
+        catalog: Catalog,
+        settings: Settings,
+        *,
+        registrar: Registrar,
+        run_hook: Callable[[Hook], HookEnd],
+        disk: DiskWatcher,
     ) -> None:
         self._catalog = catalog
         self._is_static = settings.is_static
         self._poll_secs = settings.tools_ttl or DEFAULT_POLL_SECS
         self._registrar = registrar
-        self._shell = shell
+        self._run_hook = run_hook
         self._disk = disk
         self._events = disk.interest(lambda _: self._on_news())
         self._running_hook = Semaphore(1)
@@ -120,7 +126,7 @@ class ChangeWatch:
         """Run the hook if it is needed. One run at a time; other greenlets wait for it here."""
         with self._running_hook:
             if is_needed():
-                self._registrar.run_hook(self._shell.run)
+                self._registrar.run_hook(self._run_hook)
 
     def _refresh(self, source: str) -> None:
         """Look at the disk if that is due, in turns with other greenlets. One look at a time: a request that comes

@@ -28,10 +28,8 @@ from mcpgreen.links.session import Request, Session
 from mcpgreen.links.sink import Sink
 from mcpgreen.protocol import messages, revision_fields
 from mcpgreen.protocol.admission import admit, progress_token
-from mcpgreen.protocol.input import requests
 from mcpgreen.protocol.messages import Line, size_of
 from mcpgreen.protocol.revisions import Era
-from mcpgreen.running.scripts.results import failure_result
 from mcpgreen.running.shares import Places
 from mcpgreen.text import jsontext
 from mcpgreen.text.json_types import Json
@@ -233,9 +231,9 @@ class Router:
                 call.wait_until_adopted()
         except ToolFailure as error:
             failure = error
-            result = failure_result(failure)
+            result = failure.result
         except InputNeeded as needed:
-            result = requests.input_required(needed.questions, needed.state)
+            result = needed.result
             if journal.tells_calls:
                 self._write_log(lambda log: log.succeeded(call, "asks"))
             return messages.response(call.id, self._encoded(call, result, has_limit=True)[0])

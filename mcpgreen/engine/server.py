@@ -24,19 +24,14 @@ from mcpgreen.project.project import Project
 from mcpgreen.project.roots import Roots, configured_roots, refused_directories
 from mcpgreen.protocol.admission import Handshake, Identity
 from mcpgreen.running.disk_watcher import DiskWatcher
-from mcpgreen.running.hooks import HookShell
-from mcpgreen.running.policy import ProjectPolicy
-from mcpgreen.running.runner import Runner
 from mcpgreen.running.scripts import temporary
-from mcpgreen.running.scripts.scratch import StateDir, Storage
+from mcpgreen.running.scripts.scratch import Storage
 from mcpgreen.running.system import descriptor_limit, scripts_that_fit
 from mcpgreen.settings.settings import Settings
 
 if TYPE_CHECKING:
     from mcpgreen.links.principal import Principal
     from mcpgreen.protocol.token import RemoteToken
-
-STOP_GRACE_SECS = 0.3
 
 
 class Load(NamedTuple):
@@ -65,14 +60,6 @@ class Server:
         storage = Storage(on_news=partial(self._log, "mcp.storage"))
         self._links: dict[Link, None] = {}
         self._sessions: set[Session] = set()
-        runner = Runner(directory=project.root, is_open_to_others=settings.core_dumps, keeps_warm=settings.warm_python)
-        state_dir = StateDir(
-            temporary.place_of(settings.tmp_root, environ, root=project.root),
-            is_kept=settings.preserve_state,
-            storage=storage,
-            on_named=(lambda path: None) if settings.preserve_state else runner.protect,
-        )
-        shell = HookShell(environ, settings=settings, directory=project.root, runner=runner)
         registrar = Registrar(project, settings=settings)
         catalog = Catalog(
             project,
@@ -86,7 +73,9 @@ class Server:
             replaces_dots=settings.replace_dots,
         )
         self._disk = DiskWatcher(uses_events=settings.watch_files != "poll")
-        self._changes = ChangeWatch(catalog, settings, registrar=registrar, shell=shell, disk=self._disk)
+        self._changes = ChangeWatch(
+            catalog, settings, registrar=registrar, run_hook=lambda hook: self.services.shell.run(hook), disk=self._disk
+        )
         self.services = Services(
             settings=settings,
             project=project,
@@ -96,11 +85,7 @@ class Server:
             catalog=catalog,
             snapshot=self._changes.snapshot,
             disk=self._disk,
-            runner=runner,
-            state_dir=state_dir,
-            policy=ProjectPolicy(
-                project.ground(project.server_dir), settings=settings, shell=shell, state_dir=state_dir
-            ),
+            storage=storage,
         )
         self._router = Router(self.services, self._changes)
         for path in refused_directories(project, settings):
@@ -228,8 +213,6 @@ class Server:
         self._changes.stop()
         self._disk.close()
         self.services.close()
-        self.services.runner.stop_all(grace_secs=STOP_GRACE_SECS)
-        self.services.runner.close(is_clean=self.services.state_dir.remove())
 
     def _on_change(self, source: str, total: int) -> None:
         journal.info("%s changed: %d listed", source, total)

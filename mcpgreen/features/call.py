@@ -16,7 +16,6 @@ import time
 from binascii import b2a_base64
 from collections import deque
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import gevent
@@ -27,7 +26,6 @@ from mcpgreen.links.session import Session, Stream, log_params, wants_level
 from mcpgreen.links.sink import Sink
 from mcpgreen.protocol import messages, revision_fields
 from mcpgreen.protocol.admission import ClientView, progress_token
-from mcpgreen.protocol.input import requests
 from mcpgreen.protocol.messages import Line
 from mcpgreen.protocol.revisions import Revision
 from mcpgreen.text import jsontext
@@ -98,17 +96,17 @@ class IllegalTransition(Exception):
     """A transition that is not in the table: a fault of the server."""
 
 
-@dataclass(eq=False, slots=True)
 class Interaction:
     """The state of one call, and what it and its client tell each other besides the result."""
 
-    state: str = State.RUNNING
-    answers: Json = field(default_factory=dict)  # of the client so far, by key
-    own_state: str | None = None  # of a script that prints its input requests and is run again
-    elicitation_ids: list[str] = field(default_factory=list)  # of URLs that the user agreed to visit
-    unmet_needs: list[str] = field(default_factory=list)  # capabilities that a script needed and the client lacks
-    is_repeat: bool = False  # a retry whose script has ended, so that it has to be run again
-    adopted: Bell | None = None  # rings when a parked call is adopted
+    def __init__(self) -> None:
+        self.state = State.RUNNING
+        self.answers: Json = {}  # of the client so far, by key
+        self.own_state: str | None = None  # of a script that prints its input requests and is run again
+        self.elicitation_ids: list[str] = []  # of URLs that the user agreed to visit
+        self.unmet_needs: list[str] = []  # capabilities that a script needed and the client lacks
+        self.is_repeat = False  # a retry whose script has ended, so that it has to be run again
+        self.adopted: Bell | None = None  # rings when a parked call is adopted
 
     def on(self, event: str) -> None:
         """Go to the next state. Raises IllegalTransition if the event cannot happen in this one."""
@@ -133,33 +131,42 @@ class Throttle:
         return True
 
 
-@dataclass(eq=False, slots=True)
 class Call:
-    """One request in progress. `session` is None for a stateless one."""
+    """One request in progress. `session` is None for a stateless one. The response goes to `sink`: the stream's own, or
+    that of a batch. The request takes `weight_bytes` of memory."""
 
-    id: str | int
-    method: str
-    params: Json
-    view: ClientView
-    session: Session | None
-    stream: Stream
-    sink: Sink  # for its response: the stream's own sink, or that of a batch
-    services: Services
-    weight_bytes: int = 0  # of the request, in memory
-    serial: int = 0  # marks the files and processes of its script
-    interaction: Interaction = field(default_factory=Interaction)
-    run: Run | None = None  # while it has a script
-    token: str | int | None = None  # for progress, if the client gave one and the call has a greenlet
-    received_at: float = 0.0  # set if the journal shows calls
-    required_scopes: Sequence[str] = ()  # that the caller needs; set when the target is found
-    greenlet: gevent.Greenlet | None = None
-    _arguments_json: bytes | None = None
-    _last_progress: float | None = None
-    _progress_throttle: Throttle | None = None
-    _log_throttle: Throttle | None = None
-
-    def __post_init__(self) -> None:
-        self.serial = self.services.runner.next_serial()
+    def __init__(
+        self,
+        id: str | int,
+        method: str,
+        params: Json,
+        view: ClientView,
+        session: Session | None,
+        stream: Stream,
+        sink: Sink,
+        services: Services,
+        weight_bytes: int = 0,
+    ) -> None:
+        self.id = id
+        self.method = method
+        self.params = params
+        self.view = view
+        self.session = session
+        self.stream = stream
+        self.sink = sink
+        self.services = services
+        self.weight_bytes = weight_bytes
+        self.serial = services.next_serial()  # marks the files and processes of its script
+        self.interaction = Interaction()
+        self.run: Run | None = None  # while it has a script
+        self.token: str | int | None = None  # for progress, if the client gave one and the call has a greenlet
+        self.received_at = 0.0  # set if the journal shows calls
+        self.required_scopes: Sequence[str] = ()  # that the caller needs; set when the target is found
+        self.greenlet: gevent.Greenlet | None = None
+        self._arguments_json: bytes | None = None
+        self._last_progress: float | None = None
+        self._progress_throttle: Throttle | None = None
+        self._log_throttle: Throttle | None = None
 
     def __repr__(self) -> str:
         return f"<Call {self.id!r} {self.method}>"
@@ -203,6 +210,8 @@ class Call:
     @property
     def client_variables(self) -> dict[str, str]:
         """What scripts may know of the client."""
+        from mcpgreen.protocol.input import requests  # needed with the first script
+
         return requests.client_variables(self.view.capabilities, self.view.revision, self.stream.transport)
 
     @property
@@ -336,7 +345,6 @@ class Call:
             self.sink.notify(line, self)
 
 
-@dataclass(eq=False, slots=True)
 class Slot:
     """A call's claim to one of the places in which scripts run; held inside of `with`. A call that waits for an answer
     leaves the place to others.
@@ -344,11 +352,12 @@ class Slot:
     With a `gate`, only one of the calls that share it waits for a place, and the others wait for the gate: so each of
     many sessions of an owner stands in line once, however many calls it has."""
 
-    places: Places
-    owner: Hashable = None
-    gate: Semaphore | None = None
-    _is_held: bool = False
-    _is_over: bool = False
+    def __init__(self, places: Places, owner: Hashable = None, gate: Semaphore | None = None) -> None:
+        self.places = places
+        self.owner = owner
+        self.gate = gate
+        self._is_held = False
+        self._is_over = False
 
     def leave(self) -> None:
         if self._is_held:
@@ -377,19 +386,19 @@ class Slot:
         self.leave()
 
 
-@dataclass(eq=False, slots=True)
 class Run:
     """What a call has while its script runs. `turn` is its place among the calls of one tool, if that tool has a limit.
     `child`, `ended_by` and `stderr_end` are for the journal, and set when the script is over."""
 
-    slot: Slot
-    turn: Slot | None
-    files: CallFiles | None = None
-    output_place: OutputPlace | None = None
-    child: Child | None = None
-    ended_by: str = ""
-    stderr_end: bytes = b""
-    _helpers: set[gevent.Greenlet] = field(default_factory=set)
+    def __init__(self, slot: Slot, turn: Slot | None) -> None:
+        self.slot = slot
+        self.turn = turn
+        self.files: CallFiles | None = None
+        self.output_place: OutputPlace | None = None
+        self.child: Child | None = None
+        self.ended_by = ""
+        self.stderr_end = b""
+        self._helpers: set[gevent.Greenlet] = set()
 
     def note_end(self, outcome: Outcome) -> None:
         """Remember how the script ended, but not its output, which may be large."""
@@ -433,18 +442,29 @@ class Run:
             self.output_place.release()
 
 
-@dataclass(frozen=True)
 class Route(Generic[Target]):
     """How one method is served. `find` raises RpcError for a target that does not exist."""
 
-    find: Callable[[Call], Target]
-    serve: Callable[[Call, Target], Json | bytes]
-    needs_process: Callable[[Call, Target], bool] = lambda call, target: False  # or anything else to wait for
-    uses_catalog: bool = True
-    may_repeat: Callable[[Call, Target], bool] | None = None  # if it may ask: whether it may be run twice
-    turn: Callable[[Call, Target], Slot | None] = lambda call, target: None  # to wait for besides a slot
-    fit: Callable[[Json, Revision], Json] = lambda result, revision: result
-    has_own_limit: bool = False  # `serve` bounds the result itself
+    def __init__(
+        self,
+        find: Callable[[Call], Target],
+        serve: Callable[[Call, Target], Json | bytes],
+        *,
+        needs_process: Callable[[Call, Target], bool] = lambda call, target: False,  # or anything else to wait for
+        uses_catalog: bool = True,
+        may_repeat: Callable[[Call, Target], bool] | None = None,  # if it may ask: whether it may be run twice
+        turn: Callable[[Call, Target], Slot | None] = lambda call, target: None,  # to wait for besides a slot
+        fit: Callable[[Json, Revision], Json] = lambda result, revision: result,
+        has_own_limit: bool = False,  # `serve` bounds the result itself
+    ) -> None:
+        self.find = find
+        self.serve = serve
+        self.needs_process = needs_process
+        self.uses_catalog = uses_catalog
+        self.may_repeat = may_repeat
+        self.turn = turn
+        self.fit = fit
+        self.has_own_limit = has_own_limit
 
 
 def without_target(serve: Callable[[Call], Json | bytes], *, uses_catalog: bool = False) -> Route[None]:

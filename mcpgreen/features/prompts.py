@@ -337,7 +337,7 @@ def _arguments_in(prompt: Prompt, key: str, request: Json, answer: Json) -> Json
 GET = Route(
     find_prompt,
     get_prompt,
-    needs_process,
+    needs_process=needs_process,
     may_repeat=lambda call, prompt: True,
     fit=revision_fields.fit_prompt_result,
 )

@@ -186,7 +186,7 @@ def _template_variables(template: ResourceTemplate, values: dict[str, str]) -> d
 READ = Route(
     find_resource,
     contents_of,
-    needs_process,
+    needs_process=needs_process,
     may_repeat=lambda call, target: True,
     fit=revision_fields.fit_contents,
     has_own_limit=True,  # of the content, which is longer once it is written as JSON
@@ -194,6 +194,6 @@ READ = Route(
 SUBSCRIBE = Route(
     find_resource,
     lambda call, target: call.services.subscriptions.subscribe(call, target.request),
-    needs_process,
+    needs_process=needs_process,
 )
 UNSUBSCRIBE = without_target(lambda call: call.services.subscriptions.unsubscribe(call))

@@ -14,12 +14,13 @@ from mcpgreen.errors import InternalError, InvalidParams, OutputTooLarge, ToolFa
 from mcpgreen.features.asking.scripts import AskingScript, ElicitationFiles
 from mcpgreen.features.call import Call
 from mcpgreen.protocol.input import requests
-from mcpgreen.running.processes.run import MAX_SECS, Deadline, Ending, Limits, Outcome, Script, ScriptRun
+from mcpgreen.running.processes.run import Deadline, Ending, Limits, Outcome, Script, ScriptRun
 from mcpgreen.running.runner import run_script
 from mcpgreen.running.scripts import results
 from mcpgreen.running.scripts.channel import Channel
 from mcpgreen.running.scripts.environment import Environment
 from mcpgreen.running.scripts.scratch import CallFiles
+from mcpgreen.running.system import MAX_SECS
 from mcpgreen.text import jsontext
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ class ScriptFiles:
         elif kind is not None:
             self._files.remove()
         call.stop_helpers()
-        call.serial = call.services.runner.next_serial()
+        call.serial = call.services.next_serial()
 
 
 class Reports:

@@ -1,12 +1,12 @@
 """The parts of one server that handlers share, put together by `engine.server`. Parts that start-up does not need are
-made when they are first used."""
+made when they are first used: all that runs scripts comes with the first script."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import cached_property
+from itertools import count
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
@@ -19,11 +19,8 @@ from mcpgreen.project.roots import Roots, resource_directories
 from mcpgreen.protocol.admission import Identity
 from mcpgreen.protocol.revisions import offered_capabilities
 from mcpgreen.running.disk_watcher import DiskWatcher
-from mcpgreen.running.policy import ProjectPolicy
-from mcpgreen.running.runner import Runner
-from mcpgreen.running.schema_checks import CHECK_SECS, SchemaChecks
-from mcpgreen.running.scripts.environment import ProviderEnvironment, ToolEnvironment
-from mcpgreen.running.scripts.scratch import StateDir
+from mcpgreen.running.scripts import temporary
+from mcpgreen.running.scripts.scratch import StateDir, Storage
 from mcpgreen.running.shares import Places
 from mcpgreen.settings.settings import Settings
 
@@ -32,38 +29,51 @@ if TYPE_CHECKING:
     from mcpgreen.features.confidential import Confidential
     from mcpgreen.features.watching.watches import Watcher
     from mcpgreen.providers.reading import Providers
+    from mcpgreen.running.hooks import HookShell
+    from mcpgreen.running.policy import ProjectPolicy
+    from mcpgreen.running.runner import Runner
+    from mcpgreen.running.schema_checks import SchemaChecks
+    from mcpgreen.running.scripts.environment import ProviderEnvironment, ToolEnvironment
+
+STOP_GRACE_SECS = 0.3
 
 
-@dataclass(eq=False, kw_only=True)
 class Services:
     """`roots` are those of the settings; the roots of a call are `call.roots`. `snapshot` gives the items of a kind as
     they are on disk now, `catalog` as they were seen last."""
 
-    settings: Settings
-    project: Project
-    environ: Mapping[str, str]
-    identity: Identity
-    roots: Roots
-    catalog: Catalog
-    snapshot: Callable[[str], Snapshot]
-    disk: DiskWatcher
-    runner: Runner
-    state_dir: StateDir
-    policy: ProjectPolicy
-
-    def __post_init__(self) -> None:
-        settings, project, info = self.settings, self.project, self.identity.info
+    def __init__(
+        self,
+        *,
+        settings: Settings,
+        project: Project,
+        environ: Mapping[str, str],
+        identity: Identity,
+        roots: Roots,
+        catalog: Catalog,
+        snapshot: Callable[[str], Snapshot],
+        disk: DiskWatcher,
+        storage: Storage,
+    ) -> None:
+        self.settings = settings
+        self.project = project
+        self.environ = environ
+        self.identity = identity
+        self.roots = roots
+        self.catalog = catalog
+        self.snapshot = snapshot
+        self.disk = disk
+        self._storage = storage
         self.offered = offered_capabilities(is_minimal=settings.force_minimal)
-        self.list_terms = Terms(settings.page_size, settings.max_response_bytes, info)
+        self.list_terms = Terms(settings.page_size, settings.max_response_bytes, identity.info)
         self.resource_directories = resource_directories(project, settings)  # where resources may be, besides the roots
-        self.environment = ToolEnvironment(self.environ, settings=settings, project_root=project.root, server_info=info)
-        self.schema_checks = SchemaChecks(self.runner, timeout_secs=CHECK_SECS)
         self.subscriptions: Subscriptions = Subscriptions(
             lambda: self.watcher, limit=MAX_SUBSCRIPTIONS, max_listens=MAX_LISTENS
         )
         self.waiting = WaitingCalls(max_calls=MAX_QUEUED_REQUESTS, max_bytes=MAX_QUEUED_BYTES)
         # The places of tools with `maxConcurrent`, as long as calls use them.
         self.turns: WeakValueDictionary[str, Places] = WeakValueDictionary()
+        self.next_serial = count(1).__next__  # a number for each call
 
     @property
     def has_parked(self) -> bool:
@@ -71,13 +81,68 @@ class Services:
         return "asking" in self.__dict__ and len(self.asking.parking) > 0
 
     def close(self) -> None:
-        """End parked calls and schema checks. Called before the runner is stopped."""
+        """End parked calls and schema checks, then stop all scripts and remove their files."""
         if "asking" in self.__dict__:
             self.asking.parking.clear()
-        self.schema_checks.close()
+        if "schema_checks" in self.__dict__:
+            self.schema_checks.close()
+        if "runner" in self.__dict__:
+            self.runner.stop_all(grace_secs=STOP_GRACE_SECS)
+            self.runner.close(is_clean=self.state_dir.remove())
+
+    @cached_property
+    def runner(self) -> Runner:
+        from mcpgreen.running.runner import Runner
+
+        settings = self.settings
+        return Runner(
+            directory=self.project.root,
+            is_open_to_others=settings.core_dumps,
+            keeps_warm=settings.warm_python,
+            next_serial=self.next_serial,
+        )
+
+    @cached_property
+    def state_dir(self) -> StateDir:
+        settings = self.settings
+        return StateDir(
+            temporary.place_of(settings.tmp_root, self.environ, root=self.project.root),
+            is_kept=settings.preserve_state,
+            storage=self._storage,
+            on_named=(lambda path: None) if settings.preserve_state else self.runner.protect,
+        )
+
+    @cached_property
+    def shell(self) -> HookShell:
+        from mcpgreen.running.hooks import HookShell
+
+        return HookShell(self.environ, settings=self.settings, directory=self.project.root, runner=self.runner)
+
+    @cached_property
+    def policy(self) -> ProjectPolicy:
+        from mcpgreen.running.policy import ProjectPolicy
+
+        ground = self.project.ground(self.project.server_dir)
+        return ProjectPolicy(ground, settings=self.settings, shell=self.shell, state_dir=self.state_dir)
+
+    @cached_property
+    def schema_checks(self) -> SchemaChecks:
+        from mcpgreen.running.schema_checks import CHECK_SECS, SchemaChecks
+
+        return SchemaChecks(self.runner, timeout_secs=CHECK_SECS)
+
+    @cached_property
+    def environment(self) -> ToolEnvironment:
+        from mcpgreen.running.scripts.environment import ToolEnvironment
+
+        return ToolEnvironment(
+            self.environ, settings=self.settings, project_root=self.project.root, server_info=self.identity.info
+        )
 
     @cached_property
     def provider_environment(self) -> ProviderEnvironment:
+        from mcpgreen.running.scripts.environment import ProviderEnvironment
+
         base = self.environment.about_the_server
         return ProviderEnvironment(self.environ, settings=self.settings, about_the_server=base)
 

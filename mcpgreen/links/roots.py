@@ -24,8 +24,8 @@ from mcpgreen.errors import Unanswered
 from mcpgreen.files.confined import holds
 from mcpgreen.links.sink import Sink
 from mcpgreen.project.roots import Root, Roots, real_path
-from mcpgreen.running.scripts.environment import MAX_VARIABLE_CHARS
 from mcpgreen.running.shares import Turns
+from mcpgreen.running.system import MAX_VARIABLE_CHARS
 from mcpgreen.settings.settings import Settings
 from mcpgreen.text.json_types import Json
 from mcpgreen.text.uris import MAX_PATH_PARTS

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Hashable
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 import gevent
@@ -46,21 +45,21 @@ class Request(Answerable, Protocol):
     def cancel(self) -> None: ...
 
 
-@dataclass(eq=False, slots=True)
 class Stream:
     """A pipe is one stream. Over HTTP each request has a stream of its own, so equal ids do not meet. `idle` is set
     while no request is in flight. `transport` is the name that scripts see; `principal` is the caller, if the transport
     knows it. Calls of one `owner` take turns with the calls of other owners."""
 
-    sink: Sink
-    transport: str
-    principal: Principal | None = None
-    owner: Hashable = None
-    in_flight: dict[str | int, Request] = field(default_factory=dict)
-    listens: dict[str | int, Request] = field(default_factory=dict)  # open subscriptions, which end with the client
-    idle: Event = field(default_factory=Event)
-
-    def __post_init__(self) -> None:
+    def __init__(
+        self, sink: Sink, *, transport: str, principal: Principal | None = None, owner: Hashable = None
+    ) -> None:
+        self.sink = sink
+        self.transport = transport
+        self.principal = principal
+        self.owner = owner
+        self.in_flight: dict[str | int, Request] = {}
+        self.listens: dict[str | int, Request] = {}  # open subscriptions, which end with the client
+        self.idle = Event()
         self.idle.set()
 
     def is_used(self, request_id: str | int) -> bool:

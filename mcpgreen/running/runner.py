@@ -15,6 +15,7 @@ import signal
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from itertools import count
 from resource import struct_rusage
 from typing import Any
 
@@ -53,9 +54,18 @@ BUSY_FILE_PAUSE_SECS = 0.01
 class Runner:
     """Starts children and knows all that are alive, so that the server can stop them together."""
 
-    def __init__(self, *, directory: str, is_open_to_others: bool = False, keeps_warm: bool = False) -> None:
+    def __init__(
+        self,
+        *,
+        directory: str,
+        is_open_to_others: bool = False,
+        keeps_warm: bool = False,
+        next_serial: Callable[[], int] | None = None,
+    ) -> None:
         """`is_open_to_others`: whether other processes of the user, as debuggers are, may look into this one.
-        `keeps_warm`: whether Python scripts are forked from helpers."""
+        `keeps_warm`: whether Python scripts are forked from helpers. `next_serial` numbers calls, and runs that have no
+        number yet."""
+        self.next_serial = next_serial or count(1).__next__
         self._is_open_to_others = is_open_to_others
         self.tags = Tags()
         self.spawner = PosixSpawner(directory, self.tags)
@@ -71,10 +81,6 @@ class Runner:
         can_fork = keeps_warm and self.tags.are_limits and system.descriptor_limit() >= system.ROOMY
         self._warm = WarmPython(self) if can_fork else None
         self._output_places = Shares(PLACES)
-
-    def next_serial(self) -> int:
-        """A number for a run that has none yet."""
-        return self.tags.next_serial()
 
     def run(self, run: ScriptRun) -> Outcome:
         """Run to the end, with its tag added to its environment. Raises OSError when it cannot be started."""

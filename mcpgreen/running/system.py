@@ -11,6 +11,9 @@ import os
 import resource
 import sys
 
+MAX_SECS = 1e9  # 30 years; more is no time that a clock could be set to
+MAX_VARIABLE_CHARS = 120 * 1024  # Linux takes 128 KiB for one variable, name included
+
 PR_SET_DUMPABLE = 4
 PR_SET_CHILD_SUBREAPER = 36
 M_MMAP_THRESHOLD = -3  # mallopt(3)

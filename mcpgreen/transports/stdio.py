@@ -296,6 +296,7 @@ def serve(
     server.watch()
     idling = gevent.spawn(_end_when_idle, link, lambda: reader.reads, settings, parent_pid)
     gc.freeze()  # what is in memory now stays: walking it at each collection would cost a tenth of every call
+    gc.enable()
     try:
         reason = str(session.ended.get())
         journal.debug("the session ends: %s", reason)

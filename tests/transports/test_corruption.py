@@ -65,7 +65,7 @@ def pipe() -> Iterator[Pipe]:
 
 def call(id: Any, pipe: Pipe) -> Call:
     view = ClientView(LATEST_HANDSHAKE, {}, None)
-    services: Any = SimpleNamespace(runner=SimpleNamespace(next_serial=lambda: 1))
+    services: Any = SimpleNamespace(next_serial=lambda: 1)
     stream = Stream(pipe.outbox, transport="stdio")
     return Call(id, "tools/call", {}, view=view, session=None, stream=stream, sink=pipe.outbox, services=services)
 

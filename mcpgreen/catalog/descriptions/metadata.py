@@ -24,7 +24,7 @@ from mcpgreen.errors import ProjectError
 from mcpgreen.files.confined import Private
 from mcpgreen.project.icons import wire_icons
 from mcpgreen.project.unmarked import META_SUFFIXES
-from mcpgreen.running.processes.run import MAX_SECS
+from mcpgreen.running.system import MAX_SECS
 from mcpgreen.text import jsontext
 from mcpgreen.text.json_types import Json
 

@@ -376,7 +376,7 @@ def _dry_run(server: Server, name: str, arguments: Json, timeout_secs: float | N
         return 1
     try:
         terms = terms_of(services, snapshot, tool)
-        services.policy.require_allowed(name, terms.entry_json, services.runner.next_serial())
+        services.policy.require_allowed(name, terms.entry_json, services.next_serial())
         terms.script.require_safe()
         problems, _ = terms.checked_arguments(arguments, jsontext.dumps(arguments))
     except RpcError as error:

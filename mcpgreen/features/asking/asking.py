@@ -278,9 +278,7 @@ class Asking:
 
 
 def _input_required_line(call: Call, asked: Json, state: str) -> bytes:
-    result = revision_fields.finish(
-        requests.input_required(asked, state), call.view.revision, call.services.identity.info
-    )
+    result = revision_fields.finish(InputNeeded(asked, state).result, call.view.revision, call.services.identity.info)
     return messages.response(call.id, jsontext.dumps(result))
 
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Hashable, Iterable
-from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -44,17 +43,17 @@ MAX_ID_CHARS = 1024
 FEW = 50  # watches that can be ended at once
 
 
-@dataclass(eq=False, slots=True)
 class Listen:
     """One open `subscriptions/listen`. It holds back notifications until it is acknowledged."""
 
-    call: Call
-    honoured: Json
-    watches: list[Watch] = field(default_factory=list)
-    greenlet: gevent.Greenlet | None = None  # until it is acknowledged
-    is_acknowledged: bool = False
-    is_over: bool = False
-    _held: dict[bytes, None] = field(default_factory=dict)
+    def __init__(self, call: Call, honoured: Json) -> None:
+        self.call = call
+        self.honoured = honoured
+        self.watches: list[Watch] = []
+        self.greenlet: gevent.Greenlet | None = None  # until it is acknowledged
+        self.is_acknowledged = False
+        self.is_over = False
+        self._held: dict[bytes, None] = {}
 
     def notify(self, method: str, params: Json) -> None:
         line = self._notice(method, params)

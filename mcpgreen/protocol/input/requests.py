@@ -117,11 +117,6 @@ def asked_again(request: Json, problem: str | None) -> Json:
     return {**request, "params": {**request["params"], "message": message}}
 
 
-def input_required(asked: Json, state: str) -> Json:
-    """The result that asks a stateless client to call again with answers."""
-    return {"resultType": "input_required", "inputRequests": asked, "requestState": state}
-
-
 def fault_of(asked: object) -> str | None:
     """Say what is wrong with a set of input requests by key."""
     if not isinstance(asked, dict) or not asked or len(asked) > MAX_REQUESTS:

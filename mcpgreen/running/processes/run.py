@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from mcpgreen.running.processes.process import Child
 
 MIN_LEFT_SECS = 0.1
-MAX_SECS = 1e9  # 30 years; more is no time that a clock could be set to
 KILL_GRACE_SECS = 1.0  # after SIGTERM comes SIGKILL
 DRAIN_SECS = 0.2  # for the rest of the output of a script that has ended
 

@@ -53,19 +53,13 @@ class Tags:
         self.prefix = f"8{int.from_bytes(os.urandom(8), 'big') % 10**10:010d}"
         self._first = int(self.prefix) * CALLS
         self.all = range(self._first, self._first + CALLS)
-        self._count = 0
         limits = resource.getrlimit(resource.RLIMIT_RTTIME) if hasattr(resource, "RLIMIT_RTTIME") else (0, 0)
         # To go back to; None where the soft limit cannot be set.
         self._limits = limits if limits[1] == resource.RLIM_INFINITY else None
 
-    def next_serial(self) -> int:
-        """The number of the next call."""
-        self._count = (self._count + 1) % CALLS
-        return self._count
-
     def of(self, serial: int) -> int:
         """The tag of the call that has this number."""
-        return self._first + serial
+        return self._first + serial % CALLS
 
     @property
     def are_limits(self) -> bool:

@@ -14,7 +14,7 @@ import time
 from typing import Any, Protocol
 
 from mcpgreen import journal
-from mcpgreen.running.processes.run import MAX_SECS
+from mcpgreen.running.system import MAX_SECS
 from mcpgreen.text import jsontext
 
 MAX_LINE_BYTES = 1 << 20

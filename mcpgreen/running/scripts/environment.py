@@ -20,6 +20,7 @@ from mcpgreen.running.processes.spawning import CONTROL_FD
 from mcpgreen.running.scripts import jq, scratch
 from mcpgreen.running.scripts.jq import SDK_DIR
 from mcpgreen.running.scripts.scratch import CallFiles
+from mcpgreen.running.system import MAX_VARIABLE_CHARS
 from mcpgreen.settings.settings import ROWS, Settings
 from mcpgreen.text import jsontext
 from mcpgreen.text.json_types import Json
@@ -41,7 +42,6 @@ NAMES_OF = {
     "git": ("SSH_AUTH_SOCK", "GIT_SSH_COMMAND", "GIT_ASKPASS", *CERTIFICATES),
     "https": CERTIFICATES,
 }
-MAX_VARIABLE_CHARS = 120 * 1024  # Linux takes 128 KiB for one variable, name included
 MAX_TOKEN_CHARS = 1000
 MAX_INTRODUCTION_CHARS = 8192  # of each member
 INTRODUCTION = {

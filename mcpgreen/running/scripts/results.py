@@ -151,17 +151,6 @@ def has_failed(outcome: Outcome) -> bool:
     return outcome.ended_by == Ending.EXIT and outcome.exit_code != 0
 
 
-def failure_result(failure: ToolFailure) -> Json:
-    """A ToolFailure as the result that the model reads."""
-    blocks = [{"type": "text", "text": text} for text in (failure.text, *failure.more_text)]
-    result: Json = {"content": blocks, "isError": True}
-    if failure.structured is not None:
-        result["structuredContent"] = failure.structured
-    if failure.meta:
-        result["_meta"] = failure.meta
-    return result
-
-
 def chosen_error(report: bytes) -> ScriptError:
     """`mcp_fail`: the script wrote code, message and data itself."""
     text = report.decode("utf-8", "replace")
