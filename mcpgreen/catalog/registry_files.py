@@ -11,7 +11,7 @@ has another format, is not used at all; the project is read instead.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mcpgreen import journal
 from mcpgreen.catalog.descriptions import metadata
@@ -26,11 +26,9 @@ from mcpgreen.catalog.tree_scan import Pace
 from mcpgreen.errors import ProjectError
 from mcpgreen.files.regular_files import content_of, new_file, unguessable
 from mcpgreen.project.project import Project
+from mcpgreen.running.storage import Storage
 from mcpgreen.text import jsontext
 from mcpgreen.text.json_types import Json
-
-if TYPE_CHECKING:
-    from mcpgreen.running.storage import Storage
 
 FORMAT_VERSION = 1
 

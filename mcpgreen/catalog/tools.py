@@ -51,11 +51,9 @@ FIELD_RULES = {
     "name": metadata.A_NAME,
     "arguments": metadata.AN_OBJECT,
     "outputSchema": metadata.AN_OBJECT_OR_BOOLEAN,
-    "timeoutSecs": metadata.A_DURATION,
-    "maxTimeoutSecs": metadata.A_DURATION,
+    **dict.fromkeys(("timeoutSecs", "maxTimeoutSecs"), metadata.A_DURATION),
     "timeoutHint": metadata.A_STRING,
-    "progressExtendsTimeout": metadata.A_BOOLEAN,
-    "strictArguments": metadata.A_BOOLEAN,
+    **dict.fromkeys(("progressExtendsTimeout", "strictArguments"), metadata.A_BOOLEAN),
     "maxConcurrent": metadata.Rule(
         lambda value: metadata.is_natural(value) and value > 0, "a positive integer", {"type": "integer", "minimum": 1}
     ),

@@ -38,8 +38,6 @@ class Pace:
     """Lets other greenlets run during long work: `turn` is called every few milliseconds. Without a `turn` the work is
     done in one go."""
 
-    __slots__ = ("_began_at", "_turn")
-
     def __init__(self, turn: Callable[[], object] | None = None) -> None:
         self._turn = turn
         self._began_at = time.monotonic()
@@ -62,8 +60,6 @@ UNPACED = Pace()
 
 class Loss(str):
     """A warning about an item that is therefore not listed."""
-
-    __slots__ = ()
 
 
 class Directory(NamedTuple):

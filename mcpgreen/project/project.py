@@ -50,12 +50,6 @@ TEXT_FIELDS = ("name", "title", "version", "description", "websiteUrl")
 class Project:
     """The paths of a project: absolute and without symbolic links. The root exists, the directories need not."""
 
-    __slots__ = ("_named", "complaints", "default_name", "root", *DEFAULT_DIRECTORIES)
-
-    complaints: list[tuple[str, str]]  # about its variables: the file, and what is wrong with it
-    _named: dict[str, str]  # by real path: the names of the directories before links were resolved
-    default_name: str  # the name of the server, unless its description has one
-    root: str
     tools_dir: str
     resources_dir: str
     prompts_dir: str
@@ -66,14 +60,15 @@ class Project:
 
     def __init__(self, root: str, directories: Mapping[str, str]) -> None:
         """`directories` are settings by name (`tools_dir`, ...), relative to the root."""
-        self.complaints = []
+        self.complaints: list[tuple[str, str]] = []  # about its variables: the file, and what is wrong with it
         self.root = os.path.realpath(root)
+        # The name of the server, unless its description has one.
         self.default_name = os.path.basename(self.root) or "mcp-server"
         self.place(directories)
 
     def place(self, directories: Mapping[str, str]) -> None:
         """Set its directories from the settings of the same names."""
-        self._named = {}
+        self._named: dict[str, str] = {}  # by real path: the names of the directories before links were resolved
         for attribute, name in DEFAULT_DIRECTORIES.items():
             named = os.path.join(self.root, os.path.expanduser(directories.get(attribute) or name))
             place = os.path.realpath(named)
