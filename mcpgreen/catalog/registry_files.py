@@ -103,11 +103,6 @@ def kept_items(project: Project, kind: str, *, max_bytes: int, pace: Pace) -> Di
         fields = {name: value for name, value in entry.items() if name != "description" or value}
         return reader.read(project, fields, complaints)._replace(registry_entry=entry)
 
-    entries = _entries(project, path, max_bytes)
-    return read_each(project, project.shown(path), entries, reader._replace(read=read), pace)
-
-
-def _entries(project: Project, path: str, max_bytes: int) -> list[Json]:
     try:
         problem = project.ground(project.registry_dir).problem_with(path, may_be_link=False)
     except FileNotFoundError:
@@ -123,7 +118,7 @@ def _entries(project: Project, path: str, max_bytes: int) -> list[Json]:
         raise ProjectError(path, f"it has another format than {FORMAT_VERSION}")
     if not all(isinstance(entry, dict) and isinstance(entry.get("name"), str) for entry in entries):
         raise ProjectError(path, "not all of its items are objects with a name")
-    return entries
+    return read_each(project, project.shown(path), entries, reader._replace(read=read), pace)
 
 
 def _prompt(project: Project, fields: Json, complaints: list[str]) -> Prompt:

@@ -21,7 +21,7 @@ from mcpgreen.project.project import Project
 from mcpgreen.text import media
 from mcpgreen.text.json_types import Json
 from mcpgreen.text.uri_templates import UriTemplate
-from mcpgreen.text.uris import file_uri, problem_with, scheme_of, with_encoded_text
+from mcpgreen.text.uris import file_uri, is_within, problem_with, scheme_of, with_encoded_text
 
 DEFAULT_PROVIDER = "file"
 
@@ -79,7 +79,8 @@ def discover_resources(project: Project, tree: Tree, *, instead: Discovery | Non
 
     `instead` are registered resources: then only the templates are read.
     """
-    below, read = tree.below(project.resources_dir), _item_of
+    directories = [each for each in tree.directories if is_within(each.path, project.resources_dir)]
+    below, read = tree._replace(directories=directories), _item_of
     if instead is not None:
         below, read = below._replace(memory={}, earlier={}), _template_of
     items, more, hints = read_files(project, below, metadata.item_sources, read, "the resource")

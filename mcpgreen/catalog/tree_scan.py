@@ -86,10 +86,6 @@ class Tree(NamedTuple):
         skipped = (f"{project.shown(path)}: skipped, it links to a file outside {home}/" for path in self.links_out)
         return [*self.warnings, *map(Loss, skipped)]
 
-    def below(self, base: str) -> Tree:
-        """The same tree with only `base` and the directories below it."""
-        return self._replace(directories=[each for each in self.directories if is_within(each.path, base)])
-
 
 def survey(
     project: Project,
