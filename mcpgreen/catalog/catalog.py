@@ -294,13 +294,11 @@ class Catalog:
             return
         news = [warning for warning in scan.warnings if warning not in state.reported]
         state.reported = set(scan.warnings)
-        oversized = {
-            kind: snapshot.total for kind, snapshot in scan.snapshots.items() if snapshot.total > OVERSIZED_ABOVE
-        }
-        for kind in oversized.keys() - state.oversized:
-            what = kind[0].upper() + kind[1:]
-            news.append(f"{what} registry contains {oversized[kind]} entries; consider manual registration")
-        state.oversized = set(oversized)
+        oversized = {kind for kind, snapshot in scan.snapshots.items() if snapshot.total > OVERSIZED_ABOVE}
+        for kind in oversized - state.oversized:
+            what, total = kind[0].upper() + kind[1:], scan.snapshots[kind].total
+            news.append(f"{what} registry contains {total} entries; consider manual registration")
+        state.oversized = oversized
         for warning in news:
             if self.tells_losses or type(warning) is not Loss:
                 journal.warning("%s", warning)

@@ -236,7 +236,11 @@ def open_project(
     not run."""
     settings = load(flags, environ, {})
     directories = {name: getattr(settings, name) for name in DEFAULT_DIRECTORIES}
-    cwd = os.sep if os.path.isabs(settings.project_root) else _current_directory()
+    try:
+        cwd = os.sep if os.path.isabs(settings.project_root) else os.getcwd()
+    except OSError as error:
+        reason = "the current directory does not exist or may not be entered; name a project with --project-root"
+        raise ProjectError(os.curdir, reason) from error
     project = find_project(settings.project_root or None, cwd=cwd, directories=directories)
     if project is None:
         if needs_own:
@@ -270,14 +274,6 @@ def open_project(
         environ = {**own_variables, **kept}
     project.default_name = settings.server_name or project.default_name
     return project, settings, environ
-
-
-def _current_directory() -> str:
-    try:
-        return os.getcwd()
-    except OSError as error:
-        reason = "the current directory does not exist or may not be entered; name a project with --project-root"
-        raise ProjectError(os.curdir, reason) from error
 
 
 def bundled_project_root() -> str:
