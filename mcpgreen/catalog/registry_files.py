@@ -11,6 +11,7 @@ has another format, is not used at all; the project is read instead.
 from __future__ import annotations
 
 import os
+from functools import partial
 from typing import Any
 
 from mcpgreen import journal
@@ -130,11 +131,13 @@ def _prompt(project: Project, fields: Json, complaints: list[str]) -> Prompt:
     return prompt._replace(path=None) if metadata.is_description(prompt.relative_path) else prompt
 
 
-def _resource(project: Project, fields: Json, complaints: list[str]) -> Resource | ResourceTemplate:
+def _resource(
+    project: Project, fields: Json, complaints: list[str], *, is_template: bool = False
+) -> Resource | ResourceTemplate:
     if not isinstance(fields.get("path"), str):
         raise ProjectError("", "path must be a text")
     origin = Origin(os.path.join(project.resources_dir, fields["path"]), project.private, complaints)
-    if "uriTemplate" in fields:
+    if is_template:
         return describe_template(origin, fields)._replace(relative_path=fields["path"])
     resource = describe_resource(origin, fields)
     has_file = resource.provider != "ui" and not metadata.is_description(origin.path)
@@ -145,6 +148,6 @@ READERS = {
     "tools": Reader(read_tool, "tool"),
     "prompts": Reader(_prompt, "prompt"),
     "resources": Reader(_resource, "resource", distinct="uri"),
-    "resourceTemplates": Reader(_resource, "resource template"),
+    "resourceTemplates": Reader(partial(_resource, is_template=True), "resource template"),
     "ui": Reader(_resource, "page", distinct="uri"),
 }
