@@ -14,23 +14,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from mcpgreen import journal
 from mcpgreen.catalog.item_kinds import SOURCE_OF, SOURCES, TITLE_OF, Source, look_at_disk
 from mcpgreen.catalog.items import Discovery
 from mcpgreen.catalog.manual.items import CompletionScript, registered_completions
-from mcpgreen.catalog.manual.registration import Registration
+from mcpgreen.catalog.manual.registration import Registrar, Registration
 from mcpgreen.catalog.registry_files import RegistryFiles, file_text, kept_items
 from mcpgreen.catalog.snapshot import Snapshot, listing_changed, snapshot_of, without_dots
 from mcpgreen.catalog.tree_scan import UNPACED, Loss, Pace, Tree, nearest, subdirectory
 from mcpgreen.errors import InternalError, OutputTooLarge, ProjectError
 from mcpgreen.project.project import Project
+from mcpgreen.running.scripts.scratch import Storage
 from mcpgreen.text.json_types import Json
-
-if TYPE_CHECKING:
-    from mcpgreen.catalog.manual.registration import Registrar
-    from mcpgreen.running.scripts.scratch import Storage
 
 OVERSIZED_ABOVE = 500
 FIRST_RETRY_SECS = 1.0
@@ -297,13 +294,11 @@ class Catalog:
             return
         news = [warning for warning in scan.warnings if warning not in state.reported]
         state.reported = set(scan.warnings)
-        oversized = {
-            kind: snapshot.total for kind, snapshot in scan.snapshots.items() if snapshot.total > OVERSIZED_ABOVE
-        }
-        for kind in oversized.keys() - state.oversized:
-            what = kind[0].upper() + kind[1:]
-            news.append(f"{what} registry contains {oversized[kind]} entries; consider manual registration")
-        state.oversized = set(oversized)
+        oversized = {kind for kind, snapshot in scan.snapshots.items() if snapshot.total > OVERSIZED_ABOVE}
+        for kind in oversized - state.oversized:
+            what, total = kind[0].upper() + kind[1:], scan.snapshots[kind].total
+            news.append(f"{what} registry contains {total} entries; consider manual registration")
+        state.oversized = oversized
         for warning in news:
             if self.tells_losses or type(warning) is not Loss:
                 journal.warning("%s", warning)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from mcpgreen.catalog.descriptions import metadata
@@ -67,14 +67,14 @@ def read_files(
     project: Project,
     tree: Tree,
     names_in: Callable[[Iterable[str]], Iterable[str]],
-    read: Callable[[ItemFile], Found | None],
-    *,
+    read: Callable[[ItemFile], object],
     what: str,
-    warnings: list[str],
-    hints: list[str],
-) -> Iterator[Found]:
+) -> Discovery:
     """Read the items of a tree. `names_in` chooses the files of a directory that stand for an item each. A bad file
     costs one item and a warning."""
+    items: list[Any] = []
+    warnings: list[str] = []
+    hints: list[str] = []
     for directory in tree.directories:
         for file_name in tree.pace.over(names_in(directory.files)):
             path = f"{directory.path}/{file_name}"
@@ -84,9 +84,10 @@ def read_files(
                 found = _reading(project, directory, file_name, read, what)
             if stamp is not None and not _has_icons(found):
                 tree.memory[path] = stamp, found
+            items += found.items
             warnings += found.warnings
             hints += found.hints
-            yield from found.items
+    return Discovery(items, warnings, hints)
 
 
 def _reading(

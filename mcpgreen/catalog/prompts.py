@@ -75,12 +75,10 @@ ARGUMENT_RULES = {"name": A_STRING, "title": A_STRING, "description": A_STRING, 
 
 def discover_prompts(project: Project, tree: Tree) -> Discovery:
     """Read every prompt in a tree of prompts/, sorted by name."""
-    warnings = tree.warnings_with_links(project, "prompts")
-    hints: list[str] = []
-    found = list(read_files(project, tree, _sources_in, _prompt_of, what="the prompt", warnings=warnings, hints=hints))
-    found.sort(key=lambda prompt: (prompt.name, prompt.relative_path))
-    kept, losses = distinct(found, "name", "provides the prompt")
-    return Discovery(kept, [*warnings, *losses], hints)
+    found, warnings, hints = read_files(project, tree, _sources_in, _prompt_of, "the prompt")
+    by_name = sorted(found, key=lambda prompt: (prompt.name, prompt.relative_path))
+    kept, losses = distinct(by_name, "name", "provides the prompt")
+    return Discovery(kept, [*tree.warnings_with_links(project, "prompts"), *warnings, *losses], hints)
 
 
 def describe_prompt(origin: Origin, fields: Json, *, default_name: str = "") -> Prompt:

@@ -11,7 +11,8 @@ has another format, is not used at all; the project is read instead.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any
 
 from mcpgreen import journal
 from mcpgreen.catalog.descriptions import metadata
@@ -26,11 +27,9 @@ from mcpgreen.catalog.tree_scan import Pace
 from mcpgreen.errors import ProjectError
 from mcpgreen.files.regular_files import content_of, new_file, unguessable
 from mcpgreen.project.project import Project
+from mcpgreen.running.scripts.scratch import Storage
 from mcpgreen.text import jsontext
 from mcpgreen.text.json_types import Json
-
-if TYPE_CHECKING:
-    from mcpgreen.running.scripts.scratch import Storage
 
 FORMAT_VERSION = 1
 
@@ -105,11 +104,6 @@ def kept_items(project: Project, kind: str, *, max_bytes: int, pace: Pace) -> Di
         fields = {name: value for name, value in entry.items() if name != "description" or value}
         return reader.read(project, fields, complaints)._replace(registry_entry=entry)
 
-    entries = _entries(project, path, max_bytes)
-    return read_each(project, project.shown(path), entries, reader._replace(read=read), pace)
-
-
-def _entries(project: Project, path: str, max_bytes: int) -> list[Json]:
     try:
         problem = project.ground(project.registry_dir).problem_with(path, may_be_link=False)
     except FileNotFoundError:
@@ -125,7 +119,7 @@ def _entries(project: Project, path: str, max_bytes: int) -> list[Json]:
         raise ProjectError(path, f"it has another format than {FORMAT_VERSION}")
     if not all(isinstance(entry, dict) and isinstance(entry.get("name"), str) for entry in entries):
         raise ProjectError(path, "not all of its items are objects with a name")
-    return entries
+    return read_each(project, project.shown(path), entries, reader._replace(read=read), pace)
 
 
 def _prompt(project: Project, fields: Json, complaints: list[str]) -> Prompt:
@@ -137,11 +131,13 @@ def _prompt(project: Project, fields: Json, complaints: list[str]) -> Prompt:
     return prompt._replace(path=None) if metadata.is_description(prompt.relative_path) else prompt
 
 
-def _resource(project: Project, fields: Json, complaints: list[str]) -> Resource | ResourceTemplate:
+def _resource(
+    project: Project, fields: Json, complaints: list[str], *, is_template: bool = False
+) -> Resource | ResourceTemplate:
     if not isinstance(fields.get("path"), str):
         raise ProjectError("", "path must be a text")
     origin = Origin(os.path.join(project.resources_dir, fields["path"]), project.private, complaints)
-    if "uriTemplate" in fields:
+    if is_template:
         return describe_template(origin, fields)._replace(relative_path=fields["path"])
     resource = describe_resource(origin, fields)
     has_file = resource.provider != "ui" and not metadata.is_description(origin.path)
@@ -152,6 +148,6 @@ READERS = {
     "tools": Reader(read_tool, "tool"),
     "prompts": Reader(_prompt, "prompt"),
     "resources": Reader(_resource, "resource", distinct="uri"),
-    "resourceTemplates": Reader(_resource, "resource template"),
+    "resourceTemplates": Reader(partial(_resource, is_template=True), "resource template"),
     "ui": Reader(_resource, "page", distinct="uri"),
 }

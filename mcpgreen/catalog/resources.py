@@ -8,7 +8,6 @@ Rule: one bad description costs one item and a warning, never the list. Equal na
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import NamedTuple, TypeVar
 
 from mcpgreen.catalog.apps.resources import App
@@ -22,7 +21,7 @@ from mcpgreen.project.project import Project
 from mcpgreen.text import media
 from mcpgreen.text.json_types import Json
 from mcpgreen.text.uri_templates import UriTemplate
-from mcpgreen.text.uris import file_uri, problem_with, scheme_of, with_encoded_text
+from mcpgreen.text.uris import file_uri, is_within, problem_with, scheme_of, with_encoded_text
 
 DEFAULT_PROVIDER = "file"
 
@@ -80,13 +79,12 @@ def discover_resources(project: Project, tree: Tree, *, instead: Discovery | Non
 
     `instead` are registered resources: then only the templates are read.
     """
-    warnings = tree.warnings_with_links(project, "resources")
-    hints: list[str] = []
-    below, read = tree.below(project.resources_dir), _item_of
+    directories = [each for each in tree.directories if is_within(each.path, project.resources_dir)]
+    below, read = tree._replace(directories=directories), _item_of
     if instead is not None:
         below, read = below._replace(memory={}, earlier={}), _template_of
-    items: Iterator[AnyResource]
-    items = read_files(project, below, metadata.item_sources, read, what="the resource", warnings=warnings, hints=hints)
+    items, more, hints = read_files(project, below, metadata.item_sources, read, "the resource")
+    warnings = [*tree.warnings_with_links(project, "resources"), *more]
     found = sorted(items, key=lambda item: (item.name, item.definition.get("uri", ""), item.relative_path))
     resources = [item for item in found if isinstance(item, Resource)]
     by_uri = {item.uri: item for item in reversed(resources) if item.is_described}

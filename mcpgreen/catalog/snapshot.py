@@ -127,39 +127,24 @@ def page(snapshot: Snapshot, revision: Revision, params: Json, terms: Terms, *, 
         page_size=terms.page_size,
     )
     key = (revision.name, start, stop, for_fastmcp)
+    is_regular = start % terms.page_size == 0 and stop == min(start + terms.page_size, snapshot.total)
     body: bytes | None = snapshot.cache.get(key)
-    if body is None:
-        body = _encoded(snapshot, revision, start, stop, next_cursor, terms, for_fastmcp=for_fastmcp)
-        if start % terms.page_size == 0 and stop == min(start + terms.page_size, snapshot.total):
-            snapshot.cache[key] = body
-    return body
-
-
-def _encoded(
-    snapshot: Snapshot,
-    revision: Revision,
-    start: int,
-    stop: int,
-    next_cursor: str | None,
-    terms: Terms,
-    *,
-    for_fastmcp: bool,
-) -> bytes:
-    """Encode the items, or as many of them as fit into a response, but at least one."""
-    kind, fit = snapshot.kind, FIT[snapshot.kind]
-    result: Json = {"ttlMs": LIST_TTL_MS, "_meta": {TOTAL_KEY: snapshot.total}}
-    while True:
+    while body is None:
         items = snapshot.items[start:stop]
         definitions = [listed_definition(snapshot, item, for_fastmcp=for_fastmcp) for item in items]
-        result[kind] = [fit(definition, revision) for definition in definitions]
+        result: Json = {"ttlMs": LIST_TTL_MS, "_meta": {TOTAL_KEY: snapshot.total}}
+        result[snapshot.kind] = [FIT[snapshot.kind](definition, revision) for definition in definitions]
         if next_cursor is not None:
             result["nextCursor"] = next_cursor
-        body = jsontext.dumps(revision_fields.finish(result, revision, terms.info))
-        if not terms.limit_bytes or len(body) <= terms.limit_bytes or stop - start <= 1:
-            return body
-        # About as many as fit, and fewer in each round.
-        stop = start + max(1, min((stop - start) * terms.limit_bytes // len(body), stop - start - 1))
-        next_cursor = pagination.encode(kind, stop, snapshot.hash, snapshot.generated_at)
+        encoded = jsontext.dumps(revision_fields.finish(result, revision, terms.info))
+        if not terms.limit_bytes or len(encoded) <= terms.limit_bytes or stop - start <= 1:
+            body = encoded
+        else:  # about as many items as fit into a response, and fewer in each round
+            stop = start + max(1, min((stop - start) * terms.limit_bytes // len(encoded), stop - start - 1))
+            next_cursor = pagination.encode(snapshot.kind, stop, snapshot.hash, snapshot.generated_at)
+    if is_regular:
+        snapshot.cache[key] = body
+    return body
 
 
 def listed_definition(snapshot: Snapshot, item: Item, *, for_fastmcp: bool = False) -> Json:

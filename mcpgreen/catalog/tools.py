@@ -51,11 +51,9 @@ FIELD_RULES = {
     "name": metadata.A_NAME,
     "arguments": metadata.AN_OBJECT,
     "outputSchema": metadata.AN_OBJECT_OR_BOOLEAN,
-    "timeoutSecs": metadata.A_DURATION,
-    "maxTimeoutSecs": metadata.A_DURATION,
+    **dict.fromkeys(("timeoutSecs", "maxTimeoutSecs"), metadata.A_DURATION),
     "timeoutHint": metadata.A_STRING,
-    "progressExtendsTimeout": metadata.A_BOOLEAN,
-    "strictArguments": metadata.A_BOOLEAN,
+    **dict.fromkeys(("progressExtendsTimeout", "strictArguments"), metadata.A_BOOLEAN),
     "maxConcurrent": metadata.Rule(
         lambda value: metadata.is_natural(value) and value > 0, "a positive integer", {"type": "integer", "minimum": 1}
     ),
@@ -131,7 +129,10 @@ def discover_tools(project: Project, tree: Tree) -> Discovery:
         hints.append(f"{place}: not a tool, and none is in it: the files below ui/ belong to a page")
     of_tools = [each for each in tree.directories if UI_DIRECTORY not in each.path.removeprefix(top).split("/")]
     below = tree._replace(directories=of_tools)
-    found = list(read_files(project, below, _scripts_in, _tool_of, what="the tool", warnings=warnings, hints=hints))
+    tools, more, own_hints = read_files(project, below, _scripts_in, _tool_of, "the tool")
+    found = sorted(tools, key=lambda tool: (tool.name, tool.relative_path))
+    warnings += more
+    hints += own_hints
     for directory in of_tools:
         lonely = metadata.lonely_descriptions(directory.files)
         place = project.shown(directory.path)
@@ -140,7 +141,6 @@ def discover_tools(project: Project, tree: Tree) -> Discovery:
     for path in sorted({os.path.dirname(tool.path) for tool in found}):
         if problem := ground.problem_with_directory(path):
             warnings.append(f"{project.shown(path)}/: calls will be refused because {problem}")
-    found.sort(key=lambda tool: (tool.name, tool.relative_path))
     if len(of_tools) < len(tree.directories):
         found = _with_apps(project, found, tree.pace)
     kept, losses = distinct(found, "name", "provides the tool", lambda tool: project.shown(tool.path))

@@ -38,8 +38,6 @@ class Pace:
     """Lets other greenlets run during long work: `turn` is called every few milliseconds. Without a `turn` the work is
     done in one go."""
 
-    __slots__ = ("_began_at", "_turn")
-
     def __init__(self, turn: Callable[[], object] | None = None) -> None:
         self._turn = turn
         self._began_at = time.monotonic()
@@ -62,8 +60,6 @@ UNPACED = Pace()
 
 class Loss(str):
     """A warning about an item that is therefore not listed."""
-
-    __slots__ = ()
 
 
 class Directory(NamedTuple):
@@ -89,10 +85,6 @@ class Tree(NamedTuple):
         """The warnings of the walk, and one for each link that leads out of the directory `home`."""
         skipped = (f"{project.shown(path)}: skipped, it links to a file outside {home}/" for path in self.links_out)
         return [*self.warnings, *map(Loss, skipped)]
-
-    def below(self, base: str) -> Tree:
-        """The same tree with only `base` and the directories below it."""
-        return self._replace(directories=[each for each in self.directories if is_within(each.path, base)])
 
 
 def survey(

@@ -50,12 +50,6 @@ TEXT_FIELDS = ("name", "title", "version", "description", "websiteUrl")
 class Project:
     """The paths of a project: absolute and without symbolic links. The root exists, the directories need not."""
 
-    __slots__ = ("_named", "complaints", "default_name", "root", *DEFAULT_DIRECTORIES)
-
-    complaints: list[tuple[str, str]]  # about its variables: the file, and what is wrong with it
-    _named: dict[str, str]  # by real path: the names of the directories before links were resolved
-    default_name: str  # the name of the server, unless its description has one
-    root: str
     tools_dir: str
     resources_dir: str
     prompts_dir: str
@@ -66,14 +60,15 @@ class Project:
 
     def __init__(self, root: str, directories: Mapping[str, str]) -> None:
         """`directories` are settings by name (`tools_dir`, ...), relative to the root."""
-        self.complaints = []
+        self.complaints: list[tuple[str, str]] = []  # about its variables: the file, and what is wrong with it
         self.root = os.path.realpath(root)
+        # The name of the server, unless its description has one.
         self.default_name = os.path.basename(self.root) or "mcp-server"
         self.place(directories)
 
     def place(self, directories: Mapping[str, str]) -> None:
         """Set its directories from the settings of the same names."""
-        self._named = {}
+        self._named: dict[str, str] = {}  # by real path: the names of the directories before links were resolved
         for attribute, name in DEFAULT_DIRECTORIES.items():
             named = os.path.join(self.root, os.path.expanduser(directories.get(attribute) or name))
             place = os.path.realpath(named)
@@ -241,7 +236,11 @@ def open_project(
     not run."""
     settings = load(flags, environ, {})
     directories = {name: getattr(settings, name) for name in DEFAULT_DIRECTORIES}
-    cwd = os.sep if os.path.isabs(settings.project_root) else _current_directory()
+    try:
+        cwd = os.sep if os.path.isabs(settings.project_root) else os.getcwd()
+    except OSError as error:
+        reason = "the current directory does not exist or may not be entered; name a project with --project-root"
+        raise ProjectError(os.curdir, reason) from error
     project = find_project(settings.project_root or None, cwd=cwd, directories=directories)
     if project is None:
         if needs_own:
@@ -275,14 +274,6 @@ def open_project(
         environ = {**own_variables, **kept}
     project.default_name = settings.server_name or project.default_name
     return project, settings, environ
-
-
-def _current_directory() -> str:
-    try:
-        return os.getcwd()
-    except OSError as error:
-        reason = "the current directory does not exist or may not be entered; name a project with --project-root"
-        raise ProjectError(os.curdir, reason) from error
 
 
 def bundled_project_root() -> str:

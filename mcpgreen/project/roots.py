@@ -35,8 +35,6 @@ class Roots:
     """Some roots, each path once, as paths and as variables for scripts. `are_chosen`: the operator named them; the
     roots of the project are only for clients that name none."""
 
-    __slots__ = ("are_chosen", "paths", "variables")
-
     def __init__(self, roots: Iterable[Root], *, are_chosen: bool = True) -> None:
         self.are_chosen = are_chosen
         distinct: dict[str, str] = {}

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from mcpgreen import journal
 from mcpgreen.catalog.schemes import NETWORK_PROVIDERS, PROVIDERS
 from mcpgreen.errors import InternalError, OutputTooLarge
-from mcpgreen.files.confined import FileFailure, OpenFile
+from mcpgreen.files.confined import FileFailure
 from mcpgreen.project.project import Project
 from mcpgreen.providers.exits import ProviderFailure, rpc_error
 from mcpgreen.providers.local import PROVIDE, as_provider_failure, html_of, open_path, path_of_uri
@@ -65,19 +65,6 @@ def _held(chunks: Sequence[bytes], *, name: str, place: OutputPlace | None = Non
             place.release()
 
     return Content(name, lambda: iter(chunks), close)
-
-
-def _opened(file: OpenFile, uri: str, limit_bytes: int, *, name: str) -> Content:
-    """Content of an open file."""
-
-    def chunks() -> Iterator[bytes]:
-        try:
-            yield from file.chunks(limit_bytes)
-        except FileFailure as failure:
-            problem = as_provider_failure(failure)
-            raise rpc_error(problem.status, problem.text, uri) from failure
-
-    return Content(name, chunks, file.close)
 
 
 class Providers:
@@ -162,7 +149,15 @@ class Providers:
             path, limit_bytes = self._path_of(request), self._settings.max_resource_bytes
             private = self._project.private
             file = open_path(path, allowed=request.allowed, private=private, limit_bytes=limit_bytes)
-            return _opened(file, request.uri, limit_bytes, name=path)
+
+            def chunks() -> Iterator[bytes]:
+                try:
+                    yield from file.chunks(limit_bytes)
+                except FileFailure as failure:
+                    problem = as_provider_failure(failure)
+                    raise rpc_error(problem.status, problem.text, request.uri) from failure
+
+            return Content(path, chunks, file.close)
         if request.provider == "ui":
             html = html_of(request.uri, self._project, limit_bytes=self._settings.max_resource_bytes)
             return _held([html], name=request.uri)

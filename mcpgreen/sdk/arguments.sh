@@ -3,7 +3,7 @@
 #
 # Sourced by tool-sdk.sh when its function is called; do not source it alone.
 #
-# The server reads the same comments (catalog/descriptions/argument_comments.py): change both. Every local name begins
+# The server reads the same comments (catalog/descriptions/in_script.py): change both. Every local name begins
 # with __mcp_, so that it cannot hide a variable of the script.
 
 mcp_args_parse() {

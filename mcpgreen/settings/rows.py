@@ -128,7 +128,10 @@ def resolve(
     variable name, `MCPGREEN_*` being stronger than its aliases. `others` are variables that are no settings and
     no typos either; `former` are the names of settings that are gone.
     """
-    sources = (("", _ours(environ)), ("project file: ", _ours(project_env)))
+    sources = tuple(
+        (prefix, {name: given[name] for name in given if name.startswith(COMMON_PREFIX)})
+        for prefix, given in (("", environ), ("project file: ", project_env))
+    )
     values: dict[str, Any] = {}
     origins: dict[str, str] = {}
     notes: list[str] = []
@@ -142,13 +145,14 @@ def resolve(
         if found is None:
             continue
         raw, origin = found
+        title = f"--{row.name.replace('_', '-')}" if origin == "flag" else origin
         try:
-            parsed = row.parser(raw)
+            values[row.name] = _within_bounds(row, row.parser(raw), title, notes)
+            origins[row.name] = origin
         except ValueError as error:
-            notes.append(_unreadable(row, raw, origin, str(error)))
-            continue
-        values[row.name] = _within_bounds(row, parsed, origin, notes)
-        origins[row.name] = origin
+            shown = "its value" if row.secret else _shown(raw)
+            instead = f"using {row.default}" if row.default not in ("", ()) else "as if it were not set"
+            notes.append(f"{title}: {shown} {error}; {instead}.")
     notes += _notes_on_names(sources, known, former)
     return table(values, origins, dict.fromkeys(notes))
 
@@ -224,10 +228,6 @@ class choice:
         return word
 
 
-def _ours(variables: Mapping[str, str]) -> dict[str, str]:
-    return {name: variables[name] for name in variables if name.startswith(COMMON_PREFIX)}
-
-
 def _variables(name: str) -> tuple[str, str]:
     return OUR_PREFIX + name.upper(), ALIAS_PREFIX + name.upper()
 
@@ -254,29 +254,19 @@ def _switched(row: Row, sources: Sources, notes: list[str]) -> tuple[str, str] |
     return None
 
 
-def _within_bounds(row: Row, value: Any, origin: str, notes: list[str]) -> Any:
+def _within_bounds(row: Row, value: Any, title: str, notes: list[str]) -> Any:
     if row.low is not None and value < row.low:
         bound, problem = row.low, "less than the minimum"
     elif row.high is not None and value > row.high:
         bound, problem = row.high, "more than the maximum"
     else:
         return value
-    notes.append(f"{_title(row, origin)} is {value}, {problem}; using {bound}.")
+    notes.append(f"{title} is {value}, {problem}; using {bound}.")
     return type(value)(bound)
-
-
-def _unreadable(row: Row, raw: str, origin: str, reason: str) -> str:
-    shown = "its value" if row.secret else _shown(raw)
-    instead = f"using {row.default}" if row.default not in ("", ()) else "as if it were not set"
-    return f"{_title(row, origin)}: {shown} {reason}; {instead}."
 
 
 def _shown(raw: str) -> str:
     return repr(raw if len(raw) <= 40 else raw[:40] + "…")
-
-
-def _title(row: Row, origin: str) -> str:
-    return f"--{row.name.replace('_', '-')}" if origin == "flag" else origin
 
 
 def _notes_on_names(sources: Sources, known: set[str], former: Container[str]) -> Iterator[str]:

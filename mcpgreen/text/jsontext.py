@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import binascii
 import codecs
+import functools
 import os
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Protocol
@@ -179,20 +180,15 @@ def digest_of_chunks(chunks: Iterable[bytes]) -> str:
     return str(state.hexdigest())
 
 
-_known_sha256: Any = None  # a failed import takes longer than hashing a small file
-
-
+@functools.cache  # a failed import takes longer than hashing a small file
 def _sha256() -> Any:
     """Find SHA-256 without hashlib, which loads OpenSSL and costs 4 MB of memory."""
-    global _known_sha256
-    if _known_sha256 is None:
-        for module in ("_sha2", "_sha256", "hashlib"):
-            try:
-                _known_sha256 = __import__(module).sha256
-                break
-            except ImportError:
-                continue
-    return _known_sha256
+    for module in ("_sha2", "_sha256"):
+        try:
+            return __import__(module).sha256
+        except ImportError:
+            continue
+    return __import__("hashlib").sha256
 
 
 def pretty(value: object) -> str:

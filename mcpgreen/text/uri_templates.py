@@ -75,15 +75,12 @@ class UriTemplate:
 
     def _tables(self, subject: Subject) -> list[list[int]] | None:
         """For each part, and for the end, the positions from where all that follows can match; None if nothing can."""
-        starts = [range(1)]
-        for part in self._parts:
-            starts.append(part.starts_of_next(starts[-1], len(subject.uri)))
-        tables = [subject.table(starts[-1], lambda position: position == len(subject.uri))]
-        for part, candidates in zip(reversed(self._parts), reversed(starts[:-1]), strict=True):
-            tables.append(part.table(subject, candidates, tables[-1]))
+        tables = [subject.table(lambda position: position == len(subject.uri))]
+        for part in reversed(self._parts):
+            tables.append(part.table(subject, tables[-1]))
             if tables[-1][-1] < 0:
                 return None
-        return tables[::-1]
+        return tables[::-1] if tables[-1][0] == 0 else None
 
 
 class Subject:
@@ -97,12 +94,10 @@ class Subject:
         self.inside = {at + offset for at, character in enumerate(uri) if character == "%" for offset in (1, 2)}
         self._ends: dict[frozenset[str], list[int]] = {}
 
-    def table(self, candidates: range, is_good: Callable[[int], bool]) -> list[int]:
+    def table(self, is_good: Callable[[int], bool]) -> list[int]:
         """No part begins inside a percent-encoded character."""
-        good = [-1] * (len(self.uri) + 1)
-        for position in candidates:
-            if position not in self.inside and is_good(position):
-                good[position] = position
+        positions = range(len(self.uri) + 1)
+        good = (position if position not in self.inside and is_good(position) else -1 for position in positions)
         return list(accumulate(good, max))
 
     def ends_of(self, allowed: frozenset[str]) -> list[int]:
@@ -121,15 +116,12 @@ class Literal:
     def __init__(self, text: str) -> None:
         self.text = text
 
-    def starts_of_next(self, starts: range, length: int) -> range:
-        return range(starts.start + len(self.text), min(starts.stop + len(self.text), length + 1))
-
-    def table(self, subject: Subject, candidates: range, following: Sequence[int]) -> list[int]:
+    def table(self, subject: Subject, following: Sequence[int]) -> list[int]:
         def is_good(position: int) -> bool:
             after = position + len(self.text)
             return subject.uri.startswith(self.text, position) and following[after] == after
 
-        return subject.table(candidates, is_good)
+        return subject.table(is_good)
 
     def take(self, subject: Subject, position: int, following: Sequence[int]) -> tuple[int, list[tuple[str, str]]]:
         return position + len(self.text), []
@@ -143,11 +135,8 @@ class Expression:
         self.prefix, self.separator, self.allowed, self.is_named = OPERATORS[operator]
         self.allowed_before_last = self.allowed - {self.separator}
 
-    def starts_of_next(self, starts: range, length: int) -> range:
-        return range(starts.start, length + 1)
-
-    def table(self, subject: Subject, candidates: range, following: Sequence[int]) -> list[int]:
-        return subject.table(candidates, lambda position: self._end(subject, position, following) is not None)
+    def table(self, subject: Subject, following: Sequence[int]) -> list[int]:
+        return subject.table(lambda position: self._end(subject, position, following) is not None)
 
     def take(self, subject: Subject, position: int, following: Sequence[int]) -> tuple[int, list[tuple[str, str]]]:
         """Where the expression ends if it takes as much as it can, and its values, still encoded."""

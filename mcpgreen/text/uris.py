@@ -109,25 +109,18 @@ def path_of(uri: str, *, base: str) -> str:
         raise ValueError("a file has neither query nor fragment; write %3F for ? and %23 for # in a name")
     if problem := problem_with(uri):
         raise ValueError(problem)
-    directory, path = _start(rest, base)
+    directory, path = "/", rest
+    if rest.startswith("//"):
+        host, slash, path = rest[2:].partition("/")
+        if not slash:
+            raise ValueError("it names no path")
+        if host.lower() not in ("", "localhost", "."):
+            raise ValueError("it names another host; write file:///path for a file of this one")
+        directory = base if host == "." else "/"
+    elif not rest.startswith("/"):
+        raise ValueError("a relative path needs the form file://./path")
     segments = map(_segment, path.split("/"))
     return os.path.join(directory, *(each for each in segments if each not in ("", ".")))
-
-
-def _start(rest: str, base: str) -> tuple[str, str]:
-    """The directory to start from, and the path from there, still encoded."""
-    if not rest.startswith("//"):
-        if not rest.startswith("/"):
-            raise ValueError("a relative path needs the form file://./path")
-        return "/", rest
-    host, slash, path = rest[2:].partition("/")
-    if not slash:
-        raise ValueError("it names no path")
-    if host == ".":
-        return base, path
-    if host.lower() not in ("", "localhost"):
-        raise ValueError("it names another host; write file:///path for a file of this one")
-    return "/", path
 
 
 def _segment(encoded: str) -> str:

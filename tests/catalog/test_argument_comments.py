@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from mcpgreen.catalog.descriptions.argument_comments import arguments_in, variable_of
-from mcpgreen.catalog.descriptions.in_script import ScriptDescription, read_script
+from mcpgreen.catalog.descriptions.in_script import ScriptDescription, arguments_of, read_script, variable_of
 from mcpgreen.catalog.items import Discovery
 from mcpgreen.catalog.tools import discover_tools
 from mcpgreen.catalog.tree_scan import survey
@@ -240,7 +239,7 @@ def test_a_script_with_arguments_is_a_tool_without_the_bit(tmp_path: Path) -> No
     ],
 )
 def test_the_words_of_json_schema_are_types_as_well(row: str, schema: dict[str, object]) -> None:
-    found = arguments_in(f"#!/bin/bash\n# @arg {row}\n".encode(), None)
+    found = arguments_of("greet.sh", f"#!/bin/bash\n# @arg {row}\n".encode())
 
     assert found is not None
     assert (list(found.schema["properties"].values()), found.complaints) == ([schema], [])
@@ -248,14 +247,14 @@ def test_the_words_of_json_schema_are_types_as_well(row: str, schema: dict[str, 
 
 @pytest.mark.parametrize("text", ["number(s) of items", "text, or none", "list (a, b)", "x=5 int"])
 def test_what_only_looks_like_a_type_is_text(text: str) -> None:
-    found = arguments_in(f"#!/bin/bash\n# @arg a  {text}\n".encode(), None)
+    found = arguments_of("greet.sh", f"#!/bin/bash\n# @arg a  {text}\n".encode())
 
     assert found is not None
     assert found.complaints == []
 
 
 def test_a_type_of_another_language_is_complained_of_also_close_to_the_text() -> None:
-    found = arguments_in(b"#!/bin/bash\n# @arg share float How much\n", None)
+    found = arguments_of("greet.sh", b"#!/bin/bash\n# @arg share float How much\n")
 
     assert found is not None
     assert found.complaints == ["@arg share has the type string: float is no type; write number (line 2, column 3)"]

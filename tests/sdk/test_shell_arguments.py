@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from mcpgreen.catalog.descriptions.argument_comments import variable_of
-from mcpgreen.catalog.descriptions.in_script import read_script
+from mcpgreen.catalog.descriptions.in_script import read_script, variable_of
 
 from .conftest import Bench, Run
 from .test_shell_sdk import UGLY

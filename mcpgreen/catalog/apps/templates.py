@@ -26,7 +26,7 @@ FIELD_TYPES = ("text", "email", "password", "number", "date", "textarea", "selec
 _PLACE = re.compile(r"\{\{(title|style|own_style|main|config|bridge|own_script)\}\}")
 _PARTS = re.compile(r"<style>\n(.*)</style>\n\n(<main.*</main>\n)\n<script>\n(.*)</script>\n", re.DOTALL)
 # Inside JSON these stand in strings only, where an escape says the same and no HTML parser sees an end tag or comment.
-_UNSAFE = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"}
+_UNSAFE = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
 
 A_NAME = Rule(lambda value: isinstance(value, str) and bool(value), "a string that is not empty")
 AN_ARRAY = Rule(lambda value: isinstance(value, list), "an array")
@@ -43,18 +43,14 @@ CONFIG_RULES: dict[str, dict[str, Rule]] = {
     },
     "data-table": {"columns": AN_ARRAY},
     "progress": {
-        "showPercentage": A_BOOLEAN,
-        "showCurrentStep": A_BOOLEAN,
-        "cancelTool": A_STRING,
+        **dict.fromkeys(("showPercentage", "showCurrentStep"), A_BOOLEAN),
+        **dict.fromkeys(("cancelTool", "cancelConfirm"), A_STRING),
         "cancelArgs": AN_OBJECT,
-        "cancelConfirm": A_STRING,
     },
     "diff-viewer": {
         "viewMode": Rule(lambda value: value in ("split", "unified"), "split or unified"),
-        "showLineNumbers": A_BOOLEAN,
-        "syntaxHighlight": A_BOOLEAN,
-        "leftTitle": A_STRING,
-        "rightTitle": A_STRING,
+        **dict.fromkeys(("showLineNumbers", "syntaxHighlight"), A_BOOLEAN),
+        **dict.fromkeys(("leftTitle", "rightTitle"), A_STRING),
     },
     "tree-view": {
         "showIcons": A_BOOLEAN,
@@ -86,8 +82,7 @@ TEMPLATES = tuple(CONFIG_RULES)
 
 def require_usable(source: str, template: str, config: Json) -> None:
     """Raise ProjectError with all problems of this configuration."""
-    found = "; ".join(problems(template, config))
-    if found:
+    if found := "; ".join(problems(template, config)):
         raise ProjectError(source, found)
 
 
@@ -99,7 +94,8 @@ def render(template: str, config: Json, *, title: str) -> str:
     own_style, main, own_script = _parts_of(template)
     parts = {
         "title": shown_title,
-        "config": _embeddable(config),
+        # U+2028 and U+2029 are escaped with all else that is not ASCII.
+        "config": jsontext.dumps(config).decode("ascii").translate(_UNSAFE),
         "style": _text_of("base.css"),
         "bridge": _text_of("bridge.js"),
         "own_style": own_style,
@@ -166,13 +162,6 @@ def _wrong_options(place: str, options: object) -> Iterator[str]:
 def _wrong_members(rules: dict[str, Rule], given: Json, prefix: str) -> Iterator[str]:
     said = {key: given[key] for key in rules if given.get(key) is not None}
     return (f"{prefix}{key} {problem}" for key, problem in violations(rules, said))
-
-
-def _embeddable(config: Json) -> str:
-    text = jsontext.dumps(config).decode("ascii")  # U+2028 and U+2029 are escaped with all else that is not ASCII
-    for character, escape in _UNSAFE.items():
-        text = text.replace(character, escape)
-    return text
 
 
 @functools.cache

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 HEAD_BYTES = 32_768
 INLINE_LINES = 10
-ARGUMENT = b"@arg"  # see `argument_comments`
+ARGUMENT = b"@arg"  # see `in_script`
 
 # Prose may mention "mcp:" too, so away from the comment marker only a JSON object after it makes an annotation.
 _INLINE = re.compile(

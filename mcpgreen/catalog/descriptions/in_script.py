@@ -1,27 +1,95 @@
-"""Read how a script describes itself: by its `mcp:` comment, and by the `@arg` comments of a shell script.
+"""Read how a script describes itself: by its `mcp:` comment (`comments`), and by the `@arg` comments of a shell script,
+which say what arguments a tool takes.
 
-Rule: the script is read, never run.
+    # Greet somebody.
+    # @arg name!                   Who is greeted
+    # @arg times=1 int             How often
+    # @arg tone[warm|cool]=warm    In which tone
+
+`# @arg NAME[!][[a|b]][=default] [TYPE]  TEXT`, in the comments before the first command. `!` is required, the type is
+one of `TYPES` or `SYNONYMS`, and a comment line that is indented deeper continues the text. The comment above the first
+`@arg` describes the tool. `sdk/arguments.sh` reads the same lines when the script runs: change both together.
+
+Rules: the script is read, never run. A line that cannot be understood, or a part of it, is left out with a complaint
+that names its place.
 """
 
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from difflib import get_close_matches
+from typing import Any, NamedTuple
 
 from mcpgreen.catalog.descriptions import metadata, yaml_text
-from mcpgreen.catalog.descriptions.argument_comments import Arguments, arguments_in
 from mcpgreen.catalog.descriptions.comments import ARGUMENT, inline_in
 from mcpgreen.errors import ProjectError
 from mcpgreen.running.scripts.shebang import SHELLS, program_of
+from mcpgreen.text import jsontext
 from mcpgreen.text.json_types import Json
 
+TYPES: dict[str, Json] = {
+    "string": {"type": "string"},
+    "int": {"type": "integer"},
+    "number": {"type": "number"},
+    "bool": {"type": "boolean"},
+    "list": {"type": "array", "items": {"type": "string"}},
+    "json": {},
+}
+SYNONYMS = {"integer": "int", "boolean": "bool"}  # as JSON Schema calls them
+# Names of types in other languages. As part of the text they would be lost.
+LIKELY_TYPES = {
+    **dict.fromkeys(("Integer", "Int", "uint", "long"), "int"),
+    **dict.fromkeys(("float", "double", "Number", "decimal"), "number"),
+    **dict.fromkeys(("Boolean", "Bool", "flag"), "bool"),
+    **dict.fromkeys(("str", "String", "text"), "string"),
+    **dict.fromkeys(("array", "Array", "List"), "list"),
+    **dict.fromkeys(("object", "Object", "JSON", "dict"), "json"),
+}
+_LINE = re.compile(r"(\s*#+\s*)@arg(?=\s|$)(.*)")
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
+_ARGUMENT = re.compile(
+    rf"\s+(?P<name>{_NAME.pattern})(?P<required>!?)(?:\[(?P<choices>[^\[\]]*)\])?"
+    r"""(?:=(?P<default>"[^"]*"(?!\S)|'[^']*'(?!\S)|[^\s"']\S*|(?!\S)))?"""
+    rf"(?:\s+(?P<type>{'|'.join((*TYPES, *SYNONYMS))})(?!\S))?(?P<text>(?:\s.*)?)"
+)
+_OF_SHDOC = re.compile(r"\s+\$")  # `@arg $1 string ...` of shdoc documents a function
+_CLEAR_TYPES = ("str", "float", "double", "uint")  # the other likely types may also begin a sentence
+# As in number[], array<int>, enum(a,b), int=5 and string|null.
+_OTHER_NOTATION = re.compile(r"([A-Za-z]+)(?:(\[\w*\]|<\S+>)|\((\S+)\)|=(\S+)|\|\S+)")
+_NO_WORDS = re.compile(r"shellcheck |-\*-|vim?:|SPDX-|@")
+_SCALARS = {
+    "int": re.compile(r"-?(0|[1-9]\d{0,29})", re.ASCII),
+    "number": re.compile(r"-?(0|[1-9]\d{0,29})(\.\d{1,30})?([eE][-+]?\d{1,2})?", re.ASCII),
+    "bool": re.compile("true|false"),
+}
+# Variables that change how shells and programs work: those in capitals, and these.
+_RESERVED = re.compile(r"[A-Z0-9_]+|_.*|(?:BASH|LD_|DYLD_|MCP).*|auto_resume|histchars|.*_proxy")
+PREFIX = "arg_"
 _SCOPES_IN_COMMENT = re.compile(rb"(?im)^[ \t]*(?:#|//|--|;|%|/?\*|<!--).*\bscopes?[\"']?\s*:\s*[\[\"'a-z-]")
 _HOW_TO_ANNOTATE = "write `mcp:` and what belongs to it into one comment in the first ten lines"
 _SCOPES_TAG = re.compile(rb"(?im)^[ \t]*(?:#|//|--|;|%|\*)+[ \t]*@scopes?\b")
 SCHEMAS = ("inputSchema", "arguments")
 _UNKNOWN = re.compile(r'unknown key "([^"]{1,80})"')
 _FIELD = re.compile(r"[A-Za-z_][\w-]*(?:\.[\w$-]+|\[\d+\])*")
-_LINE = re.compile(r"\bline \d+")
+_NAMES_LINE = re.compile(r"\bline \d+")
+
+
+class Place(NamedTuple):
+    line: int
+    column: int
+
+    def __str__(self) -> str:
+        return f"(line {self.line}, column {self.column})"
+
+
+class Arguments(NamedTuple):
+    """The description of the tool, the schema of its arguments, the place of each, complaints and hints."""
+
+    description: str
+    schema: Json
+    places: dict[str, Place]
+    complaints: list[str]
+    hints: list[str]
 
 
 class ScriptDescription(NamedTuple):
@@ -48,13 +116,6 @@ def read_script(path: str, head: bytes) -> ScriptDescription | None:
     return ScriptDescription(fields, complaints, arguments.hints)
 
 
-def arguments_of(path: str, head: bytes) -> Arguments | None:
-    """Read the `@arg` comments of a shell script; None for another script, or one without such comments."""
-    if ARGUMENT not in head or program_of(path, head) not in SHELLS:
-        return None
-    return arguments_in(head, inline_in(head))
-
-
 def scopes_in_comment(path: str, head: bytes) -> Json:
     """The field `scopes` of the annotation in a script, which counts even if the description is in another file. Raises
     ProjectError for scopes that cannot be read."""
@@ -71,7 +132,7 @@ def scopes_in_comment(path: str, head: bytes) -> Json:
 
 def reason_with_place(error: ProjectError) -> str:
     """The reason of an error. If it is about YAML in a comment and does not name the line, add line and column."""
-    if metadata.is_description(error.path) or _LINE.search(error.reason):
+    if metadata.is_description(error.path) or _NAMES_LINE.search(error.reason):
         return error.reason
     try:
         found = inline_in(metadata.head_of(error.path) or b"")
@@ -94,3 +155,180 @@ def keys_in(sentence: str) -> tuple[str | int, ...]:
     field = _FIELD.match(sentence)
     parts = re.findall(r"[^.\[\]]+", field[0]) if field else []
     return tuple(int(part) if part.isdigit() else part for part in parts)
+
+
+def variable_of(name: str) -> str:
+    """The variable that `mcp_args_parse` sets."""
+    variable = name.replace("-", "_")
+    return PREFIX + variable if _RESERVED.fullmatch(variable) else variable
+
+
+def arguments_of(path: str, head: bytes) -> Arguments | None:
+    """Read the `@arg` comments of a shell script; None for another script, or one without such comments."""
+    if ARGUMENT not in head or program_of(path, head) not in SHELLS:
+        return None
+    inline = inline_in(head)
+    skipped = range(inline.line, inline.end_line + 1) if inline else range(0)
+    found = _Found()
+    for number, row in enumerate(head.decode("utf-8", "replace").split("\n"), 1):
+        if row.strip() and not row.lstrip().startswith("#"):
+            break
+        if number not in skipped and not (number == 1 and row.startswith("#!")):
+            found.take(row.rstrip(), number)
+    return found.arguments() if found.properties or found.complaints else None
+
+
+class _Found:
+    """Reads the comments line by line."""
+
+    def __init__(self) -> None:
+        self.properties: dict[str, Json] = {}
+        self.complaints: list[str] = []
+        self._required: list[str] = []
+        self._names: dict[str, str] = {}  # by the variable that each sets
+        self._places: dict[str, Place] = {}
+        self._hints: list[str] = []
+        self._paragraph: list[str] = []  # the comment that is being read
+        self._words: list[str] = []  # the last comment with words
+        self._open: tuple[Json, int] | None = None  # schema and column: deeper lines continue
+        self._has_begun = False
+
+    def take(self, row: str, number: int) -> None:
+        if line := _LINE.match(row):
+            self._has_begun = True
+            self._open = None
+            if not _OF_SHDOC.match(line[2]):
+                self._argument(line[2], Place(number, len(line[1]) + 1))
+            return
+        text = row.lstrip().lstrip("#")
+        indent = len(row) - len(text.lstrip())
+        if self._open is not None and text.strip() and indent > self._open[1]:
+            schema = self._open[0]
+            schema["description"] = f"{schema.get('description', '')} {text.strip()}".strip()
+            return
+        self._open = None
+        if self._has_begun:
+            return
+        if not row.strip():  # the next comment describes the tool, and this one may be a licence
+            self._words = self._paragraph if any(self._paragraph) else self._words
+            self._paragraph = []
+        elif not _NO_WORDS.match(text.strip()):
+            self._paragraph.append(text.removeprefix(" "))
+
+    def arguments(self) -> Arguments:
+        required = {"required": self._required} if self._required else {}
+        schema = {"type": "object", "properties": self.properties, **required, "additionalProperties": False}
+        description = "\n".join(self._paragraph if any(self._paragraph) else self._words).strip()
+        return Arguments(description, schema, self._places, self.complaints, self._hints)
+
+    def _argument(self, rest: str, place: Place) -> None:
+        match = _ARGUMENT.fullmatch(rest)
+        if match is None:
+            word = next(iter(rest.split()), "")
+            what = f"{word[:60]} is not understood" if _NAME.match(word) else "has no name that can be used"
+            self.complaints.append(f"@arg {what} {place}")
+            return
+        name = match["name"]
+        schema = self._schema(match, place)
+        other = self._names.setdefault(variable_of(name), name)
+        if name in self.properties or other != name:
+            trouble = "is there twice" if other == name else f"sets the same variable as {other}"
+            self.complaints.append(f"@arg {name} {trouble}, and only the first counts {place}")
+            return
+        self.properties[name] = schema
+        self._places[name] = place
+        self._open = (schema, place.column)
+        if match["required"]:
+            self._required.append(name)
+        if (variable := variable_of(name)) != name.replace("-", "_"):
+            self._hints.append(f"@arg {name} sets {variable}, as {name} may mean something to the shell {place}")
+
+    def _schema(self, match: re.Match[str], place: Place) -> Json:
+        kind = SYNONYMS.get(match["type"], match["type"]) or "string"
+        about = f"@arg {match['name']}"
+        schema = {key: dict(value) if isinstance(value, dict) else value for key, value in TYPES[kind].items()}
+        if text := match["text"].strip():
+            schema["description"] = text
+        if match["type"] is None and (word := _unknown_type(match["text"])):
+            meant = _plain_notation(word, match["name"]) or _likely_type(word)
+            remedy = f"write {meant}" if meant else f"the types are {', '.join(TYPES)}"
+            self.complaints.append(f"{about} has the type string: {word} is no type; {remedy} {place}")
+        problems = (_add_choices(schema, match["choices"], kind), _add_default(schema, match, kind))
+        self.complaints.extend(f"{about} {problem} {place}" for problem in problems if problem)
+        return schema
+
+
+def _add_choices(schema: Json, text: str | None, kind: str) -> str:
+    """Return what is wrong with the choices, which are left out then."""
+    if text is None:
+        return ""
+    try:
+        if kind in ("bool", "json"):
+            raise ValueError
+        values = [_value(word.strip(), "string" if kind == "list" else kind) for word in text.split("|")]
+    except ValueError:
+        return f"has choices that are no {kind}; they are left out"
+    (schema["items"] if kind == "list" else schema)["enum"] = list(dict.fromkeys(values))
+    return ""
+
+
+def _add_default(schema: Json, match: re.Match[str], kind: str) -> str:
+    """Return what is wrong with the default, which is left out then."""
+    text = match["default"]
+    if text is None or match["required"]:
+        return "" if text is None else "is required, so its default is left out"
+    try:
+        default = _value(text[1:-1] if text[:1] in ("'", '"') else text, kind)
+    except ValueError:
+        return f"has a default that is no {kind}; it is left out"
+    choices = schema.get("items", schema).get("enum")
+    if choices is not None and not set(choices).issuperset(default if kind == "list" else [default]):
+        return "has a default that is none of its choices; it is left out"
+    schema["default"] = default
+    return ""
+
+
+def _unknown_type(text: str) -> str:
+    """The unknown word in the place of the type; empty if the text just begins there."""
+    word, *others = text.split() or [""]
+    if word in _CLEAR_TYPES or _plain_notation(word, ""):
+        return word
+    stands_apart = not others or text.lstrip()[len(word) :].startswith(("  ", "\t"))
+    if not stands_apart or not word.isalpha():
+        return ""
+    is_in_place = not text[1:2].isspace()  # a text is further away from the name
+    is_meant = word in LIKELY_TYPES or (is_in_place and (others or _likely_type(word)))
+    return word if is_meant else ""
+
+
+def _plain_notation(word: str, name: str) -> str:
+    """What to write in place of a type in the notation of another language; empty for any other word."""
+    found = _OTHER_NOTATION.fullmatch(word)
+    base, many, choices, default = found.groups() if found else ("", None, None, None)
+    if choices:
+        return f"{name}[{choices.replace(',', '|')}]" if base.lower() == "enum" else ""
+    kind = SYNONYMS.get(base, base) if base in TYPES or base in SYNONYMS else LIKELY_TYPES.get(base, "")
+    if kind and many:
+        return "list" if "str" in word else "json"
+    return f"{name}={default} {kind}" if kind and default else kind
+
+
+def _likely_type(word: str) -> str:
+    if word in LIKELY_TYPES:
+        return LIKELY_TYPES[word]
+    close = get_close_matches(word.lower(), (*TYPES, *SYNONYMS), n=1, cutoff=0.75)
+    return SYNONYMS.get(close[0], close[0]) if close else ""
+
+
+def _value(text: str, kind: str) -> Any:
+    """The value of a word in the comment. Raises ValueError."""
+    if kind == "string":
+        return text
+    if kind == "list":
+        values = jsontext.loads(text.encode()) if text.startswith("[") else text.split(",") if text else []
+        if not isinstance(values, list) or not all(isinstance(each, str) for each in values):
+            raise ValueError
+        return values
+    if kind != "json" and not _SCALARS[kind].fullmatch(text):
+        raise ValueError
+    return jsontext.loads(text.encode())

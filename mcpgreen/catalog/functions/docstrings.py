@@ -44,7 +44,9 @@ def read(docstring: str) -> Documentation:
         is_text = is_text and not title and not is_field
         if title:
             is_numpy = start == at + 2
-            end = _end_of(lines, start, is_numpy=is_numpy)
+            outer = (each for each in range(start, len(lines)) if lines[each][:1] not in ("", " "))
+            ends = (each for each in outer if not is_numpy or _section_at(lines, each)[0] or _field_at(lines, each))
+            end = next(ends, len(lines))
             block = lines[start:end]
             if title in ARGUMENTS:
                 arguments.update(_arguments(block, is_numpy=is_numpy))
@@ -78,13 +80,6 @@ def _section_at(lines: list[str], at: int) -> tuple[str, int]:
         if inner[:1] == " ":
             return title[:-1], at + 1
     return "", at
-
-
-def _end_of(lines: list[str], start: int, *, is_numpy: bool) -> int:
-    for at in range(start, len(lines)):
-        if lines[at][:1] not in ("", " ") and (not is_numpy or _section_at(lines, at)[0] or _field_at(lines, at)):
-            return at
-    return len(lines)
 
 
 def _field_at(lines: list[str], at: int) -> bool:

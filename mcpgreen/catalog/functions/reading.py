@@ -140,11 +140,8 @@ def _candidates(module: Module, run: ast.Call) -> list[Function]:
     if named:
         function = module.functions.get(module.dotted(named[0]))
         return [function] if function is not None else []
-    return [
-        function
-        for name, function in module.functions.items()
-        if not name.startswith("_") and not any(node is run for node in ast.walk(function))
-    ]
+    public = [function for name, function in module.functions.items() if not name.startswith("_")]
+    return [function for function in public if not any(node is run for node in ast.walk(function))]
 
 
 class SignatureReader:

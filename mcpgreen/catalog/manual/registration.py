@@ -200,7 +200,14 @@ def run_register_sh(project: Project, settings: Settings, *, run: Callable[[Hook
         said = f"\n{end.stderr_tail}" if end.stderr_tail else ""
         journal.error("%s: %s%s", project.shown(path), end.failure, said)
         raise ProjectError(path, f"Manual registration script failed: {end.failure}")
-    return _recorded(project, path, records, end.stdout)
+    warnings: list[str] = []
+    registered = _registered(project.shown(path), records, warnings)
+    printed = _printed(project, path, end.stdout, is_needed=not any(registered.values()), warnings=warnings)
+    items: dict[str, list[Json] | None] = {}
+    for kind in KINDS:
+        given = registered[kind] or (printed[kind] if printed is not None else None)
+        items[kind] = None if given is None else _usable(project, path, kind, given, warnings)
+    return Registration(project.shown(path), items, jsontext.digest([items, warnings]), tuple(warnings))
 
 
 def _object_in(path: str, raw: bytes) -> Json:
@@ -257,17 +264,6 @@ def is_script(path: str) -> bool:
             return os.access(path, os.X_OK) or file.read(2) == b"#!"
     except OSError as error:
         raise ProjectError(path, f"it cannot be read: {error.strerror}") from error
-
-
-def _recorded(project: Project, path: str, records: list[tuple[str, str]], stdout: bytes) -> Registration:
-    warnings: list[str] = []
-    registered = _registered(project.shown(path), records, warnings)
-    printed = _printed(project, path, stdout, is_needed=not any(registered.values()), warnings=warnings)
-    items: dict[str, list[Json] | None] = {}
-    for kind in KINDS:
-        given = registered[kind] or (printed[kind] if printed is not None else None)
-        items[kind] = None if given is None else _usable(project, path, kind, given, warnings)
-    return Registration(project.shown(path), items, jsontext.digest([items, warnings]), tuple(warnings))
 
 
 def _registered(source: str, records: list[tuple[str, str]], warnings: list[str]) -> dict[str, list[object]]:
