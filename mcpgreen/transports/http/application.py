@@ -6,7 +6,7 @@ Every failure of a request becomes a response here. Only a client that is gone, 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 from mcpgreen import journal
@@ -111,10 +111,10 @@ class Application:
             raise not_allowed("POST", "This endpoint takes POST.")
         if method == "DELETE":
             return self._handshake.delete(request)
-        return self._handshake.get(request, _accepted_by(request))
+        return self._handshake.get(request, _accepted(request.fields.get("accept", "")))
 
     def _post(self, request: Request) -> Response:
-        accepts = _accepted_by(request)
+        accepts = _accepted(request.fields.get("accept", ""))
         if not (accepts.json or accepts.events):
             raise Refusal(NOT_ACCEPTABLE, f"Accept must allow {JSON_TYPE} and {CONTENT_TYPE}.")
         message, weight_bytes = self._reader.read(request)
@@ -165,10 +165,11 @@ def _is_of_stateless_client(message: object, request: Request) -> bool:
     )
 
 
-def _accepted_by(request: Request) -> Accepts:
+@lru_cache(maxsize=64)  # most clients send the same in every request
+def _accepted(sent: str) -> Accepts:
     """What the client accepts; everything, if it does not say."""
     taken = set()
-    for text in (request.fields.get("accept") or "*/*").lower().split(",", MAX_RANGES):
+    for text in (sent or "*/*").lower().split(",", MAX_RANGES):
         name, *parameters = map(str.strip, text.split(";"))
         if REFUSED.isdisjoint(parameters):
             taken.add(name)

@@ -128,7 +128,8 @@ def test_a_key_that_is_new_is_looked_for(issuer: Issuer, server: ResourceServer,
 def test_a_key_that_was_taken_back_is_good_no_more(
     issuer: Issuer, server: ResourceServer, no_pause: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also if no token names a new key: keys are looked for now and then, on the side."""
+    """Also for a token that is remembered, and if no token names a new key: keys are looked for now and then, on the
+    side."""
     token = issuer.token()
     assert server.verify(token)
     publish(issuer, "second")

@@ -279,9 +279,14 @@ def test_a_scope_that_everything_needs(issuer: Issuer, trusting: Callable[..., R
     assert refusal.scopes == ("mcp:use", "files:read")
 
 
-def test_a_token_that_was_good_expires(issuer: Issuer, server: ResourceServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_token_that_is_remembered_expires_all_the_same(
+    issuer: Issuer, trusting: Callable[..., ResourceServer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = trusting()
     token = issuer.token()
-    assert server.verify(token)
+    assert server.verify(token) is server.verify(token)
+    real = time.time
+    monkeypatch.setattr(time, "time", lambda: real() + LATER)
 
     monkeypatch.setattr("jwt.api_jwt.datetime", _later_datetime())
     assert "expired" in refused(server, token).description
@@ -296,3 +301,14 @@ def _later_datetime() -> Any:
             return datetime.now(tz) + timedelta(seconds=LATER)
 
     return Later
+
+
+def test_only_so_many_tokens_are_remembered(
+    issuer: Issuer, server: ResourceServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mcpgreen.transports.http.oauth.resource_server.MAX_KEPT_TOKENS", 3)
+    tokens = [issuer.token(jti=str(number)) for number in range(5)]
+    kept = [server.verify(token) for token in tokens]
+
+    assert server.verify(tokens[4]) is kept[4]
+    assert server.verify(tokens[0]) is not kept[0]

@@ -83,8 +83,6 @@ class KeySet:
     def find(self, key_id: str | None, algorithm: str) -> Any:
         """Find the key of a token, fetching the keys again if it is unknown. Raises UnknownKey; Unavailable if the
         issuer does not answer."""
-        if self._keys and time.monotonic() - self._known_at > REFRESH_SECS:
-            self._start_fetch()  # no request waits for this one
         key = self._known(key_id, algorithm)
         if key is None:
             self._wait_for_fetch()
@@ -94,6 +92,13 @@ class KeySet:
         if self._problem:
             raise Unavailable(self._problem)
         raise UnknownKey("the issuer has no such key" if key_id else "it names no key, and several could be meant")
+
+    def current(self) -> list[Key]:
+        """All known keys; another list after each fetch. If the last one is long ago, start one for which no request
+        waits."""
+        if self._keys and time.monotonic() - self._known_at > REFRESH_SECS:
+            self._start_fetch()
+        return self._keys
 
     def take(self, document: Json) -> None:
         """Use the keys of this set from now on. Raises Unavailable if none can be used."""

@@ -7,16 +7,20 @@ registered claims. What it leaves to its users, or got wrong in some version, is
 headers, names that occur twice, types, other kinds of JWT.
 
 Rules: nothing in a token decides how it is verified, except which of the issuer's keys signed it. URLs of keys (`jku`,
-`x5u`) and keys themselves (`jwk`, `x5c`) in its header are ignored. No refusal repeats any part of a token.
+`x5u`) and keys themselves (`jwk`, `x5c`) in its header are ignored. A token is verified once and remembered by its
+digest, until it expires or the keys are fetched again: verifying a long one takes longer than the rest of a request.
+The token itself is not kept, and no refusal repeats any part of it.
 """
 
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 import math
+import time
 from collections.abc import Iterable, Sequence
-from typing import Any, NoReturn
+from typing import NoReturn
 from urllib.parse import urlsplit
 
 import jwt
@@ -25,13 +29,14 @@ from mcpgreen.errors import McpgreenError
 from mcpgreen.links.principal import Principal
 from mcpgreen.text import jsontext
 from mcpgreen.text.json_types import Json
-from mcpgreen.transports.http.oauth.keys import KEY_OF, KeySet, Unavailable, UnknownKey
+from mcpgreen.transports.http.oauth.keys import KEY_OF, Key, KeySet, Unavailable, UnknownKey
 
 WELL_KNOWN = "/.well-known/oauth-protected-resource"
 CLOCK_SKEW_SECS = 60.0  # by which the clock of the issuer may differ from ours
 MAX_TOKEN_CHARS = 16_384
 MAX_KEY_ID_CHARS = 512
 MAX_NAME_CHARS = 1024
+MAX_KEPT_TOKENS = 1000
 REQUIRED_CLAIMS = ["iss", "aud", "exp"]
 TIMES = ("exp", "nbf", "iat")
 # An issuer signs many kinds of JWT with the same keys. These are access tokens, or have no type.
@@ -80,9 +85,26 @@ class ResourceServer:
         self._audiences = audiences or (bare_url, bare_url + "/")
         self._required_scopes = tuple(required_scopes)
         self._name = name
+        self._kept: dict[bytes, tuple[Principal, float, list[Key]]] = {}  # by digest, with expiry and keys
 
     def verify(self, token: str) -> Principal:
         """The caller that this token names. May wait for the issuer's keys. Raises TokenRefused."""
+        digest = hashlib.sha256(token.encode("utf-8", "replace")).digest()
+        principal, expires_at, keys = self._kept.pop(digest, (None, 0.0, None))
+        if principal is None or keys is not self._keys.current() or expires_at <= time.time():
+            claims = self._verified_claims(token)
+            expires_at, keys = claims["exp"] + CLOCK_SKEW_SECS, self._keys.current()
+            principal = principal_of(claims, expires_at=expires_at)
+            missing = [scope for scope in self._required_scopes if scope not in (principal.scopes or ())]
+            if missing:
+                text = f"The access token lacks {' '.join(missing)}"
+                raise TokenRefused(403, "insufficient_scope", text, scopes=self._required_scopes)
+        self._kept[digest] = principal, expires_at, keys  # moved to the end: the first one was used longest ago
+        if len(self._kept) > MAX_KEPT_TOKENS:
+            del self._kept[next(iter(self._kept))]
+        return principal
+
+    def _verified_claims(self, token: str) -> Json:
         if len(token) > MAX_TOKEN_CHARS:
             raise invalid(f"it is longer than {MAX_TOKEN_CHARS} characters")
         parts = token.split(".")
@@ -101,20 +123,11 @@ class ResourceServer:
             # The reason names URLs and files, so only the log has it.
             text = "The keys of the issuer cannot be fetched now; try again later."
             raise TokenRefused(503, "temporarily_unavailable", text) from error
-        self._require_signed(token, key, header["alg"])
-        principal = principal_of(claims)
-        missing = [scope for scope in self._required_scopes if scope not in (principal.scopes or ())]
-        if missing:
-            text = f"The access token lacks {' '.join(missing)}"
-            raise TokenRefused(403, "insufficient_scope", text, scopes=self._required_scopes)
-        return principal
-
-    def _require_signed(self, token: str, key: Any, algorithm: str) -> None:
         try:
             jwt.decode(
                 token,
                 key,
-                algorithms=[algorithm],
+                algorithms=[header["alg"]],
                 audience=self._audiences,
                 issuer=self._issuer,
                 leeway=CLOCK_SKEW_SECS,
@@ -124,6 +137,7 @@ class ResourceServer:
             raise invalid(f"it has no {error.claim}") from error
         except (jwt.PyJWTError, ValueError, TypeError) as error:
             raise invalid(REASONS.get(type(error), "it cannot be verified")) from error
+        return claims
 
     def metadata(self, *, scopes: Iterable[str] = ()) -> Json:
         """Protected resource metadata (RFC 9728), with the required scopes and these, of tools and prompts."""
@@ -165,7 +179,7 @@ def metadata_url(resource_url: str) -> str:
     return f"{parts.scheme}://{parts.netloc}{metadata_paths(resource_url)[0]}"
 
 
-def principal_of(claims: Json) -> Principal:
+def principal_of(claims: Json, *, expires_at: float) -> Principal:
     """The caller that the claims of a verified token name. Raises TokenRefused if they name none."""
     subject, client = claims.get("sub"), claims.get("client_id", claims.get("azp"))
     if type(subject) is str and subject:
@@ -180,7 +194,7 @@ def principal_of(claims: Json) -> Principal:
     given = claims.get("scope", claims.get("scp", ""))
     words = given.split() if type(given) is str else given if type(given) is list else ()
     scopes = frozenset(word for word in words if type(word) is str)
-    principal = Principal(name, scopes, claims, expires_at=claims["exp"] + CLOCK_SKEW_SECS)
+    principal = Principal(name, scopes, claims, expires_at)
     try:
         _ = principal.claims_json
     except ValueError as error:

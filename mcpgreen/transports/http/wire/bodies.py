@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable
 
 from mcpgreen.running.shares import let_others
-from mcpgreen.transports.http.wire.heads import BadRequest
+from mcpgreen.transports.http.wire.heads import BAD, BadRequest
 
 LINE_END = b"\r\n"
 CHUNK_SIZE = re.compile(rb"[0-9A-Fa-f]{1,8}")
@@ -41,11 +41,11 @@ class Buffer:
         del self._data[:at_most_bytes]
         return taken
 
-    def take_until(self, end: bytes, at_most_bytes: int, too_long: BadRequest) -> bytes:
-        """Take everything up to these bytes, which are left out. Raises `too_long` if they come later."""
+    def take_until(self, end: bytes, at_most_bytes: int, *, what: str, status: str = BAD) -> bytes:
+        """Take everything up to these bytes, which are left out. Raises BadRequest if they come later."""
         while (found := self._data.find(end, 0, at_most_bytes + len(end))) < 0:
             if len(self._data) >= at_most_bytes + len(end):
-                raise too_long
+                raise BadRequest(f"{what} may have {at_most_bytes} bytes.", status)
             self._data += self._receive()
         taken = bytes(self._data[:found])
         del self._data[: found + len(end)]
@@ -131,8 +131,7 @@ class Body:
             self._at_end()
 
     def _line(self) -> bytes:
-        too_long = BadRequest("A line between chunks is too long.")
-        return self._buffer.take_until(LINE_END, MAX_SIZE_LINE_BYTES, too_long)
+        return self._buffer.take_until(LINE_END, MAX_SIZE_LINE_BYTES, what="A line between chunks")
 
     def _require_within_limit(self) -> None:
         if self._read_bytes + self._left_bytes > self._limit_bytes:

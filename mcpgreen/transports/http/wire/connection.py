@@ -17,7 +17,7 @@ from collections.abc import Callable, Hashable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from email.utils import formatdate
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import gevent
@@ -182,9 +182,7 @@ class Connection:
             self._buffer.skip_line_ends(MAX_LINE_ENDS)
             self.is_idle = False
             self._give_up_at = time.monotonic() + HEAD_SECS
-            limit = heads.MAX_HEAD_BYTES
-            too_long = BadRequest(f"A head may have {limit} bytes.", "431 Request Header Fields Too Large")
-            return self._buffer.take_until(b"\r\n\r\n", limit, too_long)
+            return self._buffer.take_until(b"\r\n\r\n", heads.MAX_HEAD_BYTES, what="A head", status=heads.TOO_LARGE)
         except TimeoutError:
             journal.debug("a client sent no whole request in time")
             return None
@@ -232,7 +230,7 @@ class Connection:
 
     def _encoded_head(self, response: Response, head: Head | None, framing: str) -> bytes:
         self._has_begun_to_answer = True
-        lines = [f"HTTP/1.1 {response.status}\r\nDate: {formatdate(usegmt=True)}\r\n"]
+        lines = [f"HTTP/1.1 {response.status}\r\nDate: {_date(int(time.time()))}\r\n"]
         lines += [f"{name}: {_in_one_line(value)}\r\n" for name, value in response.headers]
         if not self._is_kept or self._server.is_ending:
             lines.append("Connection: close\r\n")
@@ -326,6 +324,11 @@ class HangupWatch:
         poller = select.poll()
         poller.register(self._sock.fileno(), HANGUP_SIGNS)
         return bool(poller.poll(0))
+
+
+@lru_cache(maxsize=1)
+def _date(now: int) -> str:
+    return formatdate(now, usegmt=True)
 
 
 def _in_one_line(value: str) -> str:

@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+BAD = "400 Bad Request"
+TOO_LARGE = "431 Request Header Fields Too Large"
 MAX_HEAD_BYTES = 32_768
 MAX_FIELDS = 100
 MAX_TARGET_CHARS = 8_192
@@ -44,7 +46,7 @@ class BadRequest(Exception):
     """A request that is refused; `reason` is for the client. The connection has to end: where the next request begins
     is unknown."""
 
-    def __init__(self, reason: str, status: str = "400 Bad Request") -> None:
+    def __init__(self, reason: str, status: str = BAD) -> None:
         super().__init__(reason)
         self.status = status
         self.reason = reason
@@ -101,7 +103,7 @@ def _fields(raw: bytes) -> dict[str, str]:
     lines = raw.decode("latin-1").split("\r\n")
     lines.pop()
     if len(lines) > MAX_FIELDS:
-        raise BadRequest(f"A request may have {MAX_FIELDS} header lines.", "431 Request Header Fields Too Large")
+        raise BadRequest(f"A request may have {MAX_FIELDS} header lines.", TOO_LARGE)
     fields: dict[str, str] = {}
     for line in lines:
         name, _, value = line.partition(":")
