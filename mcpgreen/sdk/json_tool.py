@@ -23,23 +23,11 @@ from typing import Any, BinaryIO
 USAGE_TEXT = "usage: jq [-acefhjnrsMRSV] [--arg NAME VALUE] [--argjson NAME JSON] FILTER [FILE...]"
 VERSION_TEXT = "jq-1.8 (json-tool of mcpgreen)"  # as jq writes it, for scripts that look
 # Under the long names, which are also those of `Options.switches`.
-LETTERS = {
-    "a": "ascii-output",
-    "b": "binary",
-    "c": "compact-output",
-    "e": "exit-status",
-    "f": "from-file",
-    "h": "help",
-    "j": "join-output",
-    "n": "null-input",
-    "r": "raw-output",
-    "s": "slurp",
-    "C": "color-output",
-    "M": "monochrome-output",
-    "R": "raw-input",
-    "S": "sort-keys",
-    "V": "version",
-}
+LONG_NAMES = (
+    "a=ascii-output b=binary c=compact-output e=exit-status f=from-file h=help j=join-output n=null-input r=raw-output "
+    "s=slurp C=color-output M=monochrome-output R=raw-input S=sort-keys V=version"
+)
+LETTERS = dict(each.split("=") for each in LONG_NAMES.split())
 SWITCHES = {*LETTERS.values(), "unbuffered"}
 FOLLOWED_BY = {"arg": 2, "argjson": 2, "rawfile": 2, "slurpfile": 2, "indent": 1}
 OK, NOT_TRUE, UNUSABLE, NO_FILTER, NO_OUTPUT, FAILED = range(6)

@@ -60,6 +60,7 @@ Found = dict[str, Discovery | OSError]
 MOST_NOT_TOOLS = 50  # more are not reported
 
 SCHEMAS = ("inputSchema", "outputSchema")
+COMBINING = ("allOf", "anyOf", "oneOf")
 MOST_PARTS = 5000
 
 
@@ -306,42 +307,40 @@ def schema_problems(tool: Tool, source: Source) -> Iterator[Problem]:
             trouble = "has a pattern that may take for ever, with a repeat in a repeat"
             fix = "write the pattern without a repeat inside a repeat, or use maxLength and enum"
             yield source.warning("slow-pattern", f"{which} {trouble}: {pattern:.80}", fix, which)
-        yield from _unknown_required(which, schema, source)
-        yield from _unfit_defaults(which, schema, source)
+        for keys, part in parts_of(schema):
+            yield from _unknown_required((which, *keys), part, source)
+            yield from _unfit_default((which, *keys), part, source)
 
 
-def _unknown_required(which: str, schema: object, source: Source) -> Iterator[Problem]:
-    for keys, part in parts_of(schema):
-        properties, required = part.get("properties"), part.get("required")
-        if not isinstance(required, list) or "patternProperties" in part:
-            continue
-        if properties is None and (keys or part.keys() & {"$ref", "allOf", "anyOf", "oneOf"}):
-            continue  # it may be defined elsewhere
-        known = properties if isinstance(properties, dict) else {}
-        for index, name in enumerate(required):
-            if isinstance(name, str) and name not in known and not _is_elsewhere(part, name):
-                place = ".".join(map(str, (which, *keys, "required")))
-                sentence = f"{place} has {name}, which is no property{did_you_mean(name, known)}"
-                fix = f"add {name} to properties, or remove it from required"
-                yield source.warning("required", sentence, fix, which, *keys, "required", index)
+def _unknown_required(keys: Keys, part: Json, source: Source) -> Iterator[Problem]:
+    properties, required = part.get("properties"), part.get("required")
+    branches = [each for key in COMBINING for each in part.get(key) or () if isinstance(each, dict)]
+    if (
+        not isinstance(required, list)
+        or "patternProperties" in part
+        or any("$ref" in each for each in (part, *branches))
+    ):
+        return  # it may be defined elsewhere
+    if properties is None and (len(keys) > 1 or part.keys() & set(COMBINING)):
+        return
+    known = properties if isinstance(properties, dict) else {}
+    elsewhere = {name for each in branches for name in each.get("properties") or ()}
+    for index, name in enumerate(required):
+        if isinstance(name, str) and name not in known and name not in elsewhere:
+            place = ".".join(map(str, (*keys, "required")))
+            sentence = f"{place} has {name}, which is no property{did_you_mean(name, known)}"
+            fix = f"add {name} to properties, or remove it from required"
+            yield source.warning("required", sentence, fix, *keys, "required", index)
 
 
-def _is_elsewhere(part: Json, name: str) -> bool:
-    """Whether another member of the same schema may define this property."""
-    branches = [each for key in ("allOf", "anyOf", "oneOf") for each in part.get(key) or () if isinstance(each, dict)]
-    return "$ref" in part or any(name in (each.get("properties") or {}) or "$ref" in each for each in branches)
-
-
-def _unfit_defaults(which: str, schema: object, source: Source) -> Iterator[Problem]:
-    for keys, part in parts_of(schema):
-        if "default" not in part or "$ref" in part or not isinstance(part.get("type"), str):
-            continue
-        bare = {key: part[key] for key in ("type", "enum") if key in part}
-        if compile_schema(bare).problems(part["default"]):
-            place = ".".join(map(str, (which, *keys)))
-            sentence = f"{place} has a default that is not what it asks for itself"
-            fix = "correct default or type: a model will take the default for a good value"
-            yield source.warning("default", sentence, fix, which, *keys, "default")
+def _unfit_default(keys: Keys, part: Json, source: Source) -> Iterator[Problem]:
+    if "default" not in part or "$ref" in part or not isinstance(part.get("type"), str):
+        return
+    bare = {key: part[key] for key in ("type", "enum") if key in part}
+    if compile_schema(bare).problems(part["default"]):
+        sentence = f"{'.'.join(map(str, keys))} has a default that is not what it asks for itself"
+        fix = "correct default or type: a model will take the default for a good value"
+        yield source.warning("default", sentence, fix, *keys, "default")
 
 
 def parts_of(schema: object) -> Iterator[tuple[Keys, Json]]:

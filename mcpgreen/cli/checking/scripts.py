@@ -123,7 +123,10 @@ class Scripts:
             if reading.language in (*SHELLS, *NODE):
                 found[path] = reading._replace(fault=self.syntax_fault(path, reading.language))
             elif _PYTHON.fullmatch(reading.language):
-                of_python.setdefault(self._python_for(reading), []).append(path)
+                program = reading.interpreter
+                if not program or self._is_of_project(program):
+                    program = shutil.which(reading.language, path=self._path) or sys.executable
+                of_python.setdefault(program, []).append(path)
         for program, scripts in of_python.items():
             for start in range(0, len(scripts), AT_ONCE):
                 some = scripts[start : start + AT_ONCE]
@@ -160,12 +163,6 @@ class Scripts:
         if complaint := _SHELL_COMPLAINT.search(said):
             return Complaint(Position(int(complaint[1])), complaint[2][:200])
         return Complaint(Position(1), f"{program} rejects it with status {status}")
-
-    def _python_for(self, reading: Reading) -> str:
-        """The interpreter that reads a script: its own, unless that lies in the project."""
-        if reading.interpreter and not self._is_of_project(reading.interpreter):
-            return reading.interpreter
-        return shutil.which(reading.language, path=self._path) or sys.executable
 
     def _is_of_project(self, interpreter: str) -> bool:
         return any(is_within(way(interpreter), self._root) for way in (os.path.abspath, os.path.realpath))
