@@ -175,11 +175,9 @@ def run(arguments: Sequence[str], out: BinaryIO) -> int:
         out.write(f"{USAGE_TEXT if 'help' in options.switches else VERSION_TEXT}\n".encode())
         return OK
     try:
-        command = Command(options, out)
+        return Command(options, out).run()
     except ValueError as error:
         return _fail(NO_FILTER, str(error).removeprefix("jq: "))
-    try:
-        return command.run()
     except Halted as halted:
         out.flush()
         _tell(str(halted))
@@ -245,17 +243,13 @@ class Command:
         if "null-input" in self._switches and not self._takes_all:
             yield "null"
             return
-        if is_raw and is_slurped:
-            values: Iterable[str] = (json.dumps("".join(self._lines())),)
-        elif is_raw:
-            values = (json.dumps(line.removesuffix("\n")) for line in self._lines())
+        if is_raw:
+            lines = ["".join(self._lines())] if is_slurped else (line.removesuffix("\n") for line in self._lines())
+            values: Iterable[str] = map(json.dumps, lines)
         else:
             values = _values_in("".join(self._lines()))
-        if self._takes_all or (is_slurped and not is_raw):
-            values = (f"[{','.join(values)}]",)
-        if self._takes_all and is_slurped and not is_raw:
-            values = (f"[{next(iter(values))}]",)
-        yield from values
+            values = [f"[{','.join(values)}]"] if is_slurped else values
+        yield from [f"[{','.join(values)}]"] if self._takes_all else values
 
     def _lines(self) -> Iterator[str]:
         for name in self._options.files or ("-",):

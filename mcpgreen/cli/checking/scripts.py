@@ -15,6 +15,7 @@ import re
 import shutil
 import sys
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from difflib import get_close_matches
 from typing import Any, NamedTuple
 
@@ -246,11 +247,9 @@ def _modules_in_environment(interpreter: str) -> set[str] | None:
 
 def is_beside(directory: str, name: str) -> bool:
     """Whether a script in this directory would find the module there."""
-    try:
-        entries = os.listdir(directory)
-    except OSError:
-        return False
-    return any(entry == name or entry.startswith(f"{name}.") for entry in entries)
+    with suppress(OSError):
+        return any(entry.partition(".")[0] == name for entry in os.listdir(directory))
+    return False
 
 
 def _sdk_complaints(position: Position, names: Iterable[str], *, is_found: bool) -> Iterator[Complaint]:

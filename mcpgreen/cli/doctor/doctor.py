@@ -20,7 +20,7 @@ from mcpgreen.catalog.descriptions import metadata
 from mcpgreen.catalog.item_kinds import FILE_OF, TITLE_OF
 from mcpgreen.catalog.tree_scan import survey
 from mcpgreen.cli import children
-from mcpgreen.cli.checking.findings import ERROR, OK, SIGN_OF, WARNING, Check, Finding
+from mcpgreen.cli.checking.findings import ERROR, OK, WARNING, Check, Finding
 from mcpgreen.cli.checking.item_checks import WORD_OF, Checks, discoveries
 from mcpgreen.cli.checking.validate import HOOKS, registration_of, server_findings
 from mcpgreen.cli.clients.table import CLIENTS, Client, client_named
@@ -30,7 +30,6 @@ from mcpgreen.cli.opening import open_named
 from mcpgreen.cli.output import print_json, say
 from mcpgreen.cli.registry import file_status
 from mcpgreen.errors import ProjectError, Untrusted, UsageError
-from mcpgreen.journal import in_one_line
 from mcpgreen.project.project import Project
 from mcpgreen.running.scripts import jq
 from mcpgreen.running.scripts.shebang import SHELL_SUFFIXES
@@ -110,10 +109,7 @@ def _print(checks: list[Check], *, as_json: bool) -> None:
     if as_json:
         print_json({"status": overall, "checks": [check._asdict() for check in checks]})
         return
-    lines = []
-    for check in checks:
-        remedy = f" → {check.fix}" if check.fix else ""
-        lines.append(in_one_line(f"{SIGN_OF[check.status]} {check.name}: {check.message}{remedy}"))
+    lines = [Finding(check.status, "", f"{check.name}: {check.message}", fix=check.fix).as_line() for check in checks]
     verdict = {OK: "All is well.", WARNING: "It works; some things could be better.", ERROR: "Something is wrong."}
     say("\n".join([*lines, verdict[overall], ""]))
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from bisect import bisect_right
 from collections.abc import Mapping
 from typing import Any
 
@@ -117,23 +118,15 @@ def json_truncate(value: Any, max_bytes: int | None = None, *, array_path: str |
     if not steps and isinstance(value, dict) and isinstance(value.get("results"), list):
         steps, holder = ["results"], value["results"]
     if _size(value) <= max_bytes:
-        counts = {"kept": len(holder), "total": len(holder)} if isinstance(holder, list) else {}
-        return {"result": value, "truncated": False, **counts}
-    if not isinstance(holder, list):
+        both = {"kept": len(holder), "total": len(holder)} if isinstance(holder, list) else {}
+        return {"result": value, "truncated": False, **both}
+    count = -1
+    if isinstance(holder, list):
+        counts = range(len(holder) + 1)
+        count = bisect_right(counts, max_bytes, key=lambda kept: _size(_with(value, steps, holder[:kept]))) - 1
+    if count < 0:
         return {"result": None, "truncated": False, "error": "output_too_large"}
-    return _shortened(value, steps, holder, max_bytes)
-
-
-def _shortened(value: Any, steps: list[str], items: list[Any], max_bytes: int) -> Json:
-    """The value with as many items as fit, found by bisection."""
-    low, high = 0, len(items)
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if _size(_with(value, steps, items[:middle])) <= max_bytes else (low, middle - 1)
-    kept = _with(value, steps, items[:low])
-    if _size(kept) > max_bytes:
-        return {"result": None, "truncated": False, "error": "output_too_large"}
-    return {"result": kept, "truncated": True, "kept": low, "total": len(items)}
+    return {"result": _with(value, steps, holder[:count]), "truncated": True, "kept": count, "total": len(holder)}
 
 
 def _with(value: Any, steps: list[str], items: list[Any]) -> Any:

@@ -403,8 +403,7 @@ def _plain_text(value: Any) -> Any:
 
 
 def _key(key: object) -> str:
-    if is_enum(type(key)):
-        key = member_of_enum(key)
+    key = _plain_choice(key)
     if isinstance(key, (str, *_NUMBERS)) and not isinstance(key, bool):
         return str(key)
     raise TypeError(f"a member cannot have a name of the type {type(key).__name__} in JSON")
