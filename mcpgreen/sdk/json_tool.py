@@ -23,23 +23,11 @@ from typing import Any, BinaryIO
 USAGE_TEXT = "usage: jq [-acefhjnrsMRSV] [--arg NAME VALUE] [--argjson NAME JSON] FILTER [FILE...]"
 VERSION_TEXT = "jq-1.8 (json-tool of mcpgreen)"  # as jq writes it, for scripts that look
 # Under the long names, which are also those of `Options.switches`.
-LETTERS = {
-    "a": "ascii-output",
-    "b": "binary",
-    "c": "compact-output",
-    "e": "exit-status",
-    "f": "from-file",
-    "h": "help",
-    "j": "join-output",
-    "n": "null-input",
-    "r": "raw-output",
-    "s": "slurp",
-    "C": "color-output",
-    "M": "monochrome-output",
-    "R": "raw-input",
-    "S": "sort-keys",
-    "V": "version",
-}
+LONG_NAMES = (
+    "a=ascii-output b=binary c=compact-output e=exit-status f=from-file h=help j=join-output n=null-input r=raw-output "
+    "s=slurp C=color-output M=monochrome-output R=raw-input S=sort-keys V=version"
+)
+LETTERS = dict(each.split("=") for each in LONG_NAMES.split())
 SWITCHES = {*LETTERS.values(), "unbuffered"}
 FOLLOWED_BY = {"arg": 2, "argjson": 2, "rawfile": 2, "slurpfile": 2, "indent": 1}
 OK, NOT_TRUE, UNUSABLE, NO_FILTER, NO_OUTPUT, FAILED = range(6)
@@ -187,11 +175,9 @@ def run(arguments: Sequence[str], out: BinaryIO) -> int:
         out.write(f"{USAGE_TEXT if 'help' in options.switches else VERSION_TEXT}\n".encode())
         return OK
     try:
-        command = Command(options, out)
+        return Command(options, out).run()
     except ValueError as error:
         return _fail(NO_FILTER, str(error).removeprefix("jq: "))
-    try:
-        return command.run()
     except Halted as halted:
         out.flush()
         _tell(str(halted))
@@ -257,17 +243,13 @@ class Command:
         if "null-input" in self._switches and not self._takes_all:
             yield "null"
             return
-        if is_raw and is_slurped:
-            values: Iterable[str] = (json.dumps("".join(self._lines())),)
-        elif is_raw:
-            values = (json.dumps(line.removesuffix("\n")) for line in self._lines())
+        if is_raw:
+            lines = ["".join(self._lines())] if is_slurped else (line.removesuffix("\n") for line in self._lines())
+            values: Iterable[str] = map(json.dumps, lines)
         else:
             values = _values_in("".join(self._lines()))
-        if self._takes_all or (is_slurped and not is_raw):
-            values = (f"[{','.join(values)}]",)
-        if self._takes_all and is_slurped and not is_raw:
-            values = (f"[{next(iter(values))}]",)
-        yield from values
+            values = [f"[{','.join(values)}]"] if is_slurped else values
+        yield from [f"[{','.join(values)}]"] if self._takes_all else values
 
     def _lines(self) -> Iterator[str]:
         for name in self._options.files or ("-",):

@@ -100,13 +100,10 @@ class Report(NamedTuple):
 
     def print(self, *, as_json: bool, shows_defaults: bool = False) -> int:
         """Print the report and return the exit status of the command."""
+        status = 0 if self.is_good() else 1
         if as_json:
             print_json(self.as_json())
-        else:
-            say(self.as_text(shows_defaults=shows_defaults))
-        return 0 if self.is_good() else 1
-
-    def as_text(self, *, shows_defaults: bool = False) -> str:
+            return status
         lines = [f"Project: {self.project.root}"]
         if shows_defaults:
             defaults = ", ".join(f"{name} {value}" for name, value in self.project.default_info().items())
@@ -118,4 +115,5 @@ class Report(NamedTuple):
             verdict += f", {self.fixes} fixed"
         if self.is_strict and warnings and not errors:
             verdict += " (strict: warnings count as errors)"
-        return "\n".join([*lines, verdict, ""])
+        say("\n".join([*lines, verdict, ""]))
+        return status

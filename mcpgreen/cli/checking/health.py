@@ -43,7 +43,12 @@ def run(options: Options) -> int:
     shell = HookShell(environ, settings=settings, directory=project.root)
     json_tool, _ = jq.find_json_tool(settings, jq.path_in(environ))
     report: Json = {"mode": "full", "jsonTool": json_tool}
-    report |= _kinds(project, Registrar(project, settings=settings, shell=shell))
+    try:
+        registration = Registrar(project, settings=settings, shell=shell).current()
+        report |= {source: _kind(source, project, registration) for source in SOURCES}
+    except ProjectError as error:
+        journal.error("%s: %s", project.shown(error.path), error.reason)
+        report |= dict.fromkeys(SOURCES, "failed")
     if report["tools"] == "ok" and (problem := _problem_with_calls(project)):
         journal.error("calls of tools will be refused: %s", problem)
         report["tools"] = "failed"
@@ -71,15 +76,6 @@ def _reason_not_to_start(project: Project, settings: Settings) -> str | None:
         journal.error("%s", error)
         return reason
     return None
-
-
-def _kinds(project: Project, registrar: Registrar) -> dict[str, str]:
-    try:
-        registration = registrar.current()
-    except ProjectError as error:
-        journal.error("%s: %s", project.shown(error.path), error.reason)
-        return dict.fromkeys(SOURCES, "failed")
-    return {source: _kind(source, project, registration) for source in SOURCES}
 
 
 def _kind(name: str, project: Project, registration: Registration | None) -> str:

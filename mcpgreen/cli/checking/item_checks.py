@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from itertools import islice
 
@@ -58,8 +58,8 @@ _REFUSED = " will be refused "  # the finding of the tool itself says it, with t
 Found = dict[str, Discovery | OSError]
 
 MOST_NOT_TOOLS = 50  # more are not reported
-
 SCHEMAS = ("inputSchema", "outputSchema")
+COMBINING = ("allOf", "anyOf", "oneOf")
 MOST_PARTS = 5000
 
 
@@ -107,7 +107,7 @@ class Checks:
     def _item_findings(self, kind: str, item: Item, *, is_served: bool) -> Iterator[Finding]:
         source = source_of(self._project, self._registration, kind, item)
         subject = f"{WORD_OF[kind]} {item.name}"
-        problems = [*self._problems(item, source), *_doubles(source)] if kind != "ui" else []
+        problems = list(self._problems(item, source)) if kind != "ui" else []
         for problem in problems:
             yield problem.about(self._project, kind, subject)
         if not problems and is_served:
@@ -135,6 +135,11 @@ class Checks:
                 yield from self._file_problems(item, source)
         for path in completions_beside(item):
             yield from self._scripts.faults(path, obeys_first_line=False, subject="its completion ")
+        description = source.description if not source.is_registered else None
+        for keys, position in description.doubles() if description else ():
+            sentence = f"{'.'.join(map(str, keys))} stands there twice, and only the last counts"
+            code = "yaml-double" if description and description.is_yaml else "json-double"
+            yield Problem("warning", code, sentence, "remove one of the two", source.path, position)
 
     def _tool_problems(self, tool: Tool, source: Source) -> Iterator[Problem]:
         listed_name = tool.name.replace(".", "_") if self._settings.replace_dots else tool.name
@@ -177,11 +182,14 @@ class Checks:
         project = self._project
         if resource.provider != DEFAULT_PROVIDER or script_for(DEFAULT_PROVIDER, project) is not None:
             return
+        readable = list(resource_directories(project, self._settings))
+        with suppress(ProjectError):  # reported elsewhere: the server will not start
+            readable += configured_roots(project.root, self._settings.roots, warn=lambda _: None).paths
         try:
             own_path = resource.path if scheme_of(resource.uri) != "file" else None
             open_path(
                 own_path or path_of_uri(resource.uri, base=project.root),
-                allowed=self._readable_directories(),
+                allowed=readable,
                 private=project.private,
                 limit_bytes=self._settings.max_resource_bytes,
             ).close()
@@ -189,13 +197,6 @@ class Checks:
             sentence = f"it cannot be read as things are: {failure.text}"
             fix = "correct uri, put the file there, or add its directory to resources_roots"
             yield source.warning("not-readable", sentence, fix, "uri")
-
-    def _readable_directories(self) -> list[str]:
-        try:
-            roots: Sequence[str] = configured_roots(self._project.root, self._settings.roots, warn=lambda _: None).paths
-        except ProjectError:
-            roots = []  # reported elsewhere: the server will not start
-        return [*resource_directories(self._project, self._settings), *roots]
 
     def _prompt_problems(self, prompt: Prompt, source: Source) -> Iterator[Problem]:
         if prompt.is_program and prompt.path is not None:
@@ -213,13 +214,6 @@ class Checks:
                 position = position_in_file(path, placeholder, f"{{{{ {name} }}}}") if path else None
                 fix = "declare it in arguments, or correct the placeholder"
                 yield Problem("warning", "placeholder", sentence, fix, path, position)
-
-
-def _doubles(source: Source) -> Iterator[Problem]:
-    for keys, position in source.description.doubles() if source.description and not source.is_registered else ():
-        sentence = f"{'.'.join(map(str, keys))} stands there twice, and only the last counts"
-        code = "yaml-double" if source.description and source.description.is_yaml else "json-double"
-        yield Problem("warning", code, sentence, "remove one of the two", source.path, position)
 
 
 def _lacks_shebang(path: str) -> bool:
@@ -306,42 +300,40 @@ def schema_problems(tool: Tool, source: Source) -> Iterator[Problem]:
             trouble = "has a pattern that may take for ever, with a repeat in a repeat"
             fix = "write the pattern without a repeat inside a repeat, or use maxLength and enum"
             yield source.warning("slow-pattern", f"{which} {trouble}: {pattern:.80}", fix, which)
-        yield from _unknown_required(which, schema, source)
-        yield from _unfit_defaults(which, schema, source)
+        for keys, part in parts_of(schema):
+            yield from _unknown_required((which, *keys), part, source)
+            yield from _unfit_default((which, *keys), part, source)
 
 
-def _unknown_required(which: str, schema: object, source: Source) -> Iterator[Problem]:
-    for keys, part in parts_of(schema):
-        properties, required = part.get("properties"), part.get("required")
-        if not isinstance(required, list) or "patternProperties" in part:
-            continue
-        if properties is None and (keys or part.keys() & {"$ref", "allOf", "anyOf", "oneOf"}):
-            continue  # it may be defined elsewhere
-        known = properties if isinstance(properties, dict) else {}
-        for index, name in enumerate(required):
-            if isinstance(name, str) and name not in known and not _is_elsewhere(part, name):
-                place = ".".join(map(str, (which, *keys, "required")))
-                sentence = f"{place} has {name}, which is no property{did_you_mean(name, known)}"
-                fix = f"add {name} to properties, or remove it from required"
-                yield source.warning("required", sentence, fix, which, *keys, "required", index)
+def _unknown_required(keys: Keys, part: Json, source: Source) -> Iterator[Problem]:
+    properties, required = part.get("properties"), part.get("required")
+    branches = [each for key in COMBINING for each in part.get(key) or () if isinstance(each, dict)]
+    if (
+        not isinstance(required, list)
+        or "patternProperties" in part
+        or any("$ref" in each for each in (part, *branches))
+    ):
+        return  # it may be defined elsewhere
+    if properties is None and (len(keys) > 1 or part.keys() & set(COMBINING)):
+        return
+    known = properties if isinstance(properties, dict) else {}
+    elsewhere = {name for each in branches for name in each.get("properties") or ()}
+    for index, name in enumerate(required):
+        if isinstance(name, str) and name not in known and name not in elsewhere:
+            place = ".".join(map(str, (*keys, "required")))
+            sentence = f"{place} has {name}, which is no property{did_you_mean(name, known)}"
+            fix = f"add {name} to properties, or remove it from required"
+            yield source.warning("required", sentence, fix, *keys, "required", index)
 
 
-def _is_elsewhere(part: Json, name: str) -> bool:
-    """Whether another member of the same schema may define this property."""
-    branches = [each for key in ("allOf", "anyOf", "oneOf") for each in part.get(key) or () if isinstance(each, dict)]
-    return "$ref" in part or any(name in (each.get("properties") or {}) or "$ref" in each for each in branches)
-
-
-def _unfit_defaults(which: str, schema: object, source: Source) -> Iterator[Problem]:
-    for keys, part in parts_of(schema):
-        if "default" not in part or "$ref" in part or not isinstance(part.get("type"), str):
-            continue
-        bare = {key: part[key] for key in ("type", "enum") if key in part}
-        if compile_schema(bare).problems(part["default"]):
-            place = ".".join(map(str, (which, *keys)))
-            sentence = f"{place} has a default that is not what it asks for itself"
-            fix = "correct default or type: a model will take the default for a good value"
-            yield source.warning("default", sentence, fix, which, *keys, "default")
+def _unfit_default(keys: Keys, part: Json, source: Source) -> Iterator[Problem]:
+    if "default" not in part or "$ref" in part or not isinstance(part.get("type"), str):
+        return
+    bare = {key: part[key] for key in ("type", "enum") if key in part}
+    if compile_schema(bare).problems(part["default"]):
+        sentence = f"{'.'.join(map(str, keys))} has a default that is not what it asks for itself"
+        fix = "correct default or type: a model will take the default for a good value"
+        yield source.warning("default", sentence, fix, *keys, "default")
 
 
 def parts_of(schema: object) -> Iterator[tuple[Keys, Json]]:

@@ -34,11 +34,7 @@ class Remedy(NamedTuple):
 _ROWS: tuple[tuple[str, str, str] | tuple[str, str, str, Keys], ...] = (
     (r"^line \d+: .*takes anything: |is not described: ", "open-type", "use a type that docs/python-tools.md names"),
     (r"^line \d+: which function is the tool", "functions", "mark one function with @mcp_tool.tool"),
-    (
-        r"^line \d+: the arguments of its function",
-        "unread",
-        "correct or shorten the file, or describe the tool in a .meta.json beside it",
-    ),
+    (r"^line \d+: the arguments of its", "unread", "correct or shorten the file, or put a .meta.json beside it"),
     (r"of mcp_tool\.tool does not count|mcp_tool\.tool has no option", "option", "correct it, or remove it"),
     (r"^root .* is skipped: ", "root", "correct the path, make the directory, or remove the entry"),
     (r"UTF-8|utf-8|can't decode", "not-utf8", "save the file as UTF-8, without a byte order mark"),
@@ -50,11 +46,7 @@ _ROWS: tuple[tuple[str, str, str] | tuple[str, str, str, Keys], ...] = (
     (r"^@arg .* only the first counts", "arg-double", "remove one of the two, or give it another name"),
     (r"^@arg ", "arg-syntax", "write it as # @arg NAME[!][[a|b]][=default] [TYPE]  TEXT"),
     (r"is left out: the @arg comments", "arg-schema", "say it in the @arg comments alone, or in mcp: alone"),
-    (
-        r"nothing is indented below mcp:",
-        "comment-empty",
-        "write a JSON object after mcp:, or YAML in the comment lines below it, indented deeper than mcp:",
-    ),
+    (r"nothing is indented below mcp:", "comment-empty", "write JSON after mcp:, or YAML below it, indented deeper"),
     (r"^must be an object, found", "not-an-object", "make the description one object: { … } or lines of name: value"),
     (r"larger than \d+ bytes|more than \d+ values", "too-large", "shorten the description"),
     (r"cannot be read", "unreadable", "let the user who runs the server read it (chmod u+r)"),
@@ -89,12 +81,7 @@ _ROWS: tuple[tuple[str, str, str] | tuple[str, str, str, Keys], ...] = (
     (r"there is no (\S+), and no template", "app", "add that file, or name a template"),
     (r"template must be one of|config\.", "app", "correct the template as docs/ui.md shows it"),
     (r"entrypoint", "app", "name a file in the directory of the MCP App"),
-    (
-        r"there is no file|leads out of|path must be|is no file",
-        "path",
-        "correct path: a file below that directory",
-        ("path",),
-    ),
+    (r"there is no file|leads out of|path must be|is no file", "path", "name a file below that directory", ("path",)),
     (r"calls will be refused", "writable", "take the right to write from others: chmod go-w, or validate --fix"),
     (r"must be ", "field", "correct the value, or remove it"),
 )

@@ -15,6 +15,7 @@ import re
 import shutil
 import sys
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from difflib import get_close_matches
 from typing import Any, NamedTuple
 
@@ -123,7 +124,10 @@ class Scripts:
             if reading.language in (*SHELLS, *NODE):
                 found[path] = reading._replace(fault=self.syntax_fault(path, reading.language))
             elif _PYTHON.fullmatch(reading.language):
-                of_python.setdefault(self._python_for(reading), []).append(path)
+                program = reading.interpreter
+                if not program or self._is_of_project(program):
+                    program = shutil.which(reading.language, path=self._path) or sys.executable
+                of_python.setdefault(program, []).append(path)
         for program, scripts in of_python.items():
             for start in range(0, len(scripts), AT_ONCE):
                 some = scripts[start : start + AT_ONCE]
@@ -160,12 +164,6 @@ class Scripts:
         if complaint := _SHELL_COMPLAINT.search(said):
             return Complaint(Position(int(complaint[1])), complaint[2][:200])
         return Complaint(Position(1), f"{program} rejects it with status {status}")
-
-    def _python_for(self, reading: Reading) -> str:
-        """The interpreter that reads a script: its own, unless that lies in the project."""
-        if reading.interpreter and not self._is_of_project(reading.interpreter):
-            return reading.interpreter
-        return shutil.which(reading.language, path=self._path) or sys.executable
 
     def _is_of_project(self, interpreter: str) -> bool:
         return any(is_within(way(interpreter), self._root) for way in (os.path.abspath, os.path.realpath))
@@ -249,11 +247,9 @@ def _modules_in_environment(interpreter: str) -> set[str] | None:
 
 def is_beside(directory: str, name: str) -> bool:
     """Whether a script in this directory would find the module there."""
-    try:
-        entries = os.listdir(directory)
-    except OSError:
-        return False
-    return any(entry == name or entry.startswith(f"{name}.") for entry in entries)
+    with suppress(OSError):
+        return any(entry.partition(".")[0] == name for entry in os.listdir(directory))
+    return False
 
 
 def _sdk_complaints(position: Position, names: Iterable[str], *, is_found: bool) -> Iterator[Complaint]:

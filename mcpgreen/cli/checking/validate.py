@@ -112,7 +112,13 @@ def server_findings(project: Project, settings: Settings) -> Iterator[Finding]:
             fix = "write KEY=value, or begin the line with #"
             problem = Problem("warning", "env", complaint, fix, path, position)
             yield problem.about(project, "server", project.shown(path))
-    yield from _roots_file(project)
+    skipped: list[str] = []
+    try:
+        list(roots_in_file(project.root, warn=skipped.append))
+    except ProjectError as error:
+        yield explained(project, "server", f"{project.shown(error.path)}: {error.reason}", level="error")
+    for sentence in skipped:
+        yield explained(project, "server", project.shown(sentence), level="warning")
     for name in HOOKS:
         path = os.path.join(project.server_dir, name)
         if os.path.lexists(path):
@@ -168,16 +174,6 @@ def _description(project: Project) -> Iterator[Finding]:
         yield Finding("ok", "server", shown, file=shown)
 
 
-def _roots_file(project: Project) -> Iterator[Finding]:
-    skipped: list[str] = []
-    try:
-        list(roots_in_file(project.root, warn=skipped.append))
-    except ProjectError as error:
-        yield explained(project, "server", f"{project.shown(error.path)}: {error.reason}", level="error")
-    for sentence in skipped:
-        yield explained(project, "server", project.shown(sentence), level="warning")
-
-
 def _fault_of_hook(project: Project, path: str) -> Problem | None:
     if problem := project.ground(project.server_dir).problem_with_hook(path):
         return refused(f"will not be run: {problem}", problem, path)
@@ -231,9 +227,20 @@ def _fix_script(project: Project, directory: Directory, name: str) -> Iterator[F
     path = f"{directory.path}/{name}"
     if is_within(path, project.tools_dir) and _lacks_bit(directory, name):
         yield _change_mode(project, path, "made executable", "chmod +x", add=metadata.EXECUTABLE_BITS)
-    content = content_of(path) if not metadata.is_description(name) else None
-    if content and _has_wrong_ends(path, content):
-        yield _rewrite(project, path, content.replace(b"\r\n", b"\n"))
+    content = (content_of(path) if not metadata.is_description(name) else None) or b""
+    first_line = content.partition(b"\n")[0]
+    is_unrunnable = first_line.startswith(shebang.MARK) and first_line.endswith(b"\r")
+    if not is_unrunnable and not (b"\r\n" in content and program_of(path, content) in SHELLS):
+        return
+    shown = project.shown(path)
+    try:
+        with replacing(path, mode=stat.S_IMODE(os.lstat(path).st_mode)) as file:
+            file.write(content.replace(b"\r\n", b"\n"))
+    except OSError as error:
+        fix = "save it with Unix line endings"
+        yield Finding("error", "tools", f"{shown}: cannot be written: {error.strerror}", "not-fixed", fix, shown)
+    else:
+        yield Finding("info", "tools", f"{shown}: now has Unix line endings", FIXED, file=shown)
 
 
 def _change_mode(project: Project, path: str, done: str, command: str, *, add: int = 0, remove: int = 0) -> Finding:
@@ -257,23 +264,3 @@ def _lacks_bit(directory: Directory, name: str) -> bool:
         meta_file = metadata.meta_file_for(name, directory.files)
         return is_script and bool(meta_file or read_script(path, metadata.head_of(path) or b""))
     return False
-
-
-def _has_wrong_ends(path: str, content: bytes) -> bool:
-    """Whether it has Windows line ends in its first line, or anywhere in a shell script, so that it cannot be run."""
-    if b"\r\n" not in content:
-        return False
-    first_line = content.partition(b"\n")[0]
-    is_unrunnable = first_line.startswith(shebang.MARK) and first_line.endswith(b"\r")
-    return is_unrunnable or program_of(path, content) in SHELLS
-
-
-def _rewrite(project: Project, path: str, content: bytes) -> Finding:
-    shown = project.shown(path)
-    try:
-        with replacing(path, mode=stat.S_IMODE(os.lstat(path).st_mode)) as file:
-            file.write(content)
-    except OSError as error:
-        fix = "save it with Unix line endings"
-        return Finding("error", "tools", f"{shown}: cannot be written: {error.strerror}", "not-fixed", fix, shown)
-    return Finding("info", "tools", f"{shown}: now has Unix line endings", FIXED, file=shown)

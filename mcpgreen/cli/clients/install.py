@@ -54,7 +54,7 @@ Show = Callable[[Change], None]
 
 def install(target: Target, entry: Json, *, show: Show, is_dry: bool = False) -> Change:
     """Put in the entry. If this raises Refused, the file is as it was."""
-    return _change(target, lambda before: _with_entry(before or "", target, entry), show=show, is_dry=is_dry)
+    return _change(target, entry, show=show, is_dry=is_dry)
 
 
 def uninstall(target: Target, *, show: Show, is_dry: bool = False) -> Change:
@@ -62,16 +62,16 @@ def uninstall(target: Target, *, show: Show, is_dry: bool = False) -> Change:
     file = ClientFile(target.path)
     if file.read() is None:
         return Change(file.path, None, None)
-    return _change(target, lambda before: _without_entry(before, target), show=show, is_dry=is_dry)
+    return _change(target, None, show=show, is_dry=is_dry)
 
 
-def _change(target: Target, decide: Callable[[str | None], str | None], *, show: Show, is_dry: bool) -> Change:
+def _change(target: Target, entry: Json | None, *, show: Show, is_dry: bool) -> Change:
     file = ClientFile(target.path)
     with nullcontext() if is_dry else file.locked():
         content = file.read()
         try:
             before = None if content is None else content.decode("utf-8")
-            after = decide(before)
+            after = _without_entry(before, target) if entry is None else _with_entry(before or "", target, entry)
             new_content = None if after is None else after.encode("utf-8")
         except UnicodeDecodeError as error:
             raise Refused(target.path, f"it is not UTF-8, at byte {error.start}; it is left as it is") from None

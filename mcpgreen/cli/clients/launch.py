@@ -67,18 +67,15 @@ def launch_of(project: Project, settings: Settings, environ: Mapping[str, str], 
 
 def program_words(environ: Mapping[str, str]) -> tuple[str, ...]:
     """The command that starts us again: what started us, or the script of the checkout or environment."""
-    launcher = environ.get(LAUNCHER, "")
-    if os.path.isabs(launcher) and _is_program(launcher):
-        return (launcher,)
     # The command of an installed package continues as mcpgreen-python.
     started = os.path.abspath(sys.argv[0]).removesuffix("-python") if sys.argv and sys.argv[0] else ""
-    if os.path.basename(started) == "mcpgreen" and _is_program(started):
-        return (started,)
     for place in (
+        environ.get(LAUNCHER, ""),
+        started if os.path.basename(started) == "mcpgreen" else "",
         os.path.join(os.path.dirname(PACKAGE_DIR), "scripts", "mcpgreen"),
         os.path.join(os.path.dirname(sys.executable), "mcpgreen"),
     ):
-        if _is_program(place):
+        if os.path.isabs(place) and os.path.isfile(place) and os.access(place, os.X_OK):
             return (place,)
     # -P: Python must not look for modules in the working directory, which others may write to.
     return (sys.executable, *(("-P",) if sys.version_info >= (3, 11) else ()), "-m", "mcpgreen")
@@ -87,10 +84,6 @@ def program_words(environ: Mapping[str, str]) -> tuple[str, ...]:
 def shell_words(environ: Mapping[str, str]) -> str:
     """The command for a person at a shell: the name if it is on the PATH, else a path."""
     return "mcpgreen" if which("mcpgreen", path=environ.get("PATH", "")) else shlex.join(program_words(environ))
-
-
-def _is_program(path: str) -> bool:
-    return os.path.isfile(path) and os.access(path, os.X_OK)
 
 
 def _is_ours(name: str) -> bool:

@@ -69,7 +69,7 @@ class Client(NamedTuple):
 
 def home_of(environ: Mapping[str, str]) -> str:
     """The home directory. Raises ProjectError. (`expanduser` takes an empty HOME for the root directory.)"""
-    named = environ.get("HOME") or environ.get("USERPROFILE")
+    named = environ.get("HOME")
     if not named:
         import pwd
 
@@ -80,32 +80,22 @@ def home_of(environ: Mapping[str, str]) -> str:
     return named
 
 
-# Directories that differ between systems.
-SYSTEMS = {
-    "linux": {"support": "{config}", "zed": "{config}/zed", "goose": "{config}/goose"},
-    "darwin": {
-        "support": "{home}/Library/Application Support",
-        "zed": "{home}/.config/zed",
-        "goose": "{home}/.config/goose",
-    },
-    "win32": {"support": "{appdata}", "zed": "{appdata}/Zed", "goose": "{appdata}/Block/goose/config"},
-}
-
-
 def place_in(template: str, environ: Mapping[str, str], system: str = sys.platform) -> str:
-    home = home_of(environ)
+    home, is_mac = home_of(environ), system == "darwin"
+    dotfiles = os.path.join(home, ".config")
+    config = _absolute(environ, "XDG_CONFIG_HOME") or dotfiles
     variables = {
         "home": home,
-        "config": _absolute(environ, "XDG_CONFIG_HOME") or os.path.join(home, ".config"),
-        "appdata": environ.get("APPDATA") or os.path.join(home, "AppData", "Roaming"),
+        "config": config,
+        "own_config": dotfiles if is_mac else config,  # of clients that ignore the variable on macOS
+        "support": os.path.join(home, "Library/Application Support") if is_mac else config,
         "codex": _absolute(environ, "CODEX_HOME") or os.path.join(home, ".codex"),
         "copilot": _absolute(environ, "COPILOT_HOME") or os.path.join(home, ".copilot"),
         "qwen": _absolute(environ, "QWEN_HOME") or os.path.join(home, ".qwen"),
         "claude": _absolute(environ, "CLAUDE_CONFIG_DIR") or home,
         **{name: environ.get(name, "") for name in OWN_VARIABLES},
     }
-    own = SYSTEMS.get(system, SYSTEMS["linux"])
-    return template.format_map(variables | {name: place.format_map(variables) for name, place in own.items()})
+    return template.format_map(variables)
 
 
 # Variables that name the file of a client; a place that uses one counts only if it is set.
@@ -149,7 +139,7 @@ CLIENTS = (
     Client("cursor", "Cursor", _plain, ("{home}/.cursor/mcp.json",), ".cursor/mcp.json"),
     Client("vscode", "VS Code", _typed, ("{support}/Code/User/mcp.json",), ".vscode/mcp.json", entries=_IN_VSCODE),
     Client("windsurf", "Windsurf", _plain, ("{home}/.codeium/windsurf/mcp_config.json",)),
-    Client("zed", "Zed", _plain, ("{zed}/settings.json",), ".zed/settings.json", entries=_IN_ZED),
+    Client("zed", "Zed", _plain, ("{own_config}/zed/settings.json",), ".zed/settings.json", entries=_IN_ZED),
     Client(
         "gemini",
         "Gemini CLI",
@@ -170,7 +160,7 @@ CLIENTS = (
         names=r"[a-zA-Z0-9_-]+",
         patience=Patience("tool_timeout_sec", 1, 60),
     ),
-    Client("goose", "Goose", _goose, ("{goose}/config.yaml",), "", "yaml", Spot("extensions")),
+    Client("goose", "Goose", _goose, ("{own_config}/goose/config.yaml",), "", "yaml", Spot("extensions")),
     Client(
         "jetbrains",
         "JetBrains AI Assistant",

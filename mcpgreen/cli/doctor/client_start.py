@@ -66,14 +66,6 @@ class NoAnswer(McpgreenError):
     """The server did not do what a client needs. The text says what."""
 
 
-class Met(NamedTuple):
-    """What a working server answered."""
-
-    took_secs: float
-    info: Json
-    tools: list[str]
-
-
 def files_of(client: Client, file: str | None, root: str, name: str) -> list[str]:
     """The files that may have the entry, in the client's order. Raises UsageError for a client without a usual file."""
     if file:
@@ -137,16 +129,16 @@ def start_checks(start: Start, project: Project, settings: Settings) -> Iterator
     yield Check("entry", OK, f"{start.path}: {' '.join(start.words)}")
     yield from _overruled(start, settings)
     try:
-        met = meet(start)
+        took_secs, info, tools = _meet(start)
     except NoAnswer as error:
         yield Check("start", ERROR, str(error), "try the same line in a terminal; mcpgreen doctor checks the rest")
         return
-    name = met.info.get("name", "a server without a name")
-    message = f"{name} answered after {met.took_secs * 1000:.0f} ms and has {len(met.tools)} tools"
-    is_slow = met.took_secs > SLOW_SECS
+    name = info.get("name", "a server without a name")
+    message = f"{name} answered after {took_secs * 1000:.0f} ms and has {len(tools)} tools"
+    is_slow = took_secs > SLOW_SECS
     advice = "see what server.d/env.sh and register.sh do that takes so long" if is_slow else None
     yield Check("start", WARNING if is_slow else OK, message, advice)
-    yield from _missing(start, project, settings, met)
+    yield from _missing(start, project, settings, tools)
 
 
 def _overruled(start: Start, settings: Settings) -> Iterator[Check]:
@@ -162,9 +154,9 @@ def _overruled(start: Start, settings: Settings) -> Iterator[Check]:
             yield Check("entry", WARNING, message, fix)
 
 
-def _missing(start: Start, project: Project, settings: Settings, met: Met) -> Iterator[Check]:
+def _missing(start: Start, project: Project, settings: Settings, listed: list[str]) -> Iterator[Check]:
     tools = discover_tools(project, survey(project, [project.tools_dir])).items
-    lost = sorted({tool.name for tool in tools} - set(met.tools))
+    lost = sorted({tool.name for tool in tools} - set(listed))
     if lost and not os.path.lexists(project.server_file("register.json")):
         fix = "see that the entry names this project, and has the variables that it needs"
         yield Check("missing", WARNING, f"tools that are in the project: {_some(lost)}", fix)
@@ -190,8 +182,9 @@ def _some(names: list[str]) -> str:
     return ", ".join(names[:MOST_NAMED]) + more
 
 
-def meet(start: Start) -> Met:
-    """Start the server, initialize, list its tools, and stop it. Raises NoAnswer."""
+def _meet(start: Start) -> tuple[float, Json, list[str]]:
+    """Start the server, initialize, list its tools, and stop it: the time to the first answer, its information and the
+    names of its tools. Raises NoAnswer."""
     began_at = time.monotonic()
     # Popen would look for the program on our PATH; the client has its own.
     words = (shutil.which(start.words[0], path=start.env["PATH"]) or start.words[0], *start.words[1:])
@@ -205,7 +198,7 @@ def meet(start: Start) -> Met:
             info = session.ask("initialize", _INITIALIZE).get("serverInfo")
             took_secs = time.monotonic() - began_at
             session.send({"method": "notifications/initialized"})
-            return Met(took_secs, info if isinstance(info, dict) else {}, session.tool_names())
+            return took_secs, info if isinstance(info, dict) else {}, session.tool_names()
         except (OSError, NoAnswer) as error:
             raise NoAnswer(f"{error}{_last_words(child, said)}") from error
         finally:

@@ -8,17 +8,19 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import PackageNotFoundError
+from importlib.metadata import version as version_of
+from typing import Any
 
 from mcpgreen.catalog.descriptions import metadata
 from mcpgreen.catalog.item_kinds import FILE_OF, TITLE_OF
 from mcpgreen.catalog.tree_scan import survey
-from mcpgreen.cli.checking.findings import ERROR, OK, SIGN_OF, WARNING, Check, Finding
+from mcpgreen.cli import children
+from mcpgreen.cli.checking.findings import ERROR, OK, WARNING, Check, Finding
 from mcpgreen.cli.checking.item_checks import WORD_OF, Checks, discoveries
 from mcpgreen.cli.checking.validate import HOOKS, registration_of, server_findings
 from mcpgreen.cli.clients.table import CLIENTS, Client, client_named
@@ -28,7 +30,6 @@ from mcpgreen.cli.opening import open_named
 from mcpgreen.cli.output import print_json, say
 from mcpgreen.cli.registry import file_status
 from mcpgreen.errors import ProjectError, Untrusted, UsageError
-from mcpgreen.journal import in_one_line
 from mcpgreen.project.project import Project
 from mcpgreen.running.scripts import jq
 from mcpgreen.running.scripts.shebang import SHELL_SUFFIXES
@@ -108,10 +109,7 @@ def _print(checks: list[Check], *, as_json: bool) -> None:
     if as_json:
         print_json({"status": overall, "checks": [check._asdict() for check in checks]})
         return
-    lines = []
-    for check in checks:
-        remedy = f" → {check.fix}" if check.fix else ""
-        lines.append(in_one_line(f"{SIGN_OF[check.status]} {check.name}: {check.message}{remedy}"))
+    lines = [Finding(check.status, "", f"{check.name}: {check.message}", fix=check.fix).as_line() for check in checks]
     verdict = {OK: "All is well.", WARNING: "It works; some things could be better.", ERROR: "Something is wrong."}
     say("\n".join([*lines, verdict[overall], ""]))
 
@@ -133,7 +131,7 @@ def _packages() -> Iterator[Check]:
     found = []
     for name in (*PACKAGES, *OPTIONAL):
         try:
-            found.append(f"{name} {version(name)}")
+            found.append(f"{name} {version_of(name)}")
         except PackageNotFoundError:
             if name in PACKAGES:
                 fix = f"install it: {sys.executable} -m pip install {name}"
@@ -170,12 +168,8 @@ def _slowness_of(program: str) -> str:
     """A note about a jq that is slow to start. Only the jq of the system is run, not one that a project names."""
     if program != shutil.which("jq"):
         return ""
-    try:
-        output = subprocess.run([program, "--version"], stdin=subprocess.DEVNULL, capture_output=True, timeout=5).stdout
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    is_slow = output.decode("utf-8", "replace").strip() == SLOW_JQ
-    return f": {SLOW_JQ} takes 30 ms to start, newer ones take 4" if is_slow else ""
+    _, said = children.answer_of([program, "--version"], path=os.environ.get("PATH", ""))
+    return f": {SLOW_JQ} takes 30 ms to start, newer ones take 4" if said.strip() == SLOW_JQ else ""
 
 
 def project_checks(project: Project, settings: Settings, environ: Mapping[str, str]) -> Iterator[Check]:
@@ -308,8 +302,7 @@ def _requirements(project: Project, environ: Mapping[str, str]) -> Iterator[Chec
     shown = project.shown(path)
     try:
         fields = metadata.read_meta_file(path)
-        newer = _newer_framework(fields)
-        wanted = _dependencies(fields)
+        version, wanted = _required(fields)
     except (ProjectError, OSError, ValueError) as error:
         reason = error.reason if isinstance(error, ProjectError) else error
         yield Check("requirements", WARNING, f"{shown}: {reason}", "correct it, or remove it")
@@ -319,35 +312,24 @@ def _requirements(project: Project, environ: Mapping[str, str]) -> Iterator[Chec
     for names in missing:
         fix = "install it, or put it on the PATH that the server has"
         yield Check("requirements", ERROR, f"{' or '.join(names)} is missing, which {shown} asks for", fix)
-    if newer:
+    is_newer = tuple(map(int, version.split(".")[:2])) > KNOWN_FRAMEWORK
+    if is_newer:
         fix = "see what of that version it uses; all of 1.3 is served"
-        yield Check("requirements", WARNING, f"{shown} asks for mcp-bash {newer}", fix)
-    if not missing and not newer:
+        yield Check("requirements", WARNING, f"{shown} asks for mcp-bash {version}", fix)
+    if not missing and not is_newer:
         yield Check("requirements", OK, ", ".join(map(" or ".join, wanted)) or "no program is asked for")
 
 
-def _newer_framework(fields: Json) -> str | None:
-    """The required version of mcp-bash, if it is newer than the known one."""
-    framework = fields.get("framework", {})
-    if not isinstance(framework, dict):
-        raise ValueError("framework must be an object")
-    version = framework.get("minVersion")
-    if version is None:
-        return None
+def _required(fields: Json) -> tuple[str, list[list[str]]]:
+    """The required version of mcp-bash, and the required programs: for each a list of alternatives."""
+    framework, entries = fields.get("framework", {}), fields.get("dependencies", [])
+    if not isinstance(framework, dict) or not isinstance(entries, list):
+        raise ValueError("framework must be an object, and dependencies an array")
+    version = framework.get("minVersion") or "0.0"
     if not isinstance(version, str) or not re.fullmatch(r"\d{1,6}(\.\d{1,6}){1,3}", version):
         raise ValueError("framework.minVersion must be a version such as 1.3.0")
-    return version if tuple(map(int, version.split(".")[:2])) > KNOWN_FRAMEWORK else None
-
-
-def _dependencies(fields: Json) -> list[list[str]]:
-    """The required programs: for each a list of alternatives."""
-    entries = fields.get("dependencies", [])
-    if not isinstance(entries, list):
-        raise ValueError("dependencies must be an array")
-    wanted = []
-    for entry in entries:
-        names = entry.get("or", [entry.get("name")]) if isinstance(entry, dict) else None
+    wanted: list[Any] = [entry.get("or", [entry.get("name")]) if isinstance(entry, dict) else None for entry in entries]
+    for names in wanted:
         if not isinstance(names, list) or not names or not all(isinstance(name, str) and name for name in names):
             raise ValueError('of dependencies each must look like {"name": "git"} or {"or": ["jq", "gojq"]}')
-        wanted.append(names)
-    return wanted
+    return version, wanted

@@ -32,16 +32,8 @@ _numbers = itertools.count(1)
 
 Titles = Mapping[str, str] | Iterable[tuple[str, str]]  # of options: by value, or pairs of value and title
 
-SAMPLING_OPTIONS = {
-    "system_prompt": "systemPrompt",
-    "temperature": "temperature",
-    "stop_sequences": "stopSequences",
-    "model_preferences": "modelPreferences",
-    "include_context": "includeContext",
-    "metadata": "metadata",
-    "tools": "tools",
-    "tool_choice": "toolChoice",
-}
+SAMPLING_OPTIONS = ["system_prompt", "temperature", "stop_sequences", "model_preferences", "include_context"]
+SAMPLING_OPTIONS += ["metadata", "tools", "tool_choice"]
 
 
 class NotAnswered(Exception):
@@ -215,7 +207,8 @@ def sampling_request(messages: str | Sequence[Mapping[str, object]], max_tokens:
     for name, value in options.items():
         if name not in SAMPLING_OPTIONS:
             raise TypeError(f"unknown option {name!r}; the options are {', '.join(SAMPLING_OPTIONS)}")
-        params[SAMPLING_OPTIONS[name]] = value
+        first, *others = name.split("_")
+        params[first + "".join(map(str.title, others))] = value
     return {"method": "sampling/createMessage", "params": params}
 
 

@@ -71,8 +71,7 @@ class CommandLine:
 
     def count(self, name: str, word: str) -> None:
         """Add the word as many times as the argument says."""
-        number = mcp_tool.arg_int(name, 0, min=0, max=MAX_COUNT)
-        self.words += [word] * number
+        self.words += [word] * mcp_tool.arg_int(name, 0, min=0, max=MAX_COUNT)
 
     def option(self, name: str, *words: str, bare: str = "") -> None:
         """Add words with the value in them: `"--size={}"`, or `"-s", "{}"`. A list adds them for each of its items.
@@ -88,8 +87,11 @@ class CommandLine:
         places = words.count(PLACE)
         if places > 1:
             rows = value if value and all(isinstance(item, list) for item in value) else [value]
-            for row in rows:
-                self._add_row(name, words, row, places)
+            for row in map(_items, rows):
+                if len(row) != places:
+                    _end(1, f"{name} needs {places} values.")
+                rest = iter(row)
+                self.words += [self._value(name, next(rest)) if word == PLACE else word for word in words]
         elif ALL_PLACES in words:
             for word in words:
                 self.words += [self._value(name, item) for item in _items(value)] if word == ALL_PLACES else [word]
@@ -148,13 +150,6 @@ class CommandLine:
             _end(status, f"{name} failed with exit status {status}.", end, text)
         mcp_tool.result(text if text.strip() else end or "It printed nothing.")
         raise SystemExit(0)
-
-    def _add_row(self, name: str, words: tuple[str, ...], row: object, places: int) -> None:
-        items = _items(row)
-        if len(items) != places:
-            _end(1, f"{name} needs {places} values.")
-        rest = iter(items)
-        self.words += [self._value(name, next(rest)) if word == PLACE else word for word in words]
 
     def _filled(self, name: str, word: str, item: object) -> str:
         if word == PLACE:
@@ -397,7 +392,10 @@ def download_safe(
             return _failure("invalid_params", problem)
     if not isinstance(url, str) or not url.lower().startswith("https://"):
         return _failure("invalid_url", "The URL must begin with https://.")
-    provider = _provider()
+    here = os.path.dirname(os.path.abspath(__file__))
+    homes = filter(None, (os.environ.get("MCPBASH_HOME"), os.path.dirname(os.path.dirname(here))))
+    providers = (os.path.join(home, "providers", "https.sh") for home in homes)
+    provider = next(filter(os.path.isfile, providers), None)
     if provider is None:
         return _failure("provider_unavailable", "The https provider is not installed beside this SDK.")
     # The operator's denied hosts stay denied.
@@ -451,15 +449,6 @@ def _pause(secs: float) -> None:
     from random import random
 
     time.sleep(secs * (1 + random() / 2))
-
-
-def _provider() -> str | None:
-    here = os.path.dirname(os.path.abspath(__file__))
-    for home in (os.environ.get("MCPBASH_HOME"), os.path.dirname(os.path.dirname(here))):
-        path = os.path.join(home or "", "providers", "https.sh")
-        if home and os.path.isfile(path):
-            return path
-    return None
 
 
 def _hosts(hosts: Iterable[str]) -> list[str]:

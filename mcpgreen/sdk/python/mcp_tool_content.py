@@ -26,6 +26,7 @@ REQUIRED_MEMBERS = {
 
 Block = dict[str, Any]
 Path = str | os.PathLike[str]
+Annotations = Mapping[str, object] | None
 
 
 def result(
@@ -44,20 +45,16 @@ def result(
     mcp_tool.emit_json(made)
 
 
-def text_block(text: str, *, annotations: Mapping[str, object] | None = None) -> Block:
+def text_block(text: str, *, annotations: Annotations = None) -> Block:
     return _annotated({"type": "text", "text": text}, annotations)
 
 
-def image_block(
-    source: Path | bytes, mime_type: str | None = None, *, annotations: Mapping[str, object] | None = None
-) -> Block:
+def image_block(source: Path | bytes, mime_type: str | None = None, *, annotations: Annotations = None) -> Block:
     """An image: the path of a file, or its bytes with their type. Raises ValueError for another type."""
     return _annotated(_media_block("image", source, mime_type), annotations)
 
 
-def audio_block(
-    source: Path | bytes, mime_type: str | None = None, *, annotations: Mapping[str, object] | None = None
-) -> Block:
+def audio_block(source: Path | bytes, mime_type: str | None = None, *, annotations: Annotations = None) -> Block:
     """Audio: the path of a file, or its bytes with their type. Raises ValueError for another type."""
     return _annotated(_media_block("audio", source, mime_type), annotations)
 
@@ -70,7 +67,7 @@ def resource_link_block(
     description: str | None = None,
     mime_type: str | None = None,
     size: int | None = None,
-    annotations: Mapping[str, object] | None = None,
+    annotations: Annotations = None,
 ) -> Block:
     """A link to a resource that the client may read. Raises ValueError without a URI or a name."""
     if not uri or not name:
@@ -81,14 +78,12 @@ def resource_link_block(
 
 
 def resource_block(
-    uri: str, content: str | bytes, mime_type: str | None = None, *, annotations: Mapping[str, object] | None = None
+    uri: str, content: str | bytes, mime_type: str | None = None, *, annotations: Annotations = None
 ) -> Block:
     """An embedded resource with text or bytes. For a file, see `result_text_with_resource`."""
     if not uri:
         raise ValueError("resource_block: a URI is needed")
-    resource: Block = {"uri": uri}
-    if mime_type:
-        resource["mimeType"] = mime_type
+    resource: Block = {"uri": uri, "mimeType": mime_type} if mime_type else {"uri": uri}
     resource["text" if isinstance(content, str) else "blob"] = content if isinstance(content, str) else _base64(content)
     return _annotated({"type": "resource", "resource": resource}, annotations)
 
@@ -113,7 +108,7 @@ def result_with_ui(text: str, data: object = None, *, uri: str | None = None) ->
     result(text, structured=data, meta=meta)
 
 
-def _annotated(block: Block, annotations: Mapping[str, object] | None) -> Block:
+def _annotated(block: Block, annotations: Annotations) -> Block:
     return {**block, "annotations": dict(annotations)} if annotations else block
 
 

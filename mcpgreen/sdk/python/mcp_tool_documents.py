@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from bisect import bisect_right
 from collections.abc import Mapping
 from typing import Any
 
@@ -34,8 +35,10 @@ def config_load(
     LookupError if there is no usable source and no default.
     """
     named = os.environ.get(env, "") if env else ""
-    pieces = [_from_file(os.fspath(path)) for path in (example, file) if path]
-    pieces.append(_from_text(named, f"the variable {env}") if named.lstrip()[:1] in ("{", "[") else _from_file(named))
+    is_text = named.lstrip()[:1] in ("{", "[")
+    paths = [os.fspath(path) for path in (example, file, None if is_text else named) if path]
+    pieces = [_piece(path) for path in paths if os.path.exists(path)]
+    pieces += [_piece(f"the variable {env}", named)] if is_text else []
     found = [piece for piece in pieces if piece is not None]
     if not found and not defaults:
         raise LookupError("config_load: there is no configuration, and there are no defaults")
@@ -58,27 +61,22 @@ def config_get(path: str, default: object = mcp_tool._ABSENT) -> Any:
     return default
 
 
-def _from_file(path: str) -> Json | None:
-    if not path or not os.path.exists(path):
-        return None
+def _piece(name: str, text: str | None = None) -> Json | None:
+    """The object in a file, or in a text. None with a warning on stderr if it cannot be used."""
     try:
-        with open(path, encoding="utf-8") as file:
-            return _from_text(file.read(), path)
+        if text is None:
+            with open(name, encoding="utf-8") as file:
+                text = file.read()
+        value: Json = json.loads(text)
+        why = "" if isinstance(value, dict) else "it is not a JSON object"
     except (OSError, UnicodeDecodeError):
-        return _skipped(path, "it cannot be read as text")
-
-
-def _from_text(text: str, name: str) -> Json | None:
-    try:
-        value = json.loads(text)
+        why = "it cannot be read as text"
     except ValueError:
-        return _skipped(name, "it is not valid JSON")
-    return value if isinstance(value, dict) else _skipped(name, "it is not a JSON object")
-
-
-def _skipped(name: str, why: str) -> Json | None:
-    print(f"config_load: skipped {name}: {why}", file=sys.stderr)
-    return None
+        why = "it is not valid JSON"
+    if why:
+        print(f"config_load: skipped {name}: {why}", file=sys.stderr)
+        return None
+    return value
 
 
 def extract_cli_error(stdout: str, stderr: str, exit_code: int) -> str:
@@ -87,11 +85,7 @@ def extract_cli_error(stdout: str, stderr: str, exit_code: int) -> str:
         said = json.loads(stdout)
     except ValueError:
         said = None
-    found = _message_in(said) if isinstance(said, dict) else None
-    return found or stderr.strip() or f"CLI exited with code {exit_code}"
-
-
-def _message_in(said: Json) -> str | None:
+    said = said if isinstance(said, dict) else {}
     error, errors = said.get("error"), said.get("errors")
     has_failed = said.get("success") is False or said.get("ok") is False or said.get("status") == "error"
     first = errors[0] if isinstance(errors, list) and errors else None
@@ -100,7 +94,8 @@ def _message_in(said: Json) -> str | None:
         said.get("message") if has_failed else None,
         first.get("message") if isinstance(first, dict) else None,
     )
-    return next((text for text in candidates if isinstance(text, str) and text), None)
+    found = next((text for text in candidates if isinstance(text, str) and text), None)
+    return found or stderr.strip() or f"CLI exited with code {exit_code}"
 
 
 def json_truncate(value: Any, max_bytes: int | None = None, *, array_path: str | None = None) -> Json:
@@ -113,38 +108,25 @@ def json_truncate(value: Any, max_bytes: int | None = None, *, array_path: str |
         configured = os.environ.get("MCPBASH_MAX_TOOL_OUTPUT_SIZE", "")
         max_bytes = int(configured) if configured.isdigit() else DEFAULT_MAX_BYTES
     steps = [step for step in (array_path or "").split(".") if step]
-    holder, problem = _holder(value, steps)
-    if problem:
-        return {"result": None, "truncated": False, "error": problem}
+    holder = value
+    for step in steps:
+        if not isinstance(holder, dict) or step not in holder:
+            return {"result": None, "truncated": False, "error": "path_not_found"}
+        holder = holder[step]
+    if steps and not isinstance(holder, list):
+        return {"result": None, "truncated": False, "error": "invalid_array_path"}
     if not steps and isinstance(value, dict) and isinstance(value.get("results"), list):
         steps, holder = ["results"], value["results"]
     if _size(value) <= max_bytes:
-        counts = {"kept": len(holder), "total": len(holder)} if isinstance(holder, list) else {}
-        return {"result": value, "truncated": False, **counts}
-    if not isinstance(holder, list):
+        both = {"kept": len(holder), "total": len(holder)} if isinstance(holder, list) else {}
+        return {"result": value, "truncated": False, **both}
+    count = -1
+    if isinstance(holder, list):
+        counts = range(len(holder) + 1)
+        count = bisect_right(counts, max_bytes, key=lambda kept: _size(_with(value, steps, holder[:kept]))) - 1
+    if count < 0:
         return {"result": None, "truncated": False, "error": "output_too_large"}
-    return _shortened(value, steps, holder, max_bytes)
-
-
-def _holder(value: Any, steps: list[str]) -> tuple[Any, str]:
-    """The value at the path, and the problem with it."""
-    for step in steps:
-        if not isinstance(value, dict) or step not in value:
-            return None, "path_not_found"
-        value = value[step]
-    return value, "invalid_array_path" if steps and not isinstance(value, list) else ""
-
-
-def _shortened(value: Any, steps: list[str], items: list[Any], max_bytes: int) -> Json:
-    """The value with as many items as fit, found by bisection."""
-    low, high = 0, len(items)
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if _size(_with(value, steps, items[:middle])) <= max_bytes else (low, middle - 1)
-    kept = _with(value, steps, items[:low])
-    if _size(kept) > max_bytes:
-        return {"result": None, "truncated": False, "error": "output_too_large"}
-    return {"result": kept, "truncated": True, "kept": low, "total": len(items)}
+    return {"result": _with(value, steps, holder[:count]), "truncated": True, "kept": count, "total": len(holder)}
 
 
 def _with(value: Any, steps: list[str], items: list[Any]) -> Any:

@@ -1,8 +1,7 @@
 """The place of an entry in a client's file, for all formats.
 
-A format is a module with three functions: `values`, `put` and `removed`. They take a text and change only the entry.
-They need not understand every way to write a file: the caller compares the values before and after, and leaves the file
-alone if anything else would change.
+A format is a module with the functions of `Format`. It need not understand every way to write a file: the caller
+compares the values before and after, and leaves the file alone if anything else would change.
 """
 
 from __future__ import annotations

@@ -40,7 +40,13 @@ def put(text: str, spot: Spot, entry: Json) -> str:
     ending = line_end(text)
     body = text.removeprefix("\ufeff")
     gap = "" if not body.strip() else ending if body.endswith("\n") else ending * 2
-    return text + gap + _table(spot, entry, ending) + ending
+    head = f"{_key(spot.root)}.{_key(spot.name)}"
+    plain = [f"{_key(key)} = {_value(value)}" for key, value in entry.items() if not isinstance(value, dict)]
+    lines = [f"[{head}]", *plain]
+    for key, value in entry.items():
+        if isinstance(value, dict) and value:
+            lines += ["", f"[{head}.{_key(key)}]", *(f"{_key(name)} = {_value(each)}" for name, each in value.items())]
+    return text + gap + ending.join(lines) + ending
 
 
 def removed(text: str, spot: Spot) -> str:
@@ -56,16 +62,6 @@ def removed(text: str, spot: Spot) -> str:
         if start and not lines[start - 1].strip() and (start == len(lines) or not lines[start].strip()):
             del lines[start - 1]  # the blank line that we put before a table
     return "".join(lines)
-
-
-def _table(spot: Spot, entry: Json, ending: str) -> str:
-    head = f"{_key(spot.root)}.{_key(spot.name)}"
-    plain = [f"{_key(key)} = {_value(value)}" for key, value in entry.items() if not isinstance(value, dict)]
-    lines = [f"[{head}]", *plain]
-    for key, value in entry.items():
-        if isinstance(value, dict) and value:
-            lines += ["", f"[{head}.{_key(key)}]", *(f"{_key(name)} = {_value(each)}" for name, each in value.items())]
-    return ending.join(lines)
 
 
 def _value(value: object) -> str:

@@ -51,11 +51,8 @@ def put(text: str, spot: Spot, entry: Json) -> str:
     if spot.root not in document:
         preamble = [] if document else spot.preamble.splitlines()
         return "".join(lines) + _lines([*preamble, f"{_key(spot.root)}:", *_item(spot, entry, UNIT)], ending)
-    root = _line_of(text, spot.root)
-    entries = [
-        line for keys, (line, _) in yaml_text.marks_in(text.encode("utf-8")).items() if keys[:-1] == (spot.root,)
-    ]
-    first = min(entries) - 1 if entries else None
+    root, marks = _line_of(text, spot.root), yaml_text.marks_in(text.encode("utf-8"))
+    first = min((line - 1 for keys, (line, _) in marks.items() if keys[:-1] == (spot.root,)), default=None)
     if first is None:
         lines[root] = _NOTHING.sub("", lines[root].rstrip("\r\n"), count=1) + ending
     elif first == root:

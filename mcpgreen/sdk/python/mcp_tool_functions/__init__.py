@@ -68,14 +68,20 @@ class Arg:
 class Printed:
     """Keeps what is printed on stdout in a file, until it is known whether it is the result."""
 
-    def __init__(self, *, is_result: bool) -> None:
-        self.is_result = is_result
+    def __init__(self, function: Function) -> None:
+        self.is_result = getattr(function, "__annotations__", {}).get("return", ...) in (None, "None")
         self._stdout = -1
-        if is_result:
+        if self.is_result:
             return
+        if hasattr(os, "memfd_create"):
+            self._aside = os.memfd_create("printed")
+        else:
+            from tempfile import TemporaryFile
+
+            with TemporaryFile() as file:
+                self._aside = os.dup(file.fileno())
         # No flush before: output that is still in the buffer is not the result either.
         self._stdout = os.dup(1)
-        self._aside = _unnamed_file()
         os.dup2(self._aside, 1)
 
     def restore(self) -> None:
@@ -94,15 +100,6 @@ class Printed:
             while chunk:
                 chunk = chunk[os.write(target, chunk) :]
         os.close(self._aside)
-
-
-def _unnamed_file() -> int:
-    if hasattr(os, "memfd_create"):
-        return os.memfd_create("printed")
-    from tempfile import TemporaryFile
-
-    with TemporaryFile() as file:
-        return os.dup(file.fileno())
 
 
 class _Registered:
@@ -162,7 +159,7 @@ def tool(
             _watch_the_end(sys._getframe(1))
             if _is_called():
                 # Already here, because Python flushes stdout before we learn that the file has ended.
-                _Registered.printed = _aside(function)
+                _Registered.printed = Printed(function)
         _Registered.functions.append(function)
     return function
 
@@ -210,7 +207,10 @@ def _run_at_the_end(wait_for_threads: Callable[[], object]) -> None:
     try:
         status = _run(None)
     except SystemExit as end:
-        status = _status_of(end)
+        is_number = end.code is None or isinstance(end.code, int)
+        status = int(end.code or 0) if is_number else 1
+        if not is_number:
+            print(end.code, file=sys.stderr)
     except BaseException:
         sys.excepthook(*sys.exc_info())
         status = 1
@@ -238,13 +238,6 @@ def _has_ended_well() -> bool:
 
     last = frame.f_code.co_code[frame.f_lasti] if frame.f_lasti >= 0 else 0
     return opcode.opname[last].startswith(("RETURN", "INSTRUMENTED_RETURN"))
-
-
-def _status_of(end: SystemExit) -> int:
-    if end.code is None or isinstance(end.code, int):
-        return end.code or 0
-    print(end.code, file=sys.stderr)
-    return 1
 
 
 def _run(function: Function | None) -> int:
@@ -282,10 +275,6 @@ def _is_called() -> bool:
     return "MCP_TOOL_ARGS_JSON" in os.environ or "MCP_TOOL_ARGS_FILE" in os.environ
 
 
-def _aside(function: Function) -> Printed:
-    return Printed(is_result=getattr(function, "__annotations__", {}).get("return", ...) in (None, "None"))
-
-
 def _only_function() -> Function:
     candidates = _Registered.functions or _public_functions()
     if len(candidates) != 1:
@@ -311,7 +300,7 @@ def _public_functions() -> list[Function]:
 
 def _run_for_a_client(function: Function, placed: list[Any], named: Json) -> int:
     kind = conversion.resolved(conversion.Signature(function).kinds.get("return", object), function.__globals__)
-    printed = _Registered.printed or _aside(function)
+    printed = _Registered.printed or Printed(function)
     try:
         result = _outcome(function, placed, named)
         if result is None and not conversion.promises_null(kind):

@@ -232,19 +232,17 @@ def _record(value: Json, kind: Any, where: str) -> object:
 def _mapping(value: Json, inner: tuple[Any, ...], scope: Scope, where: str) -> object:
     if len(inner) != 2:
         return value
-    key_kind = resolved(inner[0], scope)
-    return {
-        _key_as(key, key_kind, where): converted(each, inner[1], scope, f"{where}.{key}") for key, each in value.items()
-    }
-
-
-def _key_as(key: str, kind: object, where: str) -> object:
-    if kind is int:
-        try:
-            return int(key)
-        except ValueError:
-            raise Unfit(where, "an object with integers as names", key) from None
-    return _enum(key, kind, where) if is_enum(kind) else key
+    kind = resolved(inner[0], scope)
+    found: dict[Any, Any] = {}
+    for name, each in value.items():
+        key: object = _enum(name, kind, where) if is_enum(kind) else name
+        if kind is int:
+            try:
+                key = int(name)
+            except ValueError:
+                raise Unfit(where, "an object with integers as names", name) from None
+        found[key] = converted(each, inner[1], scope, f"{where}.{name}")
+    return found
 
 
 def _collection(value: object, kind: type, inner: tuple[Any, ...], scope: Scope, where: str) -> object:
@@ -405,8 +403,7 @@ def _plain_text(value: Any) -> Any:
 
 
 def _key(key: object) -> str:
-    if is_enum(type(key)):
-        key = member_of_enum(key)
+    key = _plain_choice(key)
     if isinstance(key, (str, *_NUMBERS)) and not isinstance(key, bool):
         return str(key)
     raise TypeError(f"a member cannot have a name of the type {type(key).__name__} in JSON")
