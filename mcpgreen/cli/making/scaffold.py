@@ -186,11 +186,14 @@ def run(options: Options) -> int:
     if kind == "tool" and name[0] in "0123456789-":
         raise ProjectError(name, "some clients refuse tools that do not begin with a letter; choose another name")
     hints = [f"Try it: {shell_words(os.environ)} {TRIALS[kind].format(name)}"] if kind in TRIALS else []
-    if kind == "tool" and name == FIRST_TOOL and _has_first_tool(project, language):
-        place = project.shown(os.path.join(project.tools_dir, name))
-        say(f"The tool {name} is at {place} already, as mcpgreen new wrote it\n{hints[0]}\n")
-        return 0
     draft = Draft()
+    if kind == "tool" and name == FIRST_TOOL:
+        first = Draft()
+        place = _add_tool(first, project.tools_dir, FIRST_TOOL, language)
+        _name_schemas(first, project.server_dir)
+        if first.is_written():
+            say(f"The tool {name} is at {project.shown(place)} already, as mcpgreen new wrote it\n{hints[0]}\n")
+            return 0
     if options["--lang"] and which(language.program) is None:
         hints.append(f"{language.program} is not on the PATH; install it before you run this.")
     if kind == "completion":
@@ -204,14 +207,6 @@ def run(options: Options) -> int:
     lines += [f"  {project.shown(path)}" for path in draft]
     say("\n".join([*lines, *hints, ""]))
     return 0
-
-
-def _has_first_tool(project: Project, language: Language) -> bool:
-    """Whether the project still has the tool that a new project begins with, unchanged."""
-    draft = Draft()
-    _add_tool(draft, project.tools_dir, FIRST_TOOL, language)
-    _name_schemas(draft, project.server_dir)
-    return draft.is_written()
 
 
 def _add(draft: Draft, project: Project, kind: str, name: str, language: Language, options: Options) -> str:
