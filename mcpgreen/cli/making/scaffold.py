@@ -229,8 +229,12 @@ def _add(draft: Draft, project: Project, kind: str, name: str, language: Languag
         return _add_test(draft, project, name) if name else _add_tests(draft, project.root)
     if kind == "ui":
         tool = options["--tool"]
-        place = _page_directory(project, tool) if tool else os.path.join(project.ui_dir, name)
-        return _add_page(draft, place, name or tool)
+        if not tool:
+            return _add_page(draft, os.path.join(project.ui_dir, name), name)
+        directory = os.path.dirname(_tool(project, tool).path)
+        if directory == project.tools_dir:
+            raise ProjectError(tool, f"its script lies directly in tools/; move it into tools/{tool}/ first")
+        return _add_page(draft, os.path.join(directory, "ui"), name or tool)
     home = project.prompts_dir if kind == "prompt" else project.resources_dir
     _require_free(home, name)
     files = {f"{name}.txt": f"{kind}.txt", f"{name}.meta.json": f"{kind}.meta.json", "README.md": f"{kind}.README.md"}
@@ -284,14 +288,6 @@ def _add_completion(draft: Draft, project: Project, name: str, language: Languag
 
 def _add_page(draft: Draft, place: str, name: str) -> str:
     return _fill(draft, place, name, {"index.html": "ui.html", "ui.meta.json": "ui.meta.json"})
-
-
-def _page_directory(project: Project, tool_name: str) -> str:
-    """The directory for the MCP App of a tool."""
-    directory = os.path.dirname(_tool(project, tool_name).path)
-    if directory == project.tools_dir:
-        raise ProjectError(tool_name, f"its script lies directly in tools/; move it into tools/{tool_name}/ first")
-    return os.path.join(directory, "ui")
 
 
 def _add_tests(draft: Draft, root: str) -> str:

@@ -243,7 +243,7 @@ def manifest_of(
             "display_name": info["title"],
             "version": version,
             "description": settings.text("DESCRIPTION") or f"{info['title']}, an MCP server",
-            "long_description": settings.long_description(),
+            "long_description": settings.file_text(settings.text("LONG_DESCRIPTION_FILE")),
             "author": settings.author(),
             "repository": {"type": "git", "url": repository} if repository else None,
             "homepage": settings.text("HOMEPAGE"),
@@ -373,13 +373,10 @@ class BundleSettings:
             journal.warning("the author is %s; MCPB_AUTHOR_NAME in %s can say it better", author["name"], CONF)
         return {key: author[key] for key in ("name", "email", "url") if author.get(key)}
 
-    def long_description(self) -> str:
-        return self._file_text(self.text("LONG_DESCRIPTION_FILE"))
-
     def user_config(self) -> Json:
         """The options that clients ask the user for. Title and description are required; the name is their default."""
         name = self.text("USER_CONFIG_FILE")
-        options = _object(self._file_text(name), name) if name else self._meta.get("user_config") or {}
+        options = _object(self.file_text(name), name) if name else self._meta.get("user_config") or {}
         if not isinstance(options, dict) or not all(isinstance(option, dict) for option in options.values()):
             raise ProjectError(name or "user_config", "it must be an object of objects")
         return {
@@ -393,7 +390,8 @@ class BundleSettings:
             raise ProjectError(CONF, f"{PREFIX}{key}: {name} must be a path inside the project")
         return path
 
-    def _file_text(self, name: str) -> str:
+    def file_text(self, name: str) -> str:
+        """The text of a file of the project; empty without a name. Raises ProjectError if there is no such file."""
         text = _text(self.inside(name, "…_FILE")) if name else ""
         if text is None:
             raise ProjectError(name, "there is no such file in the project")

@@ -154,8 +154,7 @@ def run_complete(options: Options) -> int:
     target = {"type": "ref/resource", "uri": ref}
     if ref.startswith(PROMPT):
         target = {"type": "ref/prompt", "name": ref.removeprefix(PROMPT)}
-    argument = {"name": options["ARGUMENT"], "value": options["PREFIX"] or ""}
-    params: Json = {"ref": target, "argument": argument}
+    params: Json = {"ref": target, "argument": {"name": options["ARGUMENT"], "value": options["PREFIX"] or ""}}
     if known := values_of(options["--with"], {}):
         params["context"] = {"arguments": known}
     with serving(options) as (server, _):
@@ -285,9 +284,8 @@ def _report_start(server: Server, name: str) -> None:
     services = server.services
     snapshot = services.snapshot("tools")
     tool = snapshot.by_name.get(name)
-    if tool is None:
-        return
-    reason = why_fresh(terms_of(services, snapshot, tool).script, services.environment.with_more())
+    script = terms_of(services, snapshot, tool).script if tool else None
+    reason = why_fresh(script, services.environment.with_more()) if script else None
     if reason is not None:
         so = f"so does a server: {reason}" if reason else "a server forks it"
         journal.info("run-tool starts a Python for %s; %s", name, so)
