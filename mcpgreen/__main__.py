@@ -112,7 +112,7 @@ def serve(root: str, http: str | None = None) -> int:
     os.chdir(project.root)  # where scripts run
     server = Server(settings, project, environ=environ, identity=identity, roots=roots)
     if os.isatty(stdin) or (opening.is_at_end and not opening.unread and os.isatty(2)):
-        from mcpgreen.cli.welcome import welcome
+        from mcpgreen.cli.output import welcome
 
         welcome(server)
     try:

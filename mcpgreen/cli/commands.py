@@ -86,6 +86,5 @@ BY_NAME = {name: command for command in COMMANDS for name in (command.name, *com
 def first_screen() -> str:
     blocks = []
     for title, commands in GROUPS.items():
-        rows = [f"  {command.name:<13}{command.summary()}" for command in commands]
-        blocks.append("\n".join([f"{title}:", *rows]))
+        blocks.append("\n".join([f"{title}:", *(f"  {each.name:<13}{each.summary()}" for each in commands)]))
     return text_named("mcpgreen").format(commands="\n\n".join(blocks))

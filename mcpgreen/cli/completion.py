@@ -48,11 +48,9 @@ def candidates(words: Sequence[str]) -> list[str]:
     return [each for each in found if each.startswith(last) and each.isprintable()]
 
 
-# These import where they need it: a Tab has to be quick.
-
-
 def _values_of(option: str) -> list[str] | None:
-    """The values of an option; None if the word is not such an option."""
+    """The values of an option; None if the word is not such an option. Imports are where they are needed, because a
+    Tab has to be quick."""
     if option in ("--client", "--as"):
         from mcpgreen.cli.clients.table import CLIENTS
 

@@ -260,8 +260,7 @@ def _property(keys: Keys, value: object, source: Source) -> Iterator[Problem]:
 
 def _shown(keys: Keys) -> str:
     """`properties.mail.items` as people say it: mail.items."""
-    words = [str(key) for key in keys if key != "properties"]
-    return ".".join(words) if words else "inputSchema"
+    return ".".join(str(key) for key in keys if key != "properties") or "inputSchema"
 
 
 def _result_problems(tool: Tool) -> Iterator[Problem]:

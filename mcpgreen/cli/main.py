@@ -71,13 +71,10 @@ def _run_command(arguments: Sequence[str], serve: Serve) -> int:
 
 
 def _help(words: Sequence[str]) -> int:
-    if not words:
-        sys.stdout.write(first_screen())
-        return 0
-    command = BY_NAME.get(words[0])
-    if command is None:
+    command = BY_NAME.get(words[0]) if words else None
+    if words and command is None:
         return _refused(_unknown(words[0]))
-    sys.stdout.write(command.text())
+    sys.stdout.write(command.text() if command else first_screen())
     return 0
 
 

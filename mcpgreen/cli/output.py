@@ -1,4 +1,4 @@
-"""Print and ask: text for people, JSON for programs, suggestions for mistyped names, progress, questions.
+"""Print and ask: text for people, JSON for programs, suggestions for mistyped names, progress, questions, a welcome.
 
 Rule: names and texts of files, scripts and clients are data. Commands print them with `say` and `tell`, or through
 `harmless`, so that they cannot steer a terminal.
@@ -6,15 +6,23 @@ Rule: names and texts of files, scripts and clients are data. Commands print the
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
+from typing import TYPE_CHECKING
 
+from mcpgreen.cli.commands import text_named
+from mcpgreen.errors import InternalError
 from mcpgreen.journal import in_one_line
 from mcpgreen.text import jsontext
 
+if TYPE_CHECKING:
+    from mcpgreen.engine.server import Server
+
 MOST_COMPARED = 200
+WORDS = {"tools": "tool", "resources": "resource", "resourceTemplates": "template", "prompts": "prompt"}
 
 
 def harmless(text: str) -> str:
@@ -81,3 +89,21 @@ def ask(question: str, default: str, choices: Sequence[str] = ()) -> str:
         if not choices or answer in choices:
             return answer
         sys.stdout.write(f"Please choose one of {', '.join(choices)}.\n")
+
+
+def welcome(server: Server) -> None:
+    """Say on stderr what a server at a terminal serves, because it would seem to hang."""
+    services = server.services
+    counts, tool = [], "NAME"
+    for kind, word in WORDS.items():
+        try:
+            items = services.snapshot(kind).items
+        except InternalError as error:
+            counts.append(f"{kind} cannot be read: {error}")
+            continue
+        counts.append(f"{len(items)} {word}{'' if len(items) == 1 else 's'}")
+        if kind == "tools" and items:
+            tool = items[0].name
+    root = services.project.root
+    values = {"name": services.identity.info["name"], "counts": ", ".join(counts), "root": root}
+    tell(text_named("welcome").format(**values, quoted=shlex.quote(root), tool=shlex.quote(tool)))

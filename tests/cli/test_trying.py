@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mcpgreen.cli.trying.values import values_of
+from mcpgreen.cli.trying.person import values_of
 from mcpgreen.errors import UsageError
 from tests.cli.test_commands import mcpgreen
 from tests.support.project import ProjectBuilder

@@ -186,11 +186,14 @@ def run(options: Options) -> int:
     if kind == "tool" and name[0] in "0123456789-":
         raise ProjectError(name, "some clients refuse tools that do not begin with a letter; choose another name")
     hints = [f"Try it: {shell_words(os.environ)} {TRIALS[kind].format(name)}"] if kind in TRIALS else []
-    if kind == "tool" and name == FIRST_TOOL and _has_first_tool(project, language):
-        place = project.shown(os.path.join(project.tools_dir, name))
-        say(f"The tool {name} is at {place} already, as mcpgreen new wrote it\n{hints[0]}\n")
-        return 0
     draft = Draft()
+    if kind == "tool" and name == FIRST_TOOL:
+        first = Draft()
+        place = _add_tool(first, project.tools_dir, FIRST_TOOL, language)
+        _name_schemas(first, project.server_dir)
+        if first.is_written():
+            say(f"The tool {name} is at {project.shown(place)} already, as mcpgreen new wrote it\n{hints[0]}\n")
+            return 0
     if options["--lang"] and which(language.program) is None:
         hints.append(f"{language.program} is not on the PATH; install it before you run this.")
     if kind == "completion":
@@ -204,14 +207,6 @@ def run(options: Options) -> int:
     lines += [f"  {project.shown(path)}" for path in draft]
     say("\n".join([*lines, *hints, ""]))
     return 0
-
-
-def _has_first_tool(project: Project, language: Language) -> bool:
-    """Whether the project still has the tool that a new project begins with, unchanged."""
-    draft = Draft()
-    _add_tool(draft, project.tools_dir, FIRST_TOOL, language)
-    _name_schemas(draft, project.server_dir)
-    return draft.is_written()
 
 
 def _add(draft: Draft, project: Project, kind: str, name: str, language: Language, options: Options) -> str:
@@ -234,8 +229,12 @@ def _add(draft: Draft, project: Project, kind: str, name: str, language: Languag
         return _add_test(draft, project, name) if name else _add_tests(draft, project.root)
     if kind == "ui":
         tool = options["--tool"]
-        place = _page_directory(project, tool) if tool else os.path.join(project.ui_dir, name)
-        return _add_page(draft, place, name or tool)
+        if not tool:
+            return _add_page(draft, os.path.join(project.ui_dir, name), name)
+        directory = os.path.dirname(_tool(project, tool).path)
+        if directory == project.tools_dir:
+            raise ProjectError(tool, f"its script lies directly in tools/; move it into tools/{tool}/ first")
+        return _add_page(draft, os.path.join(directory, "ui"), name or tool)
     home = project.prompts_dir if kind == "prompt" else project.resources_dir
     _require_free(home, name)
     files = {f"{name}.txt": f"{kind}.txt", f"{name}.meta.json": f"{kind}.meta.json", "README.md": f"{kind}.README.md"}
@@ -289,14 +288,6 @@ def _add_completion(draft: Draft, project: Project, name: str, language: Languag
 
 def _add_page(draft: Draft, place: str, name: str) -> str:
     return _fill(draft, place, name, {"index.html": "ui.html", "ui.meta.json": "ui.meta.json"})
-
-
-def _page_directory(project: Project, tool_name: str) -> str:
-    """The directory for the MCP App of a tool."""
-    directory = os.path.dirname(_tool(project, tool_name).path)
-    if directory == project.tools_dir:
-        raise ProjectError(tool_name, f"its script lies directly in tools/; move it into tools/{tool_name}/ first")
-    return os.path.join(directory, "ui")
 
 
 def _add_tests(draft: Draft, root: str) -> str:

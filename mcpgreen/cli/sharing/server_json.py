@@ -15,7 +15,7 @@ from mcpgreen.cli.commands import Options
 from mcpgreen.cli.making.drafts import filled
 from mcpgreen.cli.opening import open_named
 from mcpgreen.cli.output import say
-from mcpgreen.cli.sharing.bundle_settings import BundleSettings
+from mcpgreen.cli.sharing.bundle import BundleSettings
 from mcpgreen.errors import ProjectError, UsageError
 from mcpgreen.text.json_types import Json
 

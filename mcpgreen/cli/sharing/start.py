@@ -178,7 +178,11 @@ def _fetch_library(about: dict) -> str:  # type: ignore[type-arg]  # older Pytho
     _say(f"packages for Python {version} are fetched, once; Python {about['python']} would have what it needs here")
     try:
         shutil.copytree(os.path.join(LIBRARY, "mcpgreen"), os.path.join(fresh, "mcpgreen"))
-        _install(about, fresh)
+        packages = [f"{name}=={version}" for name, version in sorted(about["packages"].items())]
+        command = [sys.executable, "-I", "-m", "pip", "install", "--quiet", "--no-input", "--disable-pip-version-check"]
+        command += ["--no-deps", "--only-binary", ":all:", "--target", fresh, *packages]
+        if packages and subprocess.call(command, stdin=subprocess.DEVNULL, stdout=sys.stderr):
+            _give_up(f"the packages could not be fetched; install Python {about['python']}, or let pip reach its index")
         try:
             os.rename(fresh, place)
         except OSError:
@@ -187,14 +191,6 @@ def _fetch_library(about: dict) -> str:  # type: ignore[type-arg]  # older Pytho
     finally:
         shutil.rmtree(fresh, ignore_errors=True)
     return place
-
-
-def _install(about: dict, place: str) -> None:  # type: ignore[type-arg]  # older Pythons
-    packages = [f"{name}=={version}" for name, version in sorted(about["packages"].items())]
-    command = [sys.executable, "-I", "-m", "pip", "install", "--quiet", "--no-input", "--disable-pip-version-check"]
-    command += ["--no-deps", "--only-binary", ":all:", "--target", place, *packages]
-    if packages and subprocess.call(command, stdin=subprocess.DEVNULL, stdout=sys.stderr):
-        _give_up(f"the packages could not be fetched; install Python {about['python']}, or let pip reach its index")
 
 
 def _say(text: str) -> None:

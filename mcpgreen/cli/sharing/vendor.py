@@ -121,7 +121,11 @@ def copy_runtime(target: str, *, project: str, about: Json | None = None) -> Jso
     shutil.copytree(PACKAGE_DIR, os.path.join(library, OURS), ignore=ignored)
     example = shutil.ignore_patterns("__pycache__", ".registry")
     shutil.copytree(bundled_project_root(), os.path.join(library, OURS, "default_project"), ignore=example)
-    _copy_own_metadata(library)
+    # METADATA says what the copy needs. Other files may name paths of this machine.
+    text = _own_distribution().read_text("METADATA") or _own_distribution().read_text("PKG-INFO") or ""
+    about_us = Path(library, f"{OURS}-{__version__}.dist-info")
+    about_us.mkdir()
+    (about_us / "METADATA").write_text(text, encoding="utf-8")
     copy_file(start.__file__, os.path.join(target, "start.py"))
     fields = {
         "version": __version__,
@@ -199,14 +203,6 @@ def _files_of(distribution: metadata.Distribution) -> Iterator[tuple[str, str]]:
         is_superfluous = file.suffix in SUPERFLUOUS or {"__pycache__", "tests"} & set(file.parts[:-1])
         if not is_outside and not is_superfluous and os.path.isfile(source := str(distribution.locate_file(file))):
             yield source, file.as_posix()
-
-
-def _copy_own_metadata(library: str) -> None:
-    """Copy METADATA, so that the copy knows what it needs. Other files may name paths of this machine."""
-    text = _own_distribution().read_text("METADATA") or _own_distribution().read_text("PKG-INFO") or ""
-    place = Path(library, f"{OURS}-{__version__}.dist-info")
-    place.mkdir()
-    (place / "METADATA").write_text(text, encoding="utf-8")
 
 
 def copy_file(source: str, target: str) -> bool:

@@ -20,9 +20,8 @@ from mcpgreen.cli.commands import Options
 from mcpgreen.cli.opening import seconds
 from mcpgreen.cli.output import print_json, say, tell
 from mcpgreen.cli.trying.client import LocalClient, Refused, serving
-from mcpgreen.cli.trying.person import answer_for
+from mcpgreen.cli.trying.person import answer_for, content_of, values_of
 from mcpgreen.cli.trying.screen import Bars, Screen, wants_json
-from mcpgreen.cli.trying.values import content_of, values_of
 from mcpgreen.engine.server import Server
 from mcpgreen.errors import InvalidParams, McpgreenError, RpcError, UsageError
 from mcpgreen.features.tools import terms_of
@@ -112,7 +111,10 @@ def run_read(options: Options) -> int:
         try:
             result = client.ask("resources/read", {"uri": uri})
         except Refused as refused:
-            return _explain(refused, suggestions(uri, [each[key] for key in ("uri", "name") for each in listed]))
+            journal.error("%s", refused)
+            for hint in suggestions(uri, [each[key] for key in ("uri", "name") for each in listed]):
+                journal.info("%s", hint)
+            return 1
     if options["--json"]:
         print_json(result)
         return 0
@@ -133,8 +135,9 @@ def run_prompt(options: Options) -> int:
         try:
             result = client.ask("prompts/get", {"name": name, "arguments": arguments})
         except Refused as refused:
-            known = server.services.snapshot("prompts").by_name
-            return _explain(refused, [] if name in known else suggestions(name, known, left_out(server)))
+            journal.error("%s", refused)
+            _report_similar(server, "prompts", name)
+            return 1
     if options["--json"]:
         print_json(result)
         return 0
@@ -151,8 +154,7 @@ def run_complete(options: Options) -> int:
     target = {"type": "ref/resource", "uri": ref}
     if ref.startswith(PROMPT):
         target = {"type": "ref/prompt", "name": ref.removeprefix(PROMPT)}
-    argument = {"name": options["ARGUMENT"], "value": options["PREFIX"] or ""}
-    params: Json = {"ref": target, "argument": argument}
+    params: Json = {"ref": target, "argument": {"name": options["ARGUMENT"], "value": options["PREFIX"] or ""}}
     if known := values_of(options["--with"], {}):
         params["context"] = {"arguments": known}
     with serving(options) as (server, _):
@@ -169,14 +171,6 @@ def run_complete(options: Options) -> int:
         total = completion.get("total")
         Screen(options).note(f"… and more{f', {total} in all' if total else ''}")
     return 0
-
-
-def _explain(refused: Refused, hints: Iterable[str]) -> int:
-    """Log why the server refused, and what may help. Return the exit status."""
-    journal.error("%s", refused)
-    for hint in hints:
-        journal.info("%s", hint)
-    return 1
 
 
 class LeftOut(NamedTuple):
@@ -263,7 +257,7 @@ def _call(server: Server, params: Json, options: Options) -> int:
         else:
             screen.problem(str(refused))
         if refused.error["code"] == InvalidParams.code:
-            _report_similar_tools(server, params["name"])
+            _report_similar(server, "tools", params["name"])
         return 1
     finally:
         if bars is not None:
@@ -290,9 +284,8 @@ def _report_start(server: Server, name: str) -> None:
     services = server.services
     snapshot = services.snapshot("tools")
     tool = snapshot.by_name.get(name)
-    if tool is None:
-        return
-    reason = why_fresh(terms_of(services, snapshot, tool).script, services.environment.with_more())
+    script = terms_of(services, snapshot, tool).script if tool else None
+    reason = why_fresh(script, services.environment.with_more()) if script else None
     if reason is not None:
         so = f"so does a server: {reason}" if reason else "a server forks it"
         journal.info("run-tool starts a Python for %s; %s", name, so)
@@ -302,11 +295,9 @@ def _print_frame(frame: Json) -> None:
     tell(jsontext.dumps(frame).decode("ascii") + "\n")
 
 
-def _report_similar_tools(server: Server, name: str) -> None:
-    """Report what the user may have meant, if there is no such tool."""
-    if "tools" not in server.services.offered:
-        return
-    names = server.services.snapshot("tools").by_name
+def _report_similar(server: Server, kind: str, name: str) -> None:
+    """Report what the user may have meant, if there is no such tool or prompt."""
+    names = server.services.snapshot(kind).by_name if kind in server.services.offered else {name}
     for hint in suggestions(name, names, left_out(server)) if name not in names else ():
         journal.info("%s", hint)
 
@@ -372,7 +363,7 @@ def _dry_run(server: Server, name: str, arguments: Json, timeout_secs: float | N
     tool = snapshot.by_name.get(name)
     if tool is None:
         print_json({"_mcpToolError": True, "code": -32602, "message": f"Tool '{name}' not found"})
-        _report_similar_tools(server, name)
+        _report_similar(server, "tools", name)
         return 1
     try:
         terms = terms_of(services, snapshot, tool)

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from mcpgreen.cli.wrapping.reading.options import MAX_OPTIONS, MAX_TEXT_CHARS, Option, options_in
-from mcpgreen.cli.wrapping.reading.usage_lines import Operand, Reader, Usage, after_command, forms_in, merged_operands
+from mcpgreen.cli.wrapping.reading.usage_lines import Operand, Usage, after_command, forms_in, merged_operands
 from mcpgreen.cli.wrapping.reading.value_types import ValueType, default_of, legends_in
 
 MAX_LINES = 20_000
@@ -134,10 +134,10 @@ def read_help(text: str, command: Sequence[str]) -> Documented:
     options, omitted = options_in(lines, is_git=style.name == "git")
     known = {name: option for option in options for name in option.names}
     own = after_command(all_forms, command)
-    usages = [Reader(known, has_literals=style.has_literals).read(rest) for rest in own.values()]
+    usages = [Usage(rest, known, has_literals=style.has_literals) for rest in own.values()]
     fragments = [line.strip() for line in lines if line.startswith(("[-", "  [-"))]
-    usages_of_fragments = [Reader(known, has_literals=False).read(line) for line in fragments[:200]]
-    options = _with_usage(options, [*usages, *usages_of_fragments], is_binding=len(usages) == 1)
+    fragment_usages = [Usage(line, known) for line in fragments[:200]]
+    options = _with_usage(options, [*usages, *fragment_usages], is_binding=len(usages) == 1)
     operands = merged_operands(usages)
     disagreeing: tuple[str, ...] = ()
     if operands is None:

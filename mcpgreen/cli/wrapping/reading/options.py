@@ -355,9 +355,10 @@ def _rows(lines: Sequence[str]) -> Iterator[Option]:
             row = found
             if are_valued and not row.option.values:
                 row = row._replace(option=row.option._replace(values=("value",), joint=" "))
-            for option in _on_same_line(line, indent):
+            more = signature_at(line, indent)  # find has several on a line, each after one space
+            while more and line.startswith(" -", more.end) and (more := signature_at(line, more.end + 1)):
                 yield row.option
-                row = row._replace(option=option, text=[])
+                row = row._replace(option=more.option, text=[])
         elif row and text and indent > row.indent:
             row.text.append(text)
             row = row if row.column else row._replace(column=indent)
@@ -366,15 +367,6 @@ def _rows(lines: Sequence[str]) -> Iterator[Option]:
             row = None
     if row:
         yield row.done()
-
-
-def _on_same_line(line: str, start: int) -> Iterator[Option]:
-    """The options behind the first one, each after one space: find has several on a line."""
-    signature = signature_at(line, start)
-    while signature and line.startswith(" -", signature.end):
-        signature = signature_at(line, signature.end + 1)
-        if signature:
-            yield signature.option
 
 
 def _signature_in(line: str, start: int, column: int) -> Signature | None:

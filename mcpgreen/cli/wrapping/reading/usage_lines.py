@@ -45,14 +45,6 @@ class Operand(NamedTuple):
     text: str = ""
 
 
-class Usage(NamedTuple):
-    """What one usage line says."""
-
-    operands: tuple[Operand, ...] = ()
-    options: tuple[Option, ...] = ()
-    has_separator: bool = False
-
-
 def forms_in(lines: Sequence[str]) -> list[str]:
     """The usage lines without their heading. Continuation lines, which are indented, are joined."""
     forms: list[str] = []
@@ -101,20 +93,18 @@ def after_command(forms: Sequence[str], command: Sequence[str]) -> dict[str, str
     return named or others
 
 
-class Reader:
-    """Reads one form. `known`, the documented options by name, tells whether a word behind one is its value."""
+class Usage:
+    """What one form says. `known`, the documented options by name, tells whether a word behind one is its value."""
 
-    def __init__(self, known: Mapping[str, Option], *, has_literals: bool) -> None:
+    def __init__(self, form: str, known: Mapping[str, Option], *, has_literals: bool = False) -> None:
+        self.operands: list[Operand] = []
+        self.options: list[Option] = []
+        self.has_separator = False
         self._known = known
         self._has_literals = has_literals  # docopt: a word without brackets stands for itself
-        self._operands: list[Operand] = []
-        self._options: list[Option] = []
-        self._is_separated = False
         self._groups = 0
-
-    def read(self, form: str) -> Usage:
         self._sequence(form, is_required=True, depth=0)
-        return Usage(tuple(self._operands[:MAX_OPERANDS]), tuple(self._options), self._is_separated)
+        del self.operands[MAX_OPERANDS:]
 
     def _sequence(self, text: str, *, is_required: bool, depth: int) -> None:
         position = 0
@@ -131,10 +121,10 @@ class Reader:
             elif char == "{":
                 position = self._choices(text, position, is_required=is_required)
             elif text.startswith("--", position) and text[position + 2 : position + 3] in ("", " "):
-                self._is_separated = True
+                self.has_separator = True
                 position += 2
-            elif char == "-" and NAME.match(text, position):
-                position = self._option(text, position, is_required=is_required, depth=depth)
+            elif char == "-" and (name := NAME.match(text, position)):
+                position = self._option(text, name, is_required=is_required, depth=depth)
             elif dots := DOTS.match(text, position):
                 self._repeat_last()
                 position = dots.end()
@@ -161,7 +151,7 @@ class Reader:
         if PLACEHOLDER.fullmatch(inside) or is_part:
             return after
         are_repeated = False
-        before = len(self._operands), len(self._options)
+        before = len(self.operands), len(self.options)
         parts = [part for part in _parts(inside) if part.strip() != "-"]  # FILE | -: standard input
         if len(parts) > 1:
             are_repeated = FINAL_DOTS.search(inside) is not None  # FILE|DIR ...
@@ -170,9 +160,9 @@ class Reader:
         elif parts:
             self._sequence(parts[0], is_required=is_required, depth=depth + 1)
         if dots or are_repeated:
-            self._operands[before[0] :] = [each._replace(is_repeated=True) for each in self._operands[before[0] :]]
+            self.operands[before[0] :] = [each._replace(is_repeated=True) for each in self.operands[before[0] :]]
         if dots and not BUNDLE.fullmatch(inside):
-            self._options[before[1] :] = [each._replace(is_repeated=True) for each in self._options[before[1] :]]
+            self.options[before[1] :] = [each._replace(is_repeated=True) for each in self.options[before[1] :]]
         return after
 
     def _alternatives(self, parts: Sequence[str], *, is_required: bool, depth: int) -> None:
@@ -209,11 +199,9 @@ class Reader:
             self._add(Operand("arguments", False, True))
         return dots.end() if dots else end + 1
 
-    def _option(self, text: str, position: int, *, is_required: bool, depth: int) -> int:
-        name = NAME.match(text, position)
-        assert name is not None
+    def _option(self, text: str, name: re.Match[str], *, is_required: bool, depth: int) -> int:
         known = self._known.get(name[0])
-        signature = signature_at(text, position)
+        signature = signature_at(text, name.start())
         if signature is None or (depth == 0 and known and text[name.end() : name.end() + 1] == " "):
             # What the option does not take is an operand: -t DIRECTORY SOURCE...
             end, option = name.end(), Option((name[0],))
@@ -223,7 +211,7 @@ class Reader:
         else:
             end, option = signature.end, signature.option
         for each in _unbundled(option) if known is None else [option]:
-            self._options.append(each._replace(is_required=is_required))
+            self.options.append(each._replace(is_required=is_required))
         return end
 
     def _word(self, text: str, found: re.Match[str], *, is_required: bool) -> int:
@@ -245,16 +233,16 @@ class Reader:
 
     def _add(self, operand: Operand) -> None:
         is_plural = operand.name.lower() in PLURALS
-        operand = operand._replace(is_after_separator=self._is_separated, is_repeated=operand.is_repeated or is_plural)
-        last = self._operands[-1] if self._operands else None
+        operand = operand._replace(is_after_separator=self.has_separator, is_repeated=operand.is_repeated or is_plural)
+        last = self.operands[-1] if self.operands else None
         if last and last.name == operand.name and not operand.choices:  # FILE [FILE ...]
-            self._operands[-1] = last._replace(is_repeated=True)
+            self.operands[-1] = last._replace(is_repeated=True)
         else:
-            self._operands.append(operand)
+            self.operands.append(operand)
 
     def _repeat_last(self) -> None:
-        if self._operands:
-            self._operands[-1] = self._operands[-1]._replace(is_repeated=True)
+        if self.operands:
+            self.operands[-1] = self.operands[-1]._replace(is_repeated=True)
 
 
 def _parts(text: str) -> list[str]:
@@ -298,7 +286,7 @@ def merged_operands(usages: Sequence[Usage]) -> tuple[Operand, ...] | None:
     """The operands of all forms together; None if the forms have different ones."""
     # A form that has nothing is there for --help and --version.
     usages = [usage for usage in usages if usage.operands or usage.options] or usages
-    longest = max((usage.operands for usage in usages), key=len, default=())
+    longest = max((usage.operands for usage in usages), key=len, default=[])
     for usage in usages:
         if [each.name for each in usage.operands] != [each.name for each in longest[: len(usage.operands)]]:
             return None
