@@ -38,7 +38,8 @@ class ScriptFiles:
         self._call = call
         self._run = run
         self._files = run.files = services.state_dir.new_call(call.serial)
-        journal.debug("request %r to %s is call %d", call.id, call.method, call.serial)
+        if journal.tells_frames:
+            journal.debug("request %r to %s is call %d", call.id, call.method, call.serial)
 
     def __enter__(self) -> CallFiles:
         return self._files
