@@ -190,8 +190,7 @@ class DiskWatcher:
         return self._interests[-1]
 
     def catch_up(self) -> None:
-        """Pass on what the system has reported up to this moment. The work is bounded: of more than one read holds,
-        all interests are only told that there is more."""
+        """Pass on what the system has reported by now. Of more than one read holds, only say that there is more."""
         if self._inotify is None:
             return
         changed: dict[Interest, dict[str, bool]] = {interest: {} for interest in self._interests}

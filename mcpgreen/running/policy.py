@@ -101,11 +101,8 @@ def _refusal(name: str, said: dict[str, str]) -> Denied | ScriptError:
 
 def _data(text: str) -> object:
     """JSON where it is JSON; any other text as it is; None if there is none."""
-    if not text:
-        return None
     try:
-        value: object = jsontext.loads(text)
-        jsontext.dumps(value)
+        value: object = jsontext.loads(text) if text else None
     except ValueError:
         return text
-    return value
+    return value if jsontext.is_writable(value) else text

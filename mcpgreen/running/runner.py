@@ -214,8 +214,7 @@ class Runner:
         return not self._leaders and not self._stoppers
 
     def prepare(self) -> None:
-        """Make sure, before the first script and the first file of a call, that both are cleaned up. Raises
-        InternalError."""
+        """Make sure that scripts, and the files of calls, will be cleaned up. Raises InternalError."""
         if not self._is_prepared:
             try:
                 self._prepare()

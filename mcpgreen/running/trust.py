@@ -31,8 +31,6 @@ class Ground:
     """A directory with things that are executed, in a project or, by a setting, elsewhere. Both are real paths; `named`
     is how the directory is called, if there is a link on the way to it."""
 
-    __slots__ = ("_named", "_root", "directory")
-
     def __init__(self, directory: str, *, root: str, named: str | None = None) -> None:
         self.directory = directory
         self._root = root

@@ -407,8 +407,7 @@ def unusual_variables(env: Mapping[bytes, bytes]) -> list[str]:
 
 
 def why_fresh(script: Script, env: Mapping[bytes, bytes]) -> str | None:
-    """Say why each run of this Python script starts its interpreter; empty if there is no reason for that, and None if
-    it is no Python script."""
+    """Say why each run of a Python script starts its interpreter; empty without a reason, None if it is no Python."""
     words = _first_words(script.path, script.command)
     if not any(os.path.basename(word).startswith("python") for word in words):
         return None

@@ -21,9 +21,8 @@ OnChunk = Callable[[bytes], "float | None"]
 READ_EVENT, WRITE_EVENT = 1, 2  # as the hub's loop counts them
 CHUNK_BYTES = 65536
 LARGE_PIPE_BYTES = 1 << 20
-# What scripts print is held in memory until it is answered: ten megabytes each, by sixteen of them, and several times
-# as much while it is put into words for the client. So beyond a megabyte a script needs one of a few places; without
-# one its pipe is not read, and it waits.
+# What scripts print is held in memory until it is answered: ten megabytes each, and several times as much while it is
+# put into words. So beyond a megabyte a script needs one of a few places; without one its pipe is not read for a while.
 PLACES = 3
 SMALL_BYTES = 1 << 20  # which need no place
 SMALL_CHUNK_BYTES = 4096

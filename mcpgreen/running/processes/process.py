@@ -147,8 +147,7 @@ class RunningScript:
         self.state = state
 
     def wait(self, deadline: Deadline) -> None:
-        """Wait until the leading process has exited, although others may hold its pipes; or until it has printed too
-        much, or time is up."""
+        """Wait until the leading process has exited or printed too much, or time is up. Others may hold its pipes."""
         self.become(State.RUNNING)
         with gevent.Timeout(min(UNWATCHED_SECS, max(0, deadline.remaining_secs())), False):
             self.child.wait_for_bell()

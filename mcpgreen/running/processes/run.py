@@ -36,8 +36,7 @@ class Script(NamedTuple):
     wants_table: bool = False
 
     def require_safe(self) -> None:
-        """Raises Denied if it lies where no such script may lie, or if another user, who could run code as us, could
-        have changed it."""
+        """Raises Denied if it lies where no such script may lie, or if another user could have changed it."""
         try:
             problem = self.ground.problem_with(self.path) if self.ground is not None else None
         except FileNotFoundError:

@@ -94,7 +94,7 @@ class Channel:
 
     def _hear(self, line: bytes) -> None:
         try:
-            message = _value_of(line)
+            message = jsontext.loads(line.decode("utf-8", "replace"))  # it may be cut within a character
         except ValueError:
             self._warn("that is not JSON")
             return
@@ -130,14 +130,6 @@ class Channel:
             self._warn("with a number that is too large")
             return
         self._listener.log(level, logger if isinstance(logger, str) else None, params["data"])
-
-
-def _value_of(line: bytes) -> Any:
-    """The value of a line, which may have another encoding, or be cut within a character."""
-    try:
-        return jsontext.loads(line)
-    except UnicodeDecodeError:
-        return jsontext.loads(line.decode("utf-8", "replace"))
 
 
 def _number(value: Any) -> float | None:

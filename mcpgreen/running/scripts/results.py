@@ -358,27 +358,16 @@ def stray_in(chunks: Sequence[bytes], *, openers: str = "{") -> Stray | None:
     if sum(map(len, chunks)) > MAX_STRAY_BYTES:
         return None
     text = b"".join(chunks).decode("utf-8", "replace").rstrip()
-    left_chars = MAX_STRAY_BYTES  # to parse all that is left takes some tens of milliseconds, and may be in vain
-    for at in _beginnings(text, [each for each in openers if text.endswith(CLOSING[each])]):
+    opener = next((each for each in openers if text.endswith(CLOSING[each])), None)
+    at, left_chars = 0, MAX_STRAY_BYTES  # to parse all that is left takes some tens of milliseconds, and may be in vain
+    for _ in range(MAX_STRAY_TRIES if opener else 0):
+        at = text.find(f"\n{opener}", at) + 1
         left_chars -= len(text) - at
-        if left_chars < 0:
+        if not at or left_chars < 0:
             return None
         if _is_json(text[at:]):
             return _first_line(text[:at])
     return None
-
-
-def _beginnings(text: str, openers: Sequence[str]) -> list[int]:
-    """Of the first lines that may begin a JSON text up to the end."""
-    found: list[int] = []
-    for opener in openers:
-        at = 0
-        for _ in range(MAX_STRAY_TRIES):
-            at = text.find("\n" + opener, at) + 1
-            if not at:
-                break
-            found.append(at)
-    return sorted(found)[:MAX_STRAY_TRIES]
 
 
 def _first_line(before: str) -> Stray | None:

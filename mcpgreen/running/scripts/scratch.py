@@ -133,8 +133,6 @@ class StateDir:
 class PrivateDirectory:
     """A new directory that only we can use. Raises OSError when it cannot be made, or is not ours."""
 
-    __slots__ = ("_identity", "encoded_path", "fd", "path")
-
     def __init__(self, path: str) -> None:
         self.path = path
         self.encoded_path = os.fsencode(path)
@@ -212,8 +210,6 @@ class PrivateDirectory:
 
 class CallFiles:
     """The files of one call. `place` is how their paths begin."""
-
-    __slots__ = ("_prefix", "_state", "directory", "place")
 
     def __init__(self, state: StateDir, directory: PrivateDirectory, prefix: bytes) -> None:
         self._state = state
