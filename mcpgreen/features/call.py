@@ -13,7 +13,7 @@ Rules: a place that is taken is given back once, whatever happens to the call: s
 from __future__ import annotations
 
 import time
-from binascii import b2a_base64
+from base64 import urlsafe_b64encode
 from collections import deque
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
@@ -50,7 +50,6 @@ MAX_KEY_CHARS = 200
 LARGE_ARGUMENTS_BYTES = 65536
 MAX_NOTICE_BYTES = 1 << 20
 STDERR_END_BYTES = 1024
-URL_SAFE = bytes.maketrans(b"+/", b"-_")
 
 Target = TypeVar("Target")  # what a request is about: a tool, a prompt, a resource; None for a method without one
 
@@ -168,7 +167,7 @@ class Call:
     def worker_key(self) -> bytes:
         """A file name for the request: base64url of its JSON id, or a digest if that is too long."""
         text = b"%d" % self.id if type(self.id) is int else jsontext.dumps(self.id)
-        key = b2a_base64(text, newline=False).rstrip(b"=").translate(URL_SAFE)
+        key = urlsafe_b64encode(text).rstrip(b"=")
         return key if len(key) <= MAX_KEY_CHARS else jsontext.digest_of_chunks([text]).encode("ascii")
 
     @property
