@@ -368,8 +368,7 @@ class Slot:
         else:
             self._is_held = True
 
-    def __enter__(self) -> None:
-        self.take()
+    __enter__ = take
 
     def __exit__(self, *_: object) -> None:
         self._is_over = True
