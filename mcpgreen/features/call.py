@@ -202,7 +202,10 @@ class Call:
     @property
     def client_variables(self) -> dict[str, str]:
         """What scripts may know of the client."""
-        return requests.client_variables(self.view.capabilities, self.view.revision, self.stream.transport)
+        view = self.view
+        if view.variables is None:
+            view.variables = requests.client_variables(view.capabilities, view.revision, self.stream.transport)
+        return view.variables
 
     @property
     def arguments(self) -> Any:
