@@ -149,9 +149,8 @@ class Router:
     def abandon(self, call: Request) -> None:
         """Cancel a call of a stopping server, and tell the client that it will not be finished."""
         if not call.is_cancelled:
-            call.sink.respond(
-                messages.error(call.id, revision_fields.error_object(InternalError("The server is stopping.")))
-            )
+            error = revision_fields.error_object(InternalError("The server is stopping."))
+            call.sink.respond(messages.error(call.id, error))
         call.cancel()
 
     def _start(self, call: Call, serve: Callable[..., Line], *values: object) -> None:

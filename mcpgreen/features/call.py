@@ -13,7 +13,7 @@ Rules: a place that is taken is given back once, whatever happens to the call: s
 from __future__ import annotations
 
 import time
-from binascii import b2a_base64
+from base64 import urlsafe_b64encode
 from collections import deque
 from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -48,7 +48,6 @@ MAX_KEY_CHARS = 200
 LARGE_ARGUMENTS_BYTES = 65536
 MAX_NOTICE_BYTES = 1 << 20
 STDERR_END_BYTES = 1024
-URL_SAFE = bytes.maketrans(b"+/", b"-_")
 
 Target = TypeVar("Target")  # what a request is about: a tool, a prompt, a resource; None for a method without one
 
@@ -175,7 +174,7 @@ class Call:
     def worker_key(self) -> bytes:
         """A file name for the request: base64url of its JSON id, or a digest if that is too long."""
         text = b"%d" % self.id if type(self.id) is int else jsontext.dumps(self.id)
-        key = b2a_base64(text, newline=False).rstrip(b"=").translate(URL_SAFE)
+        key = urlsafe_b64encode(text).rstrip(b"=")
         return key if len(key) <= MAX_KEY_CHARS else jsontext.digest_of_chunks([text]).encode("ascii")
 
     @property
@@ -210,9 +209,12 @@ class Call:
     @property
     def client_variables(self) -> dict[str, str]:
         """What scripts may know of the client."""
-        from mcpgreen.protocol.input import requests  # needed with the first script
+        view = self.view
+        if view.variables is None:
+            from mcpgreen.protocol.input import requests  # needed with the first script
 
-        return requests.client_variables(self.view.capabilities, self.view.revision, self.stream.transport)
+            view.variables = requests.client_variables(view.capabilities, view.revision, self.stream.transport)
+        return view.variables
 
     @property
     def arguments(self) -> Any:
@@ -378,8 +380,7 @@ class Slot:
         else:
             self._is_held = True
 
-    def __enter__(self) -> None:
-        self.take()
+    __enter__ = take
 
     def __exit__(self, *_: object) -> None:
         self._is_over = True

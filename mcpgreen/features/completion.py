@@ -217,7 +217,10 @@ def _run_completion(call: Call, request: CompletionRequest) -> Answer:
         raise InternalError(f"Completion '{request.name}' could not be started: its script does not exist.")
     secs = allowed_secs(call, own_secs or services.settings.resource_timeout_secs)
     command = [path] if os.access(path, os.X_OK) else ["bash", path]
-    script = Script(f"Completion '{request.name}'", path, command, services.project.ground(_home_of(call, path)))
+    # The directory that the script must not lead out of. The settings may place prompts and resources elsewhere.
+    project = services.project
+    home = next((each for each in (project.prompts_dir, project.resources_dir) if is_within(path, each)), project.root)
+    script = Script(f"Completion '{request.name}'", path, command, project.ground(home))
     with ScriptFiles(call) as files:
         variables = {**_variables(call, request), "MCPBASH_STATE_DIR": files.directory.path}
         if call.auth_json:
@@ -236,12 +239,6 @@ def _run_completion(call: Call, request: CompletionRequest) -> Answer:
         journal.warning("%s", warning)
         call.log("warning", "mcp.completion", warning)
         return _page_of([], request)
-
-
-def _home_of(call: Call, path: str) -> str:
-    """The directory that the script must not lead out of. The settings may place prompts and resources elsewhere."""
-    project = call.services.project
-    return next((each for each in (project.prompts_dir, project.resources_dir) if is_within(path, each)), project.root)
 
 
 def _variables(call: Call, request: CompletionRequest) -> dict[str, str]:

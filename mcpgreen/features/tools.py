@@ -212,7 +212,7 @@ class ToolTerms:
     def __init__(self, services: Services, tool: Tool) -> None:
         settings = services.settings
         described = tool.description
-        extends = described.progress_extends_timeout
+        extends, warm = described.progress_extends_timeout, described.warm
         self.tool = tool
         self._has_output_schema = "outputSchema" in tool.definition
         self._checks = services.schema_checks
@@ -238,7 +238,7 @@ class ToolTerms:
             tool.path,
             tool.command,
             ground,
-            warm=_modules(described.warm),
+            warm=tuple(warm) if isinstance(warm, list) else () if warm else None,  # modules to load ahead
             wants_table=may_use_shell_sdk(tool.path),
         )
         self.entry_json = jsontext.dumps(tool.registry_entry)
@@ -283,13 +283,6 @@ class ToolTerms:
                     leaving.kill(block=False)
         except BadSchema as error:
             raise InternalError(f"Tool '{self.tool.name}' has an unusable {which}: {error}") from error
-
-
-def _modules(warm: bool | list[str]) -> tuple[str, ...] | None:
-    """The modules that are loaded ahead for a Python script; None if each call is to be a fresh start."""
-    if isinstance(warm, bool):
-        return () if warm else None
-    return tuple(warm)
 
 
 def _variables(tool: Tool) -> dict[str, str]:

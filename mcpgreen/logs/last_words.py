@@ -133,7 +133,7 @@ class LastWords:
         """The lines after the frames of the last traceback."""
         for at in range(len(self.lines) - 1, -1, -1):
             if FRAME.match(self.lines[at]) or TRACEBACK.match(self.lines[at]):
-                return list(dropwhile(_is_indented, self.lines[at + 1 :]))
+                return list(dropwhile(lambda line: line[:1].isspace(), self.lines[at + 1 :]))
         return []
 
 
@@ -150,10 +150,6 @@ def _without_our_frames(lines: list[str]) -> list[str]:
         if not is_ours:
             kept.append(line)
     return kept
-
-
-def _is_indented(line: str) -> bool:
-    return line[:1].isspace()
 
 
 def _is_note_of_the_sdk(line: str) -> bool:

@@ -36,7 +36,7 @@ OWNER_ONLY = 0o600
 def set_up(settings: Settings, root: str) -> Callable[[], None]:
     """Send the journal where the settings say; return the function that ends it."""
     is_json = settings.log_format == "json"
-    to_stderr: journal.Output = _json_to_stderr if is_json else journal.to_stderr
+    to_stderr: journal.Output = (lambda *line: journal.write(json_line(*line))) if is_json else journal.to_stderr
     if not settings.log_file:
         journal.send_to(to_stderr)
         return lambda: None
@@ -48,11 +48,7 @@ def set_up(settings: Settings, root: str) -> Callable[[], None]:
         tell=lambda text: to_stderr("warning", journal.in_one_line(text), "", journal.NO_FIELDS),
         gap=lambda lines: line_of("warning", f"{lines} lines are missing here", "", journal.NO_FIELDS),
     )
-
-    def to_file(level: str, message: str, rest: str, fields: journal.Fields) -> None:
-        file.write(line_of(level, message, rest, fields))
-
-    journal.send_to(to_stderr, to_file)
+    journal.send_to(to_stderr, lambda *line: file.write(line_of(*line)))
     return file.close
 
 
@@ -68,10 +64,6 @@ def json_line(level: str, message: str, rest: str, fields: journal.Fields) -> by
 def dated_line(level: str, message: str, rest: str, fields: journal.Fields) -> bytes:
     """The line of stderr with the time, which a program that collects stderr adds itself."""
     return journal.as_text(level, message, rest, mark=f"{_now()} mcpgreen[{os.getpid()}]")
-
-
-def _json_to_stderr(level: str, message: str, rest: str, fields: journal.Fields) -> None:
-    journal.write(json_line(level, message, rest, fields))
 
 
 def _now() -> str:

@@ -48,7 +48,7 @@ class ClientView:
     """The client of a request: its revision, its capabilities, and the lowest level of log messages that it wants
     (None: no messages). Lists for FastMCP's client have an additional member."""
 
-    __slots__ = ("capabilities", "is_fastmcp", "log_level", "revision")
+    __slots__ = ("capabilities", "is_fastmcp", "log_level", "revision", "variables")
 
     def __init__(self, revision: Revision, capabilities: Json, log_level: str | None, info: object = None) -> None:
         """`info`: the `clientInfo` that the client sent."""
@@ -56,6 +56,7 @@ class ClientView:
         self.capabilities = capabilities
         self.log_level = log_level
         self.is_fastmcp = isinstance(info, dict) and info.get("name") == FASTMCP
+        self.variables: dict[str, str] | None = None  # for scripts; made when the first script runs
 
 
 class Handshake:

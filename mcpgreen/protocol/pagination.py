@@ -9,7 +9,7 @@ remedy in the message, because a page for it could silently skip or repeat items
 
 from __future__ import annotations
 
-from binascii import a2b_base64, b2a_base64
+from base64 import urlsafe_b64decode, urlsafe_b64encode
 
 from mcpgreen.errors import InvalidParams
 from mcpgreen.text import jsontext
@@ -18,9 +18,6 @@ from mcpgreen.text.json_types import Json
 VERSION = 1
 MAX_CURSOR_CHARS = 1024
 MAX_LIMIT_DIGITS = 9  # no page is that long
-
-_TO_URL = bytes.maketrans(b"+/", b"-_")
-_FROM_URL = bytes.maketrans(b"-_", b"+/")
 
 
 def page(
@@ -72,24 +69,22 @@ def offset_in(cursor: object, collection: str, hash: str) -> int:
 
 def encode(collection: str, offset: int, hash: str, timestamp: str) -> str:
     content = {"ver": VERSION, "collection": collection, "offset": offset, "hash": hash, "timestamp": timestamp}
-    encoded = b2a_base64(jsontext.dumps(content), newline=False)
-    return encoded.rstrip(b"=").translate(_TO_URL).decode("ascii")
+    return urlsafe_b64encode(jsontext.dumps(content)).rstrip(b"=").decode("ascii")
 
 
 def _decode(cursor: object) -> Json:
     try:
         if not isinstance(cursor, str) or len(cursor) > MAX_CURSOR_CHARS:
             raise ValueError
-        encoded = cursor.encode("ascii").translate(_FROM_URL)
-        raw = a2b_base64(encoded + b"=" * (-len(encoded) % 4))
+        raw = urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
         # The decoder skips characters that are not base64, so a cursor of ours has to encode back to the same text.
-        if b2a_base64(raw, newline=False).rstrip(b"=").translate(_TO_URL) != cursor.encode("ascii"):
+        if urlsafe_b64encode(raw).rstrip(b"=").decode("ascii") != cursor:
             raise ValueError
         content: Json = jsontext.loads(raw)
         if not isinstance(content, dict) or type(content.get("ver")) is not int or content["ver"] != VERSION:
             raise ValueError
         if type(content.get("offset")) is not int:
             raise ValueError
-    except ValueError:  # also what a2b_base64, encode and loads raise
+    except ValueError:  # also what the decoder and loads raise
         raise InvalidParams("This is not a cursor of this server; start again without a cursor.") from None
     return content

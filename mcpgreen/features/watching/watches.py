@@ -19,6 +19,7 @@ import stat
 import time
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import nullcontext
+from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -51,18 +52,18 @@ UNKNOWN: State = ""  # differs from every other state
 Find = Callable[[Request | None], Request]
 
 
+@dataclass(eq=False)
 class SharedRead:
     """One read, its outcome, and the stamp of the file before it, so that a write during the read is noticed."""
 
-    def __init__(self, stamp: Stamp, *, took_secs: float = 0.0, owner: Hashable = None) -> None:
-        self.waits_for: Hashable = owner  # the owner in whose line it waits; None once it has a place
-        self.began_at = time.monotonic()
-        self.took_secs = took_secs  # of a script; while it runs, the time of the read before
-        self.rested_at = 0.0  # the resource is not read again before
-        self.stamp = stamp
-        self.state = UNKNOWN  # while it runs, and if it was interrupted
-        self.error: Exception | None = None
-        self.is_over = Event()
+    stamp: Stamp
+    took_secs: float = 0.0  # of a script; while it runs, the time of the read before
+    waits_for: Hashable = None  # the owner in whose line it waits; None once it has a place
+    began_at: float = field(default_factory=time.monotonic)
+    rested_at: float = 0.0  # the resource is not read again before
+    state: State = UNKNOWN  # while it runs, and if it was interrupted
+    error: Exception | None = None
+    is_over: Event = field(default_factory=Event)
 
 
 class SharedReads:
@@ -90,7 +91,7 @@ class SharedReads:
                 took_secs = 0.0 if shared is None else shared.took_secs
                 is_script = self._providers().needs_process(request.provider)
                 owner = request.owner if is_script else None
-                self._latest[key] = shared = SharedRead(stamp_of(path), took_secs=took_secs, owner=owner)
+                self._latest[key] = shared = SharedRead(stamp_of(path), took_secs, owner)
                 if is_script:
                     self._of_scripts[key] = shared
                 self._fill(shared, request, is_script=is_script, may_wait=may_wait)
@@ -134,26 +135,26 @@ class SharedReads:
         return secs * (1 + shared.began_at * 1000 % 1)
 
 
+@dataclass(eq=False)
 class Watch:
     """One watched resource. `find` returns how it is read, given what is known of it; `on_update` is called when it has
     changed."""
 
-    def __init__(self, watcher: Watcher, find: Find, on_update: Callable[[], None]) -> None:
-        self._watcher = watcher
-        self._find = find
-        self._on_update = on_update
-        self._news = Event()
-        self._noticed_at = 0.0
-        self._state = UNKNOWN
-        self._known: Request | None = None
-        self._failures_in_a_row = 0
-        self._greenlet: gevent.Greenlet | None = None
-        self._is_remote = False
-        self._is_over = False
-        self._was_seen = Event()
-        self._updates_after_look = False
-        self.path: str | None = None
-        self.last_read = SharedRead(GONE)  # kept alive, so that other watches can share it
+    _watcher: Watcher
+    _find: Find
+    _on_update: Callable[[], None]
+    path: str | None = None
+    last_read: SharedRead = field(default_factory=lambda: SharedRead(GONE))  # kept, so that other watches can share it
+    _news: Event = field(default_factory=Event)
+    _noticed_at: float = 0.0
+    _state: State = UNKNOWN
+    _known: Request | None = None
+    _failures_in_a_row: int = 0
+    _greenlet: gevent.Greenlet | None = None
+    _is_remote: bool = False
+    _is_over: bool = False
+    _was_seen: Event = field(default_factory=Event)
+    _updates_after_look: bool = False
 
     @property
     def is_failing(self) -> bool:
