@@ -3,7 +3,7 @@
 `Catalog` decides when to look (time to live, stale marks, back-off after a failure); `tree_scan` looks, and `tools`,
 `resources` and `prompts` read, unless the project registers its items by hand (`manual`). When the disk fails, the
 last good snapshot is still served. A registration that cannot be used is an error for each request. A static catalog
-serves the files in `.registry/` (`registry_files`).
+serves the files in `.registry/` (`static_registry`).
 
 Rule: nothing in here switches greenlets, apart from the `turn` that `refresh` may be given: the scan of a large project
 takes a second, and other requests must not wait for it. The scan changes no shared state until it is complete. The
@@ -14,20 +14,22 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from mcpgreen import journal
 from mcpgreen.catalog.item_kinds import SOURCE_OF, SOURCES, TITLE_OF, Source, look_at_disk
 from mcpgreen.catalog.items import Discovery
-from mcpgreen.catalog.manual.items import CompletionScript, registered_completions
 from mcpgreen.catalog.manual.registration import Registrar, Registration
-from mcpgreen.catalog.registry_files import RegistryFiles, file_text, kept_items
+from mcpgreen.catalog.registry_files import RegistryFiles, file_text
 from mcpgreen.catalog.snapshot import Snapshot, listing_changed, snapshot_of, without_dots
 from mcpgreen.catalog.tree_scan import UNPACED, Loss, Pace, Tree, nearest, subdirectory
 from mcpgreen.errors import InternalError, OutputTooLarge, ProjectError
 from mcpgreen.project.project import Project
 from mcpgreen.running.scripts.scratch import Storage
 from mcpgreen.text.json_types import Json
+
+if TYPE_CHECKING:
+    from mcpgreen.catalog.manual.items import CompletionScript
 
 OVERSIZED_ABOVE = 500
 FIRST_RETRY_SECS = 1.0
@@ -178,7 +180,11 @@ class Catalog:
             registration = self.registrar.current() if self.registrar is not None else None
         except ProjectError as error:
             raise InternalError("Unable to load completion registry", data=self._reason_of(error)) from error
-        return registered_completions(self.project, registration) if registration is not None else {}
+        if registration is None:
+            return {}
+        from mcpgreen.catalog.manual.items import registered_completions
+
+        return registered_completions(self.project, registration)
 
     def mark_stale(self) -> None:
         """Look at the disk again before the next answer, whatever the time to live says."""
@@ -257,6 +263,8 @@ class Catalog:
 
     def _kept_items(self, source: Source, pace: Pace) -> dict[str, Discovery] | None:
         """The items that are listed in `.registry/`. If the files cannot be used, log why and return None."""
+        from mcpgreen.catalog.static_registry import kept_items
+
         try:
             return {kind: kept_items(self.project, kind, max_bytes=self.max_bytes, pace=pace) for kind in source.kinds}
         except ProjectError as error:

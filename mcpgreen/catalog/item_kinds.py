@@ -10,12 +10,8 @@ import os
 from collections.abc import Callable
 from typing import NamedTuple
 
-from mcpgreen.catalog.apps.resources import discover_apps, look_at_apps
 from mcpgreen.catalog.items import Discovery
-from mcpgreen.catalog.manual.items import registered_items
 from mcpgreen.catalog.manual.registration import Registration
-from mcpgreen.catalog.prompts import discover_prompts
-from mcpgreen.catalog.resources import discover_resources, resource_of_app
 from mcpgreen.catalog.tools import discover_tools
 from mcpgreen.catalog.tree_scan import UNPACED, Memory, Pace, Tree, survey
 from mcpgreen.project.project import Project
@@ -56,22 +52,38 @@ def registry_file(project: Project, kind: str) -> str:
     return os.path.join(project.registry_dir, FILE_OF.get(kind, kind) + ".json")
 
 
+# Each kind is imported when it is first read: most clients ask for tools first, and many for nothing else.
+
+
+def _registered_items(project: Project, registration: Registration | None, kind: str) -> Discovery | None:
+    if registration is None:
+        return None
+    from mcpgreen.catalog.manual.items import registered_items
+
+    return registered_items(project, registration, kind)
+
+
 def _read_tools(project: Project, tree: Tree, registration: Registration | None) -> dict[str, Discovery]:
-    found = registered_items(project, registration, "tools") or discover_tools(project, tree)
+    found = _registered_items(project, registration, "tools") or discover_tools(project, tree)
     # Warnings about the registration itself come here, once for all kinds.
     warnings = registration.warnings if registration is not None else ()
     return {"tools": found._replace(warnings=[*warnings, *found.warnings])}
 
 
 def _read_prompts(project: Project, tree: Tree, registration: Registration | None) -> dict[str, Discovery]:
-    return {"prompts": registered_items(project, registration, "prompts") or discover_prompts(project, tree)}
+    from mcpgreen.catalog.prompts import discover_prompts
+
+    return {"prompts": _registered_items(project, registration, "prompts") or discover_prompts(project, tree)}
 
 
 def _read_resources(project: Project, tree: Tree, registration: Registration | None) -> dict[str, Discovery]:
     """Read resources, templates and apps. Registered templates are added to those on disk, and count before one of the
     same name; an empty list of them means that there are none."""
-    instead = registered_items(project, registration, "resources")
-    by_hand = registered_items(project, registration, "resourceTemplates")
+    from mcpgreen.catalog.apps.resources import discover_apps
+    from mcpgreen.catalog.resources import discover_resources, resource_of_app
+
+    instead = _registered_items(project, registration, "resources")
+    by_hand = _registered_items(project, registration, "resourceTemplates")
     found = discover_resources(project, tree, instead=instead)
     resources, templates = found["resources"], found["resourceTemplates"]
     if registration is not None and by_hand is not None:
@@ -93,6 +105,12 @@ def _read_resources(project: Project, tree: Tree, registration: Registration | N
     return {"resources": resources, "resourceTemplates": templates, "ui": Discovery(listed, [])}
 
 
+def _look_at_apps(project: Project, pace: Pace) -> Tree:
+    from mcpgreen.catalog.apps.resources import look_at_apps
+
+    return look_at_apps(project, pace)
+
+
 # By the name in notifications of changes. Kinds that are read together change together.
 SOURCES = {
     "tools": Source(lambda project: [project.tools_dir], _read_tools, ("tools",)),
@@ -100,7 +118,7 @@ SOURCES = {
         lambda project: [project.resources_dir, project.ui_dir],
         _read_resources,
         ("resources", "resourceTemplates", "ui"),
-        look_at_apps,
+        _look_at_apps,
     ),
     "prompts": Source(lambda project: [project.prompts_dir], _read_prompts, ("prompts",)),
 }

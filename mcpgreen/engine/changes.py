@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import gevent
 from gevent.event import Event
@@ -23,9 +24,11 @@ from mcpgreen.catalog.manual.registration import Registrar
 from mcpgreen.catalog.snapshot import Snapshot
 from mcpgreen.errors import InternalError
 from mcpgreen.running.disk_watcher import DiskWatcher
-from mcpgreen.running.hooks import Hook, HookEnd
 from mcpgreen.running.shares import let_others
 from mcpgreen.settings.settings import Settings
+
+if TYPE_CHECKING:
+    from mcpgreen.running.hooks import Hook, HookEnd
 
 START_AFTER_SECS = 0.05  # the client's first request is likely on its way, and goes first
 DEFAULT_POLL_SECS = 5.0

@@ -14,7 +14,6 @@ import re
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
-from urllib.parse import unquote_to_bytes
 
 import gevent
 from gevent.event import Event
@@ -179,6 +178,8 @@ def _path_of_root(uri: str) -> str:
         raise ValueError("it is not valid text") from error
     if LONE_PERCENT.search(encoded):
         raise ValueError("a percent sign must be written as %25")
+    from urllib.parse import unquote_to_bytes  # takes long to import, and many clients have no roots
+
     path = unquote_to_bytes(encoded)
     if len(path) > MAX_PATH_BYTES:
         raise ValueError(f"its path is longer than {MAX_PATH_BYTES} bytes")

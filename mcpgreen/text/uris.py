@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-from urllib.parse import quote, unquote_to_bytes
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 UNRESERVED = frozenset(LETTERS + "0123456789-._~")
@@ -21,6 +20,8 @@ MAX_PATH_PARTS = 256  # each costs a look at the disk when the path is resolved
 
 def file_uri(path: str) -> str:
     """The URI of an absolute path, percent-encoded."""
+    from urllib.parse import quote  # takes long to import, and a server with tools alone needs no URI
+
     return "file://" + quote(os.fsencode(path))
 
 
@@ -86,6 +87,8 @@ def percent_decoded(text: str) -> bytes:
     """Decode an ASCII text to bytes. Raises ValueError for a % that no two hexadecimal digits follow."""
     if LONE_PERCENT.search(text):
         raise ValueError("each % must be followed by two hexadecimal digits; write %25 for % itself")
+    from urllib.parse import unquote_to_bytes
+
     return unquote_to_bytes(text)
 
 

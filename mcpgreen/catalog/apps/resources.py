@@ -14,7 +14,6 @@ import re
 import stat
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
-from urllib.parse import quote, unquote
 
 from mcpgreen.catalog.descriptions import metadata
 from mcpgreen.catalog.descriptions.metadata import A_BOOLEAN, A_STRING, AN_OBJECT, AN_OBJECT_OR_BOOLEAN, Rule
@@ -101,6 +100,8 @@ def _name_in(uri: str) -> str:
     segments = rest.split("/")
     if scheme.lower() != SCHEME or not segments[-1] or len(segments) > 2:
         raise InvalidParams("A page has a URI of the form ui://<server>/<name>.")
+    from urllib.parse import unquote  # takes long to import, and few projects have apps
+
     name = unquote(segments[-1])
     if name in (".", "..") or any(character in name for character in "/\\\0"):
         raise InvalidParams("A page is named by a URI of the form ui://<server>/<name>, without a path.")
@@ -217,6 +218,8 @@ def _described_app(
         from mcpgreen.catalog.apps import templates
 
         templates.require_usable(source, template, config)
+    from urllib.parse import quote
+
     server, path = (quote(part, safe="", errors="replace") for part in (server_name, name))
     uri = f"{SCHEME}{server}/{path}"
     owner = "the tool " if is_within(directory, project.tools_dir) else ""

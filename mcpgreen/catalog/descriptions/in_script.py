@@ -17,7 +17,6 @@ that names its place.
 from __future__ import annotations
 
 import re
-from difflib import get_close_matches
 from typing import Any, NamedTuple
 
 from mcpgreen.catalog.descriptions import metadata, yaml_text
@@ -316,6 +315,8 @@ def _plain_notation(word: str, name: str) -> str:
 def _likely_type(word: str) -> str:
     if word in LIKELY_TYPES:
         return LIKELY_TYPES[word]
+    from difflib import get_close_matches  # takes long to import
+
     close = get_close_matches(word.lower(), (*TYPES, *SYNONYMS), n=1, cutoff=0.75)
     return SYNONYMS.get(close[0], close[0]) if close else ""
 

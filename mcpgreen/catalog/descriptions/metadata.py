@@ -15,7 +15,6 @@ import os
 import re
 import stat
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
-from difflib import SequenceMatcher, get_close_matches
 from typing import NamedTuple, TypeGuard
 
 from mcpgreen.catalog.descriptions import yaml_text
@@ -248,8 +247,11 @@ def may_mean_scopes(field: str) -> bool:
     letters = "".join(filter(str.isalpha, field.lower()))
     if letters == "scope" or letters.endswith("scopes"):
         return True
-    is_similar = letters[:1] == "s" and len(letters) <= 8
-    return is_similar and SequenceMatcher(None, letters, "scopes").ratio() >= 0.8
+    if letters[:1] != "s" or len(letters) > 8:
+        return False
+    from difflib import SequenceMatcher  # takes long to import, and most descriptions are correct
+
+    return SequenceMatcher(None, letters, "scopes").ratio() >= 0.8
 
 
 def require_known_scopes(path: str, fields: Mapping[str, object], known: Container[str], prefix: str = "") -> None:
@@ -309,6 +311,10 @@ def default_name(stem: str) -> str:
 def likely_typos(fields: Iterable[str], known: Iterable[str], prefix: str) -> list[str]:
     """Complaints about unknown fields that look like a known one. Other unknown fields may be the author's own."""
     unknown = [field for field in fields if field not in known][:MAX_GUESSES]
+    if not unknown:
+        return []
+    from difflib import get_close_matches
+
     guesses = {field: get_close_matches(field, list(known), n=1, cutoff=0.8) for field in unknown}
     guesses |= {field: [meant] for field, meant in OTHERS_SAY.items() if field in unknown and meant in known}
     return [f"{prefix}{field} is unknown; did you mean {guess[0]}?" for field, guess in guesses.items() if guess]

@@ -16,7 +16,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mcpgreen import journal
 from mcpgreen.catalog.descriptions.metadata import A_DURATION, require_object, shown
@@ -24,11 +24,13 @@ from mcpgreen.catalog.tree_scan import SETTLING_NS, Loss
 from mcpgreen.errors import ProjectError
 from mcpgreen.files.regular_files import content_of, without_waiting
 from mcpgreen.project.project import Project
-from mcpgreen.running.hooks import Hook, HookEnd, HookShell, records_in
 from mcpgreen.settings.settings import Settings
 from mcpgreen.text import jsontext
 from mcpgreen.text.json_types import Json
 from mcpgreen.text.uris import is_within
+
+if TYPE_CHECKING:
+    from mcpgreen.running.hooks import Hook, HookEnd, HookShell
 
 # The fields that each item needs when a script registers it. A prompt may have messages in place of a path.
 REQUIRED_FIELDS = {
@@ -194,6 +196,8 @@ def run_register_sh(project: Project, settings: Settings, *, run: Callable[[Hook
     if not is_script(path):
         journal.warning("%s is ignored: it is neither executable (chmod +x) nor starts with #!", project.shown(path))
         return None
+    from mcpgreen.running.hooks import Hook, records_in  # most projects have no hook
+
     end = run(Hook("register", path, HOOK_SECS, MAX_BYTES))
     records = records_in(end.answer)
     if end.failure:
