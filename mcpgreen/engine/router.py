@@ -42,10 +42,10 @@ ROUTES = {
     "initialize": ("basics", "INITIALIZE"),
     "server/discover": ("basics", "DISCOVER"),
     "logging/setLevel": ("basics", "SET_LEVEL"),
-    "ping": ("basics", "PING"),
     "shutdown": ("basics", "SHUTDOWN"),
     "exit": ("basics", "EXIT"),
     **dict.fromkeys(KINDS, ("basics", "LIST")),
+    "ping": ("basics", "PING"),
     "tools/call": ("tools", "CALL"),
     "resources/read": ("resources", "READ"),
     "resources/subscribe": ("resources", "SUBSCRIBE"),
@@ -102,6 +102,9 @@ class Router:
             view = admit(method, params, link.session.handshake, self.services.offered)
         except RpcError as error:
             self.refuse(sink, request_id, error, method, params)
+            return
+        if method == "ping" and not journal.tells_calls:  # nothing to find, to wait for or to log
+            sink.respond(messages.response(request_id, b"{}"))
             return
         session = None if view.revision.era == Era.STATELESS else link.session
         call = Call(request_id, method, params, view, session, link.stream, sink, self.services, weight_bytes)

@@ -66,7 +66,7 @@ def list_page(call: Call) -> bytes:
 INITIALIZE = without_target(initialize)
 DISCOVER = without_target(discover)
 SET_LEVEL = without_target(set_level)
-PING = without_target(lambda call: {})
 SHUTDOWN = without_target(shutdown)
 EXIT = without_target(leave)
 LIST = without_target(list_page, uses_catalog=True)
+PING = without_target(lambda call: {})

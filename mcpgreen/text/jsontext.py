@@ -50,7 +50,7 @@ def loads(raw: bytes | str, turn: Callable[[], object] | None = None) -> Any:
     (`Bounds`). During a long text, `turn` lets others run now and then."""
     encoded = raw.encode("utf-8", "surrogatepass") if isinstance(raw, str) else raw
     require_parsable(encoded, turn)
-    if isinstance(raw, bytes):
+    if isinstance(raw, bytes) and not raw.isascii():
         raw.decode("utf-8")
     return parsed(raw)
 

@@ -14,14 +14,14 @@ from mcpgreen.errors import InternalError
 from mcpgreen.protocol import revisions
 from mcpgreen.protocol.admission import is_stateless
 from mcpgreen.text import jsontext
-from mcpgreen.transports.http import responses, stateless
+from mcpgreen.transports.http import stateless
 from mcpgreen.transports.http.door import Door
 from mcpgreen.transports.http.exchange import Accepts, Parts, Post
 from mcpgreen.transports.http.handshake import LAST_EVENT, SESSION, VERSION, HandshakeEra
 from mcpgreen.transports.http.incoming import JSON_TYPE, Reader, require_place
-from mcpgreen.transports.http.responses import NOT_ACCEPTABLE, NOT_FOUND, Refusal, not_allowed
+from mcpgreen.transports.http.responses import JSON, NOT_ACCEPTABLE, NOT_FOUND, NOT_STORED, Refusal, not_allowed
 from mcpgreen.transports.http.streams.events import CONTENT_TYPE
-from mcpgreen.transports.http.wire.connection import Request, Response
+from mcpgreen.transports.http.wire.connection import TEXT, Request, Response
 from mcpgreen.transports.http.wire.heads import BadRequest
 
 if TYPE_CHECKING:
@@ -127,9 +127,9 @@ class Application:
         """`/healthz`, for programs that watch over the server. It needs no token."""
         self._door.require_good_names(request.fields)
         _require_reading(request)
-        if self._reader.is_draining:
-            return responses.text("503 Service Unavailable", "draining\n")
-        return responses.text("200 OK", "serving\n")
+        is_draining = self._reader.is_draining
+        status, word = ("503 Service Unavailable", b"draining\n") if is_draining else ("200 OK", b"serving\n")
+        return Response(status, [TEXT, NOT_STORED], [word])
 
     def _metadata(self, oauth: ResourceServer, request: Request) -> Response:
         """Say where clients get tokens. It needs no token: a client that reads this has none yet."""
@@ -137,7 +137,7 @@ class Application:
         tools, prompts = (self._parts.server.services.snapshot(kind).items for kind in ("tools", "prompts"))
         needed = [*(tool.description.scopes for tool in tools), *(prompt.scopes for prompt in prompts)]
         scopes = sorted({scope for some in needed for scope in some})
-        return Response("200 OK", [responses.JSON], [jsontext.dumps(oauth.metadata(scopes=scopes))])
+        return Response("200 OK", [JSON], [jsontext.dumps(oauth.metadata(scopes=scopes))])
 
     def _measures(self, request: Request) -> Response:
         self._door.admit(request.fields)

@@ -93,7 +93,8 @@ def answer_post(
     if outlet.is_silent:
         if outlet.is_over or not (link.stream.in_flight or link.stream.listens):
             outlet.end()  # the message needs no answer
-            return _accept(outlet)
+            outlet.lose()
+            return accepted()
         connection.on_hangup(partial(outlet.lose, connection))
         if accepts.events:
             outlet.wait(KEEP_ALIVE_SECS if ends_with_client else PATIENCE_SECS)
@@ -108,7 +109,8 @@ def answer_post(
         if accepts.json or status != OK:  # a stream always has the status 200
             return Response(status, [JSON, *headers], _Answer(outlet))
     elif not accepts.events:
-        return _accept(outlet)  # the call was cancelled, and a client that accepts no stream has to get something
+        outlet.lose()
+        return accepted()  # the call was cancelled, and a client that accepts no stream has to get something
     if not outlet.is_over:
         connection.on_hangup(partial(outlet.lose, connection))
     if session is not None and key is not None:
@@ -117,9 +119,20 @@ def answer_post(
     return Response(OK, list(events.HEADERS), _streamed(sent, link, outlet, ends_with_client=ends_with_client))
 
 
-def _accept(outlet: Outlet) -> Response:
-    outlet.lose()
-    return accepted()
+def stream_of_session(
+    session: HttpSession, outlet: Outlet, request: Request, *, is_primed: bool = False, after: int | None = None
+) -> Iterator[bytes]:
+    """Let the connection of a GET carry a stream of its session, until the caller's token expires."""
+    connection = request.connection
+    sent = outlet.stream(connection, keep_alive_secs=KEEP_ALIVE_SECS, is_primed=is_primed, after=after)
+    lose = partial(outlet.lose, connection)
+    connection.on_hangup(lose)
+
+    def in_use() -> Iterator[bytes]:
+        with session, until_token_expires(request.principal, lose):
+            yield from sent
+
+    return in_use()
 
 
 def _streamed(sent: Iterator[bytes], link: Link, outlet: Outlet, *, ends_with_client: bool) -> Iterator[bytes]:

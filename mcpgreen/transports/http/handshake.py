@@ -8,15 +8,12 @@ and a client may resume a stream by `Last-Event-ID`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from contextlib import AbstractContextManager
-from functools import partial
 
 from mcpgreen.links.sink import MemorySink
 from mcpgreen.protocol import messages, revisions
 from mcpgreen.protocol.revisions import Feature, Revision
 from mcpgreen.text.json_types import Json
-from mcpgreen.transports.http.exchange import KEEP_ALIVE_SECS, Accepts, Parts, Post, answer_post, until_token_expires
+from mcpgreen.transports.http.exchange import Accepts, Parts, Post, answer_post, stream_of_session
 from mcpgreen.transports.http.responses import BAD, NOT_ACCEPTABLE, NOT_FOUND, Refusal, accepted, not_allowed
 from mcpgreen.transports.http.sessions import HttpSession
 from mcpgreen.transports.http.streams import events
@@ -51,11 +48,8 @@ class HandshakeEra:
         if not accepts.events:
             raise Refusal(NOT_ACCEPTABLE, "A GET is answered by a stream of events.")
         outlet, after = self._wanted(session, request.fields.get(LAST_EVENT, ""))
-        connection, is_primed = request.connection, _is_primed(session)
-        sent = outlet.stream(connection, keep_alive_secs=KEEP_ALIVE_SECS, is_primed=is_primed, after=after)
-        connection.on_hangup(partial(outlet.lose, connection))
-        expiry = until_token_expires(request.principal, partial(outlet.lose, connection))
-        return Response("200 OK", list(events.HEADERS), _in_use(session, sent, expiry))
+        sent = stream_of_session(session, outlet, request, is_primed=_is_primed(session), after=after)
+        return Response("200 OK", list(events.HEADERS), sent)
 
     def delete(self, request: Request) -> Response:
         """Raises Refusal."""
@@ -132,8 +126,3 @@ def _revision_of(session: HttpSession) -> Revision:
 
 def _is_primed(session: HttpSession) -> bool:
     return Feature.PRIMED_STREAMS in _revision_of(session).features
-
-
-def _in_use(session: HttpSession, sent: Iterator[bytes], expiry: AbstractContextManager[None]) -> Iterator[bytes]:
-    with session, expiry:
-        yield from sent

@@ -34,17 +34,18 @@ def require_match(fields: Mapping[str, str], message: Json, marked: Mapping[str,
     params = message.get("params")
     params = params if type(params) is dict else {}
     method = message["method"]
-    _require_version(fields.get("mcp-protocol-version"), params)
+    meta = params.get("_meta")
+    version = meta.get(PROTOCOL_VERSION) if type(meta) is dict else None
+    if type(version) is str:  # an incomplete envelope has an error of its own
+        _require_equal("MCP-Protocol-Version", fields.get("mcp-protocol-version"), version)
     _require_equal("Mcp-Method", fields.get("mcp-method"), method)
     name = params.get(NAMED_BY[method]) if method in NAMED_BY else None
     if type(name) is str:
         sent = fields.get("mcp-name")
         _require_equal("Mcp-Name", None if sent is None else decoded(sent), name)
-    if marked:
-        arguments = params.get("arguments")
-        for header, path in marked.items():
-            sent = fields.get(PARAM + header)
-            _require_same_value(f"Mcp-Param-{header}", sent, _value_at(arguments, path))
+    for header, path in marked.items():
+        value = _value_at(params.get("arguments"), path)
+        _require_same_value(f"Mcp-Param-{header}", fields.get(PARAM + header), value)
 
 
 def marked_arguments(schema: object) -> dict[str, Path]:
@@ -71,14 +72,6 @@ def decoded(value: str) -> str:
         return base64.b64decode(found[1], validate=True).decode("utf-8")
     except ValueError as error:
         raise HeaderMismatch("A header is not valid base64 of UTF-8.") from error
-
-
-def _require_version(sent: str | None, params: Json) -> None:
-    meta = params.get("_meta")
-    version = meta.get(PROTOCOL_VERSION) if type(meta) is dict else None
-    if type(version) is not str:
-        return  # an incomplete envelope has an error of its own
-    _require_equal("MCP-Protocol-Version", sent, version)
 
 
 def _require_equal(header: str, sent: str | None, value: str) -> None:

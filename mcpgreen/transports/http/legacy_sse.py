@@ -7,16 +7,15 @@ asks for it: `/mcp` can do all that this transport can, and more.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 from urllib.parse import parse_qs
 
 from mcpgreen.engine.link import Link
-from mcpgreen.transports.http.exchange import KEEP_ALIVE_SECS, Parts, until_token_expires
+from mcpgreen.transports.http.exchange import Parts, stream_of_session
 from mcpgreen.transports.http.incoming import Reader
 from mcpgreen.transports.http.responses import NOT_FOUND, Refusal, accepted, not_allowed
 from mcpgreen.transports.http.sessions import HttpSession
 from mcpgreen.transports.http.streams import events
-from mcpgreen.transports.http.wire.connection import Connection, Request, Response
+from mcpgreen.transports.http.wire.connection import Request, Response
 
 STREAM = "/sse"
 MESSAGES = "/messages"
@@ -35,12 +34,11 @@ class LegacySse:
         """`GET /sse`. Raises Refusal."""
         if request.method != "GET":
             raise not_allowed("GET", "This path takes GET.")
-        sessions, connection = self._parts.sessions, request.connection
+        sessions = self._parts.sessions
         session = sessions.open(request.principal, owner=request.owner)
         self._links[session.key] = sessions.connect(session, session.standing)
-        sent = session.standing.stream(connection, keep_alive_secs=KEEP_ALIVE_SECS)
-        connection.on_hangup(partial(session.standing.lose, connection))
-        return Response("200 OK", list(events.HEADERS), self._streamed(session, connection, sent))
+        sent = stream_of_session(session, session.standing, request)
+        return Response("200 OK", list(events.HEADERS), self._streamed(session, sent))
 
     def take(self, request: Request) -> Response:
         """`POST /messages`. Raises Refusal."""
@@ -57,11 +55,10 @@ class LegacySse:
             link.receive(message, weight_bytes=weight_bytes)
         return accepted()
 
-    def _streamed(self, session: HttpSession, connection: Connection, sent: Iterator[bytes]) -> Iterator[bytes]:
+    def _streamed(self, session: HttpSession, sent: Iterator[bytes]) -> Iterator[bytes]:
         try:
             yield f"event: endpoint\ndata: {MESSAGES}?{KEY}={session.key}\n\n".encode("ascii")
-            with session, until_token_expires(session.principal, partial(session.standing.lose, connection)):
-                yield from sent
+            yield from sent
         finally:
             link = self._links.pop(session.key)
             link.drop()

@@ -21,7 +21,7 @@ from mcpgreen.errors import (
 from mcpgreen.protocol import messages, revision_fields
 from mcpgreen.protocol.messages import Line, whole
 from mcpgreen.text import jsontext
-from mcpgreen.transports.http.wire.connection import TEXT, Headers, Response
+from mcpgreen.transports.http.wire.connection import Headers, Response
 
 if TYPE_CHECKING:
     from mcpgreen.transports.http.oauth.resource_server import ResourceServer
@@ -72,10 +72,6 @@ def not_allowed(allowed: str, reason: str) -> Refusal:
 def accepted() -> Response:
     """The response to a message that is not answered: a notification, or an answer to a request of ours."""
     return Response("202 Accepted", [], [])
-
-
-def text(status: str, words: str) -> Response:
-    return Response(status, [TEXT, NOT_STORED], [words.encode()])
 
 
 def status_of(

@@ -110,12 +110,12 @@ class HttpSessions:
         places = self._places
         if not places.has_room(owner) and time.monotonic() - self._looked_at > SHORTEST_PAUSE_SECS:
             self._end_idle()
-        if not places.has_room(None):
-            reason = f"There are {places.size} sessions already; end one with DELETE, or try again later."
-            raise unavailable(reason, retry_secs=RETRY_SECS)
-        is_at_limit = principal is not None and places.held_by(owner) >= MAX_SESSIONS_PER_PRINCIPAL
+        held = places.held_by(owner)
+        is_at_limit = principal is not None and held >= MAX_SESSIONS_PER_PRINCIPAL
         if is_at_limit or not places.has_room(owner):
-            reason = f"You have {places.held_by(owner)} sessions already; end one with DELETE."
+            reason = f"You have {held} sessions already; end one with DELETE."
+            if not places.has_room(None):
+                reason = f"There are {places.size} sessions already; end one with DELETE, or try again later."
             raise unavailable(reason, retry_secs=RETRY_SECS)
         if key is None or key in self._sessions:
             key = os.urandom(ID_BYTES).hex()

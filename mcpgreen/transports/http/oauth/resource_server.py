@@ -85,21 +85,19 @@ class ResourceServer:
         self._audiences = audiences or (bare_url, bare_url + "/")
         self._required_scopes = tuple(required_scopes)
         self._name = name
-        self._kept: dict[bytes, tuple[Principal, float, list[Key]]] = {}  # by digest, with expiry and keys
+        self._kept: dict[bytes, tuple[Principal, list[Key]]] = {}  # by digest, with the keys at that time
 
     def verify(self, token: str) -> Principal:
         """The caller that this token names. May wait for the issuer's keys. Raises TokenRefused."""
         digest = hashlib.sha256(token.encode("utf-8", "replace")).digest()
-        principal, expires_at, keys = self._kept.pop(digest, (None, 0.0, None))
-        if principal is None or keys is not self._keys.current() or expires_at <= time.time():
-            claims = self._verified_claims(token)
-            expires_at, keys = claims["exp"] + CLOCK_SKEW_SECS, self._keys.current()
-            principal = principal_of(claims, expires_at=expires_at)
+        principal, keys = self._kept.pop(digest, (None, None))
+        if principal is None or keys is not self._keys.current() or (principal.expires_at or 0.0) <= time.time():
+            principal, keys = principal_of(self._verified_claims(token)), self._keys.current()
             missing = [scope for scope in self._required_scopes if scope not in (principal.scopes or ())]
             if missing:
                 text = f"The access token lacks {' '.join(missing)}"
                 raise TokenRefused(403, "insufficient_scope", text, scopes=self._required_scopes)
-        self._kept[digest] = principal, expires_at, keys  # moved to the end: the first one was used longest ago
+        self._kept[digest] = principal, keys  # moved to the end: the first one was used longest ago
         if len(self._kept) > MAX_KEPT_TOKENS:
             del self._kept[next(iter(self._kept))]
         return principal
@@ -179,7 +177,7 @@ def metadata_url(resource_url: str) -> str:
     return f"{parts.scheme}://{parts.netloc}{metadata_paths(resource_url)[0]}"
 
 
-def principal_of(claims: Json, *, expires_at: float) -> Principal:
+def principal_of(claims: Json) -> Principal:
     """The caller that the claims of a verified token name. Raises TokenRefused if they name none."""
     subject, client = claims.get("sub"), claims.get("client_id", claims.get("azp"))
     if type(subject) is str and subject:
@@ -194,7 +192,7 @@ def principal_of(claims: Json, *, expires_at: float) -> Principal:
     given = claims.get("scope", claims.get("scp", ""))
     words = given.split() if type(given) is str else given if type(given) is list else ()
     scopes = frozenset(word for word in words if type(word) is str)
-    principal = Principal(name, scopes, claims, expires_at)
+    principal = Principal(name, scopes, claims, expires_at=claims["exp"] + CLOCK_SKEW_SECS)
     try:
         _ = principal.claims_json
     except ValueError as error:

@@ -1,15 +1,11 @@
-"""The life of one answer over HTTP, and the frames that wait for the connection that sends them.
+"""The life of one answer over HTTP, as a table of states, and the frames that wait for the connection that sends them.
 
 An outlet is the sink of one stream. The stream of a POST ends with its answer, which goes out as JSON if it is the
 only frame, and as events otherwise. The stream of a session, which a GET carries, ends with the session. When a
 connection is lost, another one may take its place: events that have a number are kept for a while, and are sent again
 from the number that the client names.
 
-Where an outlet is in its life are three facts: whether more will come (`is_over`), whether a connection waits for it or
-sends it (`is_lost`), and whether the client has an event to come back with. A stream that is lost without such an event
-is gone: all its frames are forgotten, and nothing that comes later is kept.
-
-Rules: a frame goes to one connection at a time, and to a second one only if the client asks for it by its number.
+Rules: `TRANSITIONS` is all that can happen. In each state more may come, or the stream is over. A frame goes to one connection at a time, and to a second one only if the client asks for it by its number.
 Nothing of a cancelled call is sent.
 """
 
@@ -33,6 +29,34 @@ MAX_KEPT_FRAMES = 256
 MAX_KEPT_BYTES = 1 << 18
 
 
+class State:
+    WAITING = "waiting"  # the connection of a POST waits for the answer, or for the first event
+    STREAMING = "streaming"  # a connection sends events as they come
+    DETACHED = "detached"  # no connection sends events, and the client may come back for them
+    GONE = "gone"  # the client cannot come back: nothing is kept any more
+
+
+class Change:
+    STREAM = "stream"  # a connection begins to send events
+    LOSE = "lose"  # the connection has sent the answer, or is gone
+    GIVE_UP = "give up"  # the same, and events have no numbers that the client could name
+
+
+TRANSITIONS = {
+    (State.WAITING, Change.STREAM): State.STREAMING,
+    (State.WAITING, Change.LOSE): State.GONE,  # no event was sent from which the client could go on
+    (State.WAITING, Change.GIVE_UP): State.GONE,
+    (State.STREAMING, Change.STREAM): State.STREAMING,  # another connection takes the place of the first
+    (State.STREAMING, Change.LOSE): State.DETACHED,  # also when all is sent: the client may not have received it
+    (State.STREAMING, Change.GIVE_UP): State.GONE,
+    (State.DETACHED, Change.STREAM): State.STREAMING,
+    # The frames of a stream that no connection carries may be dropped, and a connection may end after its client.
+    (State.DETACHED, Change.LOSE): State.DETACHED,
+    (State.GONE, Change.LOSE): State.GONE,
+    (State.GONE, Change.GIVE_UP): State.GONE,
+}
+
+
 class Carrier(Protocol):
     """A connection that sends frames. `sent_at` is when it last sent something."""
 
@@ -54,8 +78,7 @@ class Frame(NamedTuple):
 
 class Outlet:
     """A sink over HTTP. `key` names it in the ids of its events; without one, the client cannot come back for them.
-    `takes_events` is False for a client that accepts only JSON. `is_over`: nothing more will come. `is_lost`: no
-    connection waits for what is here, or sends it."""
+    `takes_events` is False for a client that accepts only JSON. `is_over`: nothing more will come."""
 
     def __init__(
         self,
@@ -73,8 +96,7 @@ class Outlet:
         self._takes_events = takes_events
         self.owner = owner
         self.is_over = False
-        self.is_lost = self._is_for_session
-        self._can_be_resumed = self._is_for_session  # the client has an event to come back with, or will have one
+        self.state = State.DETACHED if self._is_for_session else State.WAITING
         self._frames: deque[Frame] = deque()
         self._kept: deque[Frame] = deque()  # sent, and not yet forgotten
         self._last_number = 0
@@ -84,6 +106,17 @@ class Outlet:
         self._unread_since = 0.0
         self.kept_bytes = 0
         self.on_over: Callable[[], None] | None = None
+
+    def on(self, change: str) -> None:
+        """Go to the next state. Raises KeyError for a change that cannot happen in this state."""
+        self.state = TRANSITIONS[self.state, change]
+        if self.state == State.GONE:
+            self.forget()
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether no connection waits for what is here, or sends it."""
+        return self.state in (State.DETACHED, State.GONE)
 
     @property
     def is_silent(self) -> bool:
@@ -97,7 +130,7 @@ class Outlet:
 
     def can_resume_after(self, number: int) -> bool:
         """Whether a client that has seen this event can go on: more is kept, or may still come."""
-        if not self._can_be_resumed:
+        if self._key is None or self.state not in (State.STREAMING, State.DETACHED):
             return False
         return not self.is_over or bool(self._frames) or any(frame.number > number for frame in self._kept)
 
@@ -198,9 +231,7 @@ class Outlet:
         if carrier is not None and carrier is not self._carrier:
             return
         self._carrier = None
-        self.is_lost = True
-        if self._is_gone():
-            self.forget()
+        self.on(Change.GIVE_UP if self._key is None else Change.LOSE)
         self._changed.set()
         self._room.set()
 
@@ -230,8 +261,7 @@ class Outlet:
         it is, because some clients forget it when a connection brings them nothing."""
         self._carrier = carrier
         self._unread_since = monotonic()
-        self.is_lost = False
-        self._can_be_resumed = self._key is not None
+        self.on(Change.STREAM)
         if after is not None:
             again = [frame for frame in self._kept if frame.number > after]
             self._frames.extendleft(reversed(again))
@@ -330,4 +360,4 @@ class Outlet:
         return not self._is_gone() and self._outlets.has_waiting(self.owner)
 
     def _is_gone(self) -> bool:
-        return self.is_lost and not self._can_be_resumed
+        return self.state == State.GONE
