@@ -5,8 +5,9 @@ only frame, and as events otherwise. The stream of a session, which a GET carrie
 connection is lost, another one may take its place: events that have a number are kept for a while, and are sent again
 from the number that the client names.
 
-Rules: `TRANSITIONS` is all that can happen. In each state more may come, or the stream is over. A frame goes to one connection at a time, and to a second one only if the client asks for it by its number.
-Nothing of a cancelled call is sent.
+Rules: `TRANSITIONS` is all that can happen; in each state more may come, or the stream is over. A frame goes to one
+connection at a time, and to a second one only if the client asks for it by its number. Nothing of a cancelled call is
+sent.
 """
 
 from __future__ import annotations
