@@ -2,8 +2,8 @@
 
     python scripts/draw_chat.py [DIRECTORY]
 
-Writes chat-light.svg and chat-dark.svg to DIRECTORY (docs/pictures/ by default). The script, the question and the result
-are those of the README. The picture is narrow, so that it can be read on a phone, and it does not move.
+Writes chat-light.svg and chat-dark.svg to DIRECTORY (docs/pictures/ by default). The script and its result are those of
+the README. The picture is narrow, so that it can be read on a phone, and it does not move.
 """
 
 from __future__ import annotations
