@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -13,6 +15,9 @@ from mcpgreen.cli.commands import COMMANDS
 CHECKOUT = Path(__file__).resolve().parent.parent
 PICTURES = sorted((CHECKOUT / "docs" / "pictures").glob("*.svg"))
 RECORDINGS = [CHECKOUT / "docs" / "pictures" / f"demo-{theme}.svg" for theme in ("dark", "light")]
+CHATS = [CHECKOUT / "docs" / "pictures" / f"chat-{theme}.svg" for theme in ("dark", "light")]
+LEGIBLE_PX = 10.5  # on a phone whose page has 358 pixels for a picture
+PHONE_PX = 358
 SVG = "{http://www.w3.org/2000/svg}"
 
 
@@ -61,3 +66,31 @@ def test_both_recordings_are_of_one_session() -> None:
     dark, light = map(lines_of, RECORDINGS)
 
     assert dark == light
+
+
+def test_the_chats_are_as_they_are_drawn(tmp_path: Path) -> None:
+    """If this fails, run `python scripts/draw_chat.py` and commit the result."""
+    subprocess.run([sys.executable, CHECKOUT / "scripts" / "draw_chat.py", tmp_path], check=True, timeout=60)
+
+    assert [(tmp_path / chat.name).read_text("utf-8") for chat in CHATS] == [chat.read_text("utf-8") for chat in CHATS]
+
+
+@pytest.mark.parametrize("picture", CHATS, ids=lambda path: path.name)
+def test_a_chat_shows_the_script_of_the_first_page_and_its_result(picture: Path) -> None:
+    page = (CHECKOUT / "README.md").read_text(encoding="utf-8").splitlines()
+    texts = ElementTree.parse(picture).getroot().iter(f"{SVG}text")
+    code = [str(text.text) for text in texts if text.get("class") == "code"]
+
+    assert code
+    assert [line for line in code if line not in page] == []
+
+
+@pytest.mark.parametrize("picture", CHATS, ids=lambda path: path.name)
+def test_a_chat_is_legible_on_a_phone_and_does_not_move(picture: Path) -> None:
+    text = picture.read_text(encoding="utf-8")
+    width = float(ElementTree.fromstring(text).attrib["width"])
+    sizes = [float(size) for size in re.findall(r"(?:font:|font-size:)(\d+)px", text)]
+
+    assert len(sizes) == 3
+    assert min(sizes) * PHONE_PX / width >= LEGIBLE_PX
+    assert "animation" not in text

@@ -28,6 +28,11 @@ from tests.support.wire import CHECKOUT, clean_environment, nursery
 EXAMPLES = CHECKOUT / "examples" / "proxy"
 HOST = "mcp.example.com"
 STATE_KEY = "k" * 40
+OF_A_REPLICA = {
+    "MCPGREEN_STATE_KEY": STATE_KEY,
+    "MCPGREEN_HTTP_ALLOWED_HOSTS": HOST,
+    "MCPGREEN_HTTP_ACCEPT_SESSION_IDS": "true",
+}
 ANNOUNCED = re.compile(rb"^mcpgreen: serving http://127\.0\.0\.1:(\d+)/mcp$")
 END_SECS = 20.0
 
@@ -43,14 +48,7 @@ class Replica:
 
     def __init__(self, root: Path, settings: Mapping[str, str]) -> None:
         self._root = root
-        self._environment = clean_environment(
-            {
-                "MCPGREEN_STATE_KEY": STATE_KEY,
-                "MCPGREEN_HTTP_ALLOWED_HOSTS": HOST,
-                "MCPGREEN_HTTP_ACCEPT_SESSION_IDS": "true",
-                **settings,
-            }
-        )
+        self._environment = clean_environment(settings)
         self.port = 0
         self.process: Forked
 
@@ -117,8 +115,8 @@ class Cluster:
         self._trust = trust
         self._speakers: list[Speaker] = []
 
-    def speaker(self) -> Speaker:
-        speaker = Speaker(HOST, self._port, self._trust)
+    def speaker(self, token: str = "") -> Speaker:
+        speaker = Speaker(HOST, self._port, self._trust, token)
         self._speakers.append(speaker)
         return speaker
 
@@ -133,7 +131,7 @@ class Cluster:
 
 @contextlib.contextmanager
 def replicas_of(root: Path, count: int = 3, **settings: str) -> Iterator[list[Replica]]:
-    replicas = [Replica(root, settings).start() for _ in range(count)]
+    replicas = [Replica(root, {**OF_A_REPLICA, **settings}).start() for _ in range(count)]
     try:
         yield replicas
     finally:

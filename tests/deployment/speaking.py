@@ -46,6 +46,9 @@ class Stream:
                 return dict(json.loads(data))
         return None
 
+    def body(self) -> bytes:
+        return self._response.read()
+
     def rest(self) -> list[Json]:
         return list(iter(self.next, None))
 
@@ -61,8 +64,8 @@ class Stream:
 class Speaker:
     """One client. With a session after `handshake`, else stateless."""
 
-    def __init__(self, host: str, port: int, trust: ssl.SSLContext) -> None:
-        self._host, self._port, self._trust = host, port, trust
+    def __init__(self, host: str, port: int, trust: ssl.SSLContext, token: str = "") -> None:
+        self._host, self._port, self._trust, self._token = host, port, trust, token
         self._connection: http.client.HTTPSConnection | None = None
         self._others: list[http.client.HTTPSConnection] = []
         self._last_id = 0
@@ -129,6 +132,10 @@ class Speaker:
         """The session's own stream."""
         return self._send("GET", None, {"Accept": "text/event-stream"}, is_aside=True)
 
+    def read(self, path: str) -> bytes:
+        """What is at another path."""
+        return self._send("GET", None, {}, is_aside=True, path=path).body()
+
     def fetch(self, path: str) -> int:
         return self._send("GET", None, {}, is_aside=True, path=path).status
 
@@ -140,6 +147,7 @@ class Speaker:
             "Host": self._host,
             "Accept": "application/json, text/event-stream",
             "Content-Type": "application/json",
+            **({"Authorization": f"Bearer {self._token}"} if self._token else {}),
             **({"MCP-Protocol-Version": self.version} if self.version else {}),
             **({"Mcp-Session-Id": self.session} if self.session else {}),
             **headers,

@@ -19,6 +19,7 @@ import jsonschema
 import pytest
 
 from mcpgreen import __version__
+from mcpgreen.cli.clients.table import CLIENTS
 from mcpgreen.settings.settings import ROWS, load
 from tests.catalog.test_tools import only_tool
 from tests.catalog.trees import TreeBuilder
@@ -239,6 +240,12 @@ def test_the_result_on_the_first_page_is_what_goes_over_the_wire(beside_a_checko
     beside_a_checkout.take(first_tool._replace(text=first_tool.text.replace("--plain", "--json")))
 
     assert beside_a_checkout.printed == next(block.text for block in blocks if block.language == "json")
+
+
+def test_the_first_page_knows_how_many_clients_there_are() -> None:
+    text = (CHECKOUT / "README.md").read_text(encoding="utf-8")
+
+    assert set(re.findall(r"(?:any of|lists all) (\d+)", text)) == {str(len(CLIENTS))}
 
 
 def test_an_entry_for_mcp_bash_starts_the_server(project: ProjectBuilder) -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import re
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from html.parser import HTMLParser
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -17,6 +18,7 @@ from urllib.parse import unquote, urljoin, urlsplit
 
 import pytest
 
+from tests.docs.reader import Reader
 from tests.support.browser import Browser
 from tests.support.prerequisites import require_module
 from tests.support.waiting import eventually
@@ -49,10 +51,34 @@ def test_the_navigation_is_the_map_by_kinds() -> None:
         ("```sh\n", "```sh\n"),
         ("| `A \\| B` | a \\| b |\n", "| `A | B` | a \\| b |\n"),
         ("no row: `A \\| B`\n", "no row: `A \\| B`\n"),
+        (
+            '<picture>\n  <source media="(x)" srcset="d.svg">\n  <img src="l.svg" alt="A chat">\n</picture>\n',
+            '<img src="l.svg#only-light" alt="A chat"><img src="d.svg#only-dark" alt="A chat">\n',
+        ),
     ],
 )
 def test_what_mkdocs_reads_in_another_way_is_rewritten(written: str, read: str) -> None:
     assert build_site.rewritten(written) == read
+
+
+@pytest.mark.parametrize(
+    ("path", "written", "read"),
+    [
+        ("docs/README.md", "[a](../README.md)", "[a](../overview.md)"),
+        ("CHANGELOG.md", "[a](README.md#speed)", "[a](overview.md#speed)"),
+        ("examples/01/README.md", "[a](../README.md)", "[a](../README.md)"),
+        ("docs/tutorial.md", "[a](README.md)", "[a](README.md)"),
+    ],
+)
+def test_links_to_the_readme_lead_to_its_place_on_the_site(path: str, written: str, read: str) -> None:
+    assert build_site.relinked(written, path) == read
+
+
+def test_the_commands_of_the_first_page_do_what_it_says(tmp_path: Path) -> None:
+    Reader(tmp_path).read(CHECKOUT / build_site.LANDING)
+
+    (entry,) = json.loads((tmp_path / ".cursor" / "mcp.json").read_text("utf-8"))["mcpServers"].values()
+    assert str(tmp_path / "my-server") in entry["args"]
 
 
 class Page(HTMLParser):
@@ -100,7 +126,8 @@ def test_every_link_on_the_site_leads_to_a_page_and_an_anchor_of_it(site: Path) 
                 continue
             path = unquote(target.path)
             anchors = pages[path].anchors if path in pages else set()
-            is_alive = (site / path[1:]).is_file() and (not target.fragment or unquote(target.fragment) in anchors)
+            has_anchor = target.fragment in ("", "only-light", "only-dark") or unquote(target.fragment) in anchors
+            is_alive = (site / path[1:]).is_file() and has_anchor
             dead += [] if is_alive else [f"{place}: {link}"]
 
     assert pages
@@ -131,29 +158,105 @@ def address(site: Path) -> Iterator[str]:
         thread.join()
 
 
-def test_a_browser_finds_a_page_and_asks_nobody_else(browser: Browser, address: str) -> None:
-    session = browser.take_page()
+class Visit:
+    """A page of the site in a browser, as somebody sees it who has never been there."""
 
-    def value(expression: str) -> Any:
-        asked = {"expression": f"JSON.stringify(({expression}) ?? null)", "returnByValue": True}
-        answer = browser.command("Runtime.evaluate", asked, session=session)["result"]
+    def __init__(self, browser: Browser, url: str, *, scheme: str = "light", width: int = 1280) -> None:
+        self._browser = browser
+        self.session = browser.take_page()
+        origin = "/".join(url.split("/")[:3])
+        self.command("Storage.clearDataForOrigin", origin=origin, storageTypes="local_storage")
+        self.command("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+        self.command(
+            "Emulation.setDeviceMetricsOverride", width=width, height=844, deviceScaleFactor=1, mobile=width < 600
+        )
+        self.command("Page.navigate", url=url)
+        eventually(lambda: self.value("document.readyState") == "complete")
+
+    def command(self, method: str, **params: Any) -> dict[str, Any]:
+        return self._browser.command(method, params, session=self.session)
+
+    def value(self, expression: str) -> Any:
+        asked = f"JSON.stringify(({expression}) ?? null)"
+        answer = self.command("Runtime.evaluate", expression=asked, returnByValue=True)["result"]
         return json.loads(answer.get("value", "null"))
 
-    try:
-        browser.command("Page.navigate", {"url": f"{address}/docs/tutorial.html?q=elicitation"}, session=session)
-        found = eventually(
-            lambda: value("[...document.querySelectorAll('.md-search-result__link')].map((a) => a.href)")
+    def seen(self) -> list[str]:
+        """The pictures that are shown, by name."""
+        shown = (
+            "[...document.querySelectorAll('.md-content img')].filter((i) => i.offsetWidth > 0 && i.naturalWidth > 0)"
         )
-        tabs = value("[...document.querySelectorAll('.md-tabs__link')].map((a) => a.textContent.trim())")
-        heading = value("document.querySelector('.md-content h1').firstChild.textContent")
-        eventually(lambda: value("document.images.length > 0 && [...document.images].every((i) => i.naturalWidth > 0)"))
-        own = [event for event in browser.events if event.get("sessionId") == session]
-    finally:
-        browser.give_back(session)
+        return [Path(urlsplit(url).path).name for url in self.value(f"{shown}.map((i) => i.src)")]
 
+    def close(self) -> None:
+        self.command("Emulation.clearDeviceMetricsOverride")
+        self.command("Emulation.setEmulatedMedia", features=[])
+        self._browser.give_back(self.session)
+
+
+@pytest.fixture
+def visit(browser: Browser, address: str) -> Iterator[Callable[..., Visit]]:
+    visits: list[Visit] = []
+
+    def open_page(path: str, **options: Any) -> Visit:
+        visits.append(Visit(browser, f"{address}/{path}", **options))
+        return visits[-1]
+
+    yield open_page
+    for each in visits:
+        each.close()
+
+
+def test_a_browser_finds_a_page_and_asks_nobody_else(
+    browser: Browser, address: str, visit: Callable[..., Visit]
+) -> None:
+    page = visit("docs/tutorial.html?q=elicitation")
+
+    found = eventually(
+        lambda: page.value("[...document.querySelectorAll('.md-search-result__link')].map((a) => a.href)")
+    )
+    tabs = page.value("[...document.querySelectorAll('.md-tabs__link')].map((a) => a.textContent.trim())")
+    heading = page.value("document.querySelector('.md-content h1').firstChild.textContent")
+    eventually(
+        lambda: page.value("document.images.length > 0 && [...document.images].every((i) => i.naturalWidth > 0)")
+    )
+
+    own = [event for event in browser.events if event.get("sessionId") == page.session]
     asked = {event["params"]["request"]["url"] for event in own if event["method"] == "Network.requestWillBeSent"}
     assert any(link.startswith(f"{address}/docs/asking") for link in found)
     assert tabs == ["Start", "How-to", "Reference", "Explanation"]
     assert heading.startswith("Tutorial")
     assert [url for url in asked if not url.startswith((address, "data:", "blob:"))] == []
     assert [event for event in own if event["method"] == "Runtime.exceptionThrown"] == []
+
+
+@pytest.mark.parametrize("path", ["index.html", "overview.html"])
+@pytest.mark.parametrize(("system", "other"), [("light", "dark"), ("dark", "light")])
+def test_a_page_is_as_light_as_the_system_until_somebody_switches(
+    visit: Callable[..., Visit], path: str, system: str, other: str
+) -> None:
+    page = visit(path, scheme=system, width=390)
+    switch = f"document.querySelector('label[title=\"Switch to {other} colours\"]')"
+
+    eventually(lambda: page.seen() == [f"chat-{system}.svg"])
+    assert eventually(lambda: page.value(f"{switch}.offsetWidth")) > 0
+    page.value(f"{switch}.click()")
+    eventually(lambda: page.seen() == [f"chat-{other}.svg"])
+
+
+@pytest.mark.parametrize("path", ["index.html", "overview.html", "docs/index.html", "docs/REMOTE.html"])
+def test_a_page_fits_on_a_phone(visit: Callable[..., Visit], path: str) -> None:
+    page = visit(path, width=390)
+
+    assert page.value("document.documentElement.scrollWidth") == 390
+
+
+def test_every_page_has_our_logo_and_the_first_one_leads_on(site: Path) -> None:
+    for name in ("index.html", "docs/tools.html"):
+        text = (site / name).read_text(encoding="utf-8")
+        assert [link.rsplit("/", 1)[-1] for link in re.findall(r'<link rel="icon" href="([^"]+)"', text)] == [
+            "logo.svg"
+        ]
+        assert re.search(r'<img src="[^"]*pictures/logo.svg" alt="logo">', text)
+    first = Page((site / "index.html").read_text(encoding="utf-8"))
+    assert {"docs/tutorial.html", "docs/install.html", "docs/tools.html", "docs/index.html"} <= set(first.links)
