@@ -122,6 +122,49 @@ def test_a_scope_too_few_is_403_with_the_scopes_that_are_needed(
     assert reply.error()["data"]["missingScopes"] == ["files:write"]
 
 
+BLOCK = "#!/bin/sh\n# mcp:\n#   scopes:\n#     - admin\necho RAN\n"
+PROTECTED_TOOLS = {
+    "block": (BLOCK, '{"description": "d"}'),
+    "gap": ("#!/bin/sh\n# mcp:\n#  description: d\n\n#  scopes: [admin]\necho RAN\n", None),
+    "capitals": ("#!/bin/sh\n# MCP:\n#  scopes: [admin]\necho RAN\n", None),
+    "nested": ("#!/bin/sh\necho RAN\n", '{"auth": {"scopes": ["admin"]}}'),
+    "twice": ("#!/bin/sh\necho RAN\n", r'{"scopes": ["admin"], "s\u0063opes": []}'),
+}
+
+
+def test_no_way_to_write_scopes_opens_a_tool_or_prompt(project: ProjectBuilder, issuer: Issuer) -> None:
+    """Scopes that were not understood were ignored, so that every caller could run the tool."""
+    for name, (script, description) in PROTECTED_TOOLS.items():
+        for kind in ("tools", "prompts"):
+            project.write(f"{kind}/{name}.sh", script).chmod(0o755)
+            if description is not None:
+                project.write(f"{kind}/{name}.meta.json", description)
+    keys = project.write("keys.json", json.dumps({"keys": issuer.keys}))
+    settings = {"http_oauth_issuer": issuer.name, "http_oauth_jwks_url": str(keys), "http_public_url": RESOURCE}
+    with HttpServer(project.root, **settings) as server:
+        client = server.stateless(token=issuer.token(scope="user"))
+        for name in PROTECTED_TOOLS:
+            assert "RAN" not in json.dumps(client.request("tools/call", {"name": name, "arguments": {}}))
+            assert "RAN" not in json.dumps(client.request("prompts/get", {"name": name, "arguments": {}}))
+        admin = server.stateless(token=issuer.token(scope="admin"))
+        assert "RAN" in json.dumps(admin.result("tools/call", {"name": "block", "arguments": {}}))
+        assert "RAN" in json.dumps(admin.result("prompts/get", {"name": "block", "arguments": {}}))
+
+
+def test_a_registered_tool_needs_the_scopes_in_its_script(project: ProjectBuilder, issuer: Issuer) -> None:
+    """Only those in a list on the same line counted."""
+    project.write("tools/block.sh", BLOCK).chmod(0o755)
+    entry = {"name": "registered", "description": "d", "path": "block.sh"}
+    project.write("server.d/register.json", json.dumps({"version": 1, "tools": [entry]}))
+    keys = project.write("keys.json", json.dumps({"keys": issuer.keys}))
+    settings = {"http_oauth_issuer": issuer.name, "http_oauth_jwks_url": str(keys), "http_public_url": RESOURCE}
+    with HttpServer(project.root, **settings) as server:
+        client = server.stateless(token=issuer.token(scope="user"))
+        reply = client.request("tools/call", {"name": "registered", "arguments": {}})
+
+    assert reply["error"]["data"]["missingScopes"] == ["admin"]
+
+
 def test_with_the_scope_the_tool_runs(server: HttpServer, issuer: Issuer) -> None:
     client = server.stateless(token=issuer.token(scope="files:read files:write"))
 
