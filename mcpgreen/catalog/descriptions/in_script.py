@@ -65,12 +65,12 @@ _SCALARS = {
 # Variables that change how shells and programs work: those in capitals, and these.
 _RESERVED = re.compile(r"[A-Z0-9_]+|_.*|(?:BASH|LD_|DYLD_|MCP).*|auto_resume|histchars|.*_proxy")
 PREFIX = "arg_"
-# In comments in lower case. `scope: which part` explains an argument, but `scope: [` is meant to protect the tool.
-_MARK = re.compile(rb"\bmcp(?:green)?[\"']?\s*:|\bmcp[._-]?scope")
+_MARK = re.compile(rb"\bmcp(?:green)?[\"']?\s*:|\bmcp[._-]?scope")  # this and the following in lower case
 _SCOPES_FIELD = re.compile(
-    rb"(?:^\W*(?:rem\b\W*)?|[{,:]\s*|[\"'])[\w.-]*scope(?:s[\w.-]*[\"']?\s*[:=]|[\w.-]*[\"']?\s*[:=]\s*(?![\w ]))"
-    rb"|^\W*\?\s*[\"']?[\w.-]*scope"
+    rb"(?:^\W*(?:rem\s+)?|[{,:]\s*|[\"'])(?:\w{1,40}[.-]){0,3}\w{0,40}scope[\w.-]{0,40}[\"']?\s*[:=]"
+    rb"|^\W*\?\s*[\"']?\w{0,40}scope"
 )
+_EXPLANATION = re.compile(rb"\bscope\s*:(\s+[a-z,.]+){3}")  # of an argument
 _HOW_TO_ANNOTATE = "write `mcp:` and what belongs to it into one comment in the first ten lines"
 _SCOPES_TAG = re.compile(rb"(?im)^[ \t]*(?:#|//|--|;|%|\*)+[ \t]*@scopes?\b")
 SCHEMAS = ("inputSchema", "arguments")
@@ -155,10 +155,10 @@ def _scopes_in_comment(path: str, head: bytes, *, is_prose: bool) -> Json:
         metadata.require_known_scopes(path, fields, SCOPES_RULE)
     understood = range(annotation.line, annotation.end_line + 1) if annotation else range(0)
     for comment in () if is_prose else comments_in(text.split(b"\n")):
-        if not any(_MARK.search(row) for _, row in comment):
-            continue
-        for number, row in comment:
-            if number not in understood and _SCOPES_FIELD.search(row):
+        marks = {number for number, row in comment if _MARK.search(row)}
+        for number, row in comment if marks else ():
+            is_field = _SCOPES_FIELD.search(row) and not (marks.issubset(understood) and _EXPLANATION.search(row))
+            if is_field and number not in understood:
                 raise ProjectError(path, f"the scopes in line {number} are not understood: {_HOW_TO_ANNOTATE}")
     return {key: value for key, value in fields.items() if key == "scopes"}
 

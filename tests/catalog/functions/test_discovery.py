@@ -314,6 +314,8 @@ FAULTY_COMMENTS = {
     "with another name": "# mcp:\n#  description: d\n# required_scopes: [a]\n",
     "in a block, not indented": "/* mcp:\n  description: d\nscopes: [a]\n*/\n",
     "as one word": "# mcp-scopes: a\n",
+    "one, not indented": "# mcp:\n#  description: d\n# scope: a\n",
+    "one, in capitals": "# MCP:\n#  scope: a b c\n",
     "nested": "# mcp:\n#  auth:\n#   scopes: [a]\n",
     "twice": "# mcp:\n#  scopes: [a]\n#  scopes: []\n",
 }
@@ -414,6 +416,7 @@ HARMLESS = {
     "an argument that is explained": '# mcp: {"description": "d"}\n# Arguments:\n#   scope: where to look\n',
     "an @arg comment": "# Search.\n# @arg scope!  Where to look\n# mcp:\n#   title: t\n",
     "prose": '# mcp: {"description": "Search in a scope"}\n# The scopes of the token do not matter, see scope.md.\n',
+    "a list of words": '# mcp: {"description": "d"}\n# Finds files, symbols, scopes\n# and more, in a scope\n',
     "code": '# mcp: {"description": "d"}\necho "\nscopes: [user]\n"\n',
     "a comment far below": '# mcp: {"description": "d"}\ntrue\n# scopes: [repo]\n',
     "no annotation": "# scopes: [repo]\n# See the MCP specification.\n",
