@@ -45,7 +45,7 @@ class Scan(NamedTuple):
     left_out: dict[str, int]
     warnings: list[str] | None = None
     texts: dict[str, bytes] = {}
-    hidden: frozenset[str] = frozenset()  # see `Loss.hides`
+    hidden: tuple[str, ...] = ()  # see `Loss.hides`
 
 
 NOTHING = Tree([], (), False, [], {}, UNPACED, 0)
@@ -128,7 +128,7 @@ class Catalog:
         """Tell whether a resource was left out because it may need scopes: this one, or one that fits a template."""
         hidden = self._states["resources"].scan.hidden
         key = comparable(uri, self.project.root) if hidden else ""
-        return key in hidden or (not is_listed and key.startswith(tuple(hidden)))
+        return key in hidden or (not is_listed and key.startswith(hidden))
 
     def is_known(self, source: str) -> bool:
         """Tell whether a scan of this source has ever succeeded."""
@@ -254,8 +254,8 @@ class Catalog:
                 return state.scan._replace(tree=tree._replace(memory=earlier_tree.memory), warnings=None, texts={})
             items = source.read(self.project, tree, registration)
         warnings = [warning for found in items.values() for warning in found.warnings]
-        hidden = frozenset(uri for warning in warnings if isinstance(warning, Loss) for uri in warning.hides)
-        scan = Scan(tree, {}, {}, warnings, {}, hidden)
+        hidden = {uri for warning in warnings if isinstance(warning, Loss) for uri in warning.hides}
+        scan = Scan(tree, {}, {}, warnings, {}, tuple(comparable(uri, self.project.root) for uri in hidden))
         for kind, found in items.items():
             scan.left_out[kind] = sum(type(warning) is Loss for warning in found.warnings)
             for hint in found.hints:

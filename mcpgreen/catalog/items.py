@@ -111,15 +111,14 @@ def _reading(
 
 
 def _hidden(file: ItemFile, reason: str) -> list[str]:
-    """What must not be read because the item that is left out may need scopes: its file and its URIs."""
+    """The URIs that must not be read because the item that is left out may need scopes."""
     beside = (f"{file.directory.path}/{name}" for name in metadata.meta_files_for(file.name, file.directory.files))
     if "scope" not in reason and not any(map(_may_have_scopes, {*beside, file.origin.path})):
         return []
-    fields: Json = {}
     with suppress(ProjectError):
-        is_beside = file.has_description
-        fields = metadata.read_meta_file(file.origin.path) if is_beside else metadata.read_inline_of(file.path) or {}
-    return hidden_uris(file.project, {**fields, "path": file_uri(file.path)})
+        read = metadata.read_meta_file if file.has_description else metadata.read_inline_of
+        return [file_uri(file.path), *uris_in(read(file.origin.path) or {})]
+    return [file_uri(file.path)]
 
 
 def _may_have_scopes(path: str) -> bool:
@@ -129,10 +128,10 @@ def _may_have_scopes(path: str) -> bool:
         return True
 
 
-def hidden_uris(project: Project, fields: Json) -> list[str]:
-    """The URIs in these fields as `comparable` returns them; of a template, what they begin with."""
-    given = [fields.get(key) for key in ("path", "uri", "uriTemplate")]
-    return [comparable(uri.partition("{")[0], project.root) for uri in given if uri and isinstance(uri, str)]
+def uris_in(fields: Json) -> list[str]:
+    """The URI of a described resource, or what the URIs of a template begin with."""
+    given = (fields.get("uri"), fields.get("uriTemplate"))
+    return [uri.partition("{")[0] for uri in given if uri and isinstance(uri, str)]
 
 
 def comparable(uri: str, root: str) -> str:

@@ -59,7 +59,7 @@ UNPACED = Pace()
 
 
 class Loss(str):
-    """A warning about an item that is therefore not listed. What it `hides` must not be read, either."""
+    """A warning about an item that is therefore not listed. URIs that it `hides` must not be read."""
 
     hides: Sequence[str] = ()
 

@@ -18,9 +18,9 @@ INLINE_LINES = 10
 ARGUMENT = b"@arg"  # see `in_script`
 
 # Prose may mention "mcp:" too, so away from the comment marker only a JSON object after it makes an annotation.
-_MARKED = re.compile(rb"\s*(?:#|//|--|;|%|/?\*|<!--|(?i:rem)\b)")
+_MARKER = rb"(?:#|//|--|;|%|/?\*|<!--|(?i:rem)\b)"
 _INLINE = re.compile(
-    rb"(?P<marker>" + _MARKED.pattern + rb"[#/;%*-]*)(?![#/;%*-])"  # not a part of a longer marker
+    rb"(?P<marker>\s*" + _MARKER + rb"[#/;%*-]*)(?![#/;%*-])"  # not a part of a longer marker
     rb"(?:(?P<gap>\s*)mcp:|.*?\bmcp:(?=\s*\{))(?P<text>.*)"
 )
 CLOSER_OF = {
@@ -36,6 +36,10 @@ CLOSER_OF = {
     b"<#": b"#>",
 }
 _OPENER = re.compile(rb"\s*[rRuU]?(" + b"|".join(map(re.escape, CLOSER_OF)) + rb")")
+_BLOCKS = b"|".join(
+    re.escape(opener) + rb"(?s:.*?)(?:" + re.escape(end) + rb"|\Z)" for opener, end in CLOSER_OF.items()
+)
+_COMMENT = re.compile(rb"(?m)(?:^[ \t]*(?:[ru]?(?:" + _BLOCKS + rb")|" + _MARKER + rb"|$).*\n?)+")
 _AFTER_OPENER = re.compile(rb"[*!-]*(\s*)mcp:\s*")
 _ALONE = re.compile(rb"(\s*)mcp:\s*")
 _STAR = re.compile(rb"\s*\*(?=\s|$)")
@@ -95,31 +99,18 @@ def inline_in(head: bytes, *, is_prose: bool = False) -> Inline | None:
                 start = at + match.start("text") + len(text) - len(text.lstrip())
                 is_cut = len(head) >= HEAD_BYTES and number + 1 == len(rows)
                 return Inline(text.strip().removesuffix(b"*/").removesuffix(b"-->"), start, is_cut, number + 1)
-        closer = _closer_after(row, opener, closer)
+        if opener is not None and CLOSER_OF[opener[1]] not in row[opener.end() :]:
+            closer = CLOSER_OF[opener[1]]
+        elif closer is not None and closer in row:
+            closer = None
         at += len(row) + 1
     return None
 
 
-def comments_in(rows: Sequence[bytes]) -> Iterator[list[tuple[int, bytes]]]:
-    """The comments of a file, with the numbers of their lines. Blank lines do not end a comment."""
-    closer: bytes | None = None
-    comment: list[tuple[int, bytes]] = []
-    for number, row in enumerate(rows, 1):
-        opener = _OPENER.match(row) if closer is None else None
-        if row.strip() and closer is None and opener is None and not _MARKED.match(row):
-            yield comment
-            comment = []
-        else:
-            comment.append((number, row))
-        closer = _closer_after(row, opener, closer)
-    yield comment
-
-
-def _closer_after(row: bytes, opener: re.Match[bytes] | None, closer: bytes | None) -> bytes | None:
-    """What ends the block comment around the next line; None if there is none."""
-    if opener is not None and CLOSER_OF[opener[1]] not in row[opener.end() :]:
-        return CLOSER_OF[opener[1]]
-    return None if closer is not None and closer in row else closer
+def comments_in(text: bytes) -> Iterator[list[tuple[int, bytes]]]:
+    """The comments of a text in lower case, as lines with their numbers. Blank lines do not end a comment."""
+    for found in _COMMENT.finditer(text):
+        yield list(enumerate(found[0].split(b"\n"), 1 + text.count(b"\n", 0, found.start())))
 
 
 def _block_at(

@@ -154,7 +154,7 @@ def _scopes_in_comment(path: str, head: bytes, *, is_prose: bool) -> Json:
         fields = metadata.read_inline(path, head, is_prose=is_prose) or {}
         metadata.require_known_scopes(path, fields, SCOPES_RULE)
     understood = range(annotation.line, annotation.end_line + 1) if annotation else range(0)
-    for comment in () if is_prose else comments_in(text.split(b"\n")):
+    for comment in () if is_prose else comments_in(text):
         marks = {number for number, row in comment if _MARK.search(row)}
         for number, row in comment if marks else ():
             is_field = _SCOPES_FIELD.search(row) and not (marks.issubset(understood) and _EXPLANATION.search(row))

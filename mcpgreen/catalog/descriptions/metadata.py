@@ -258,32 +258,24 @@ def may_mean_scopes(field: str) -> bool:
 
 
 def require_known_scopes(path: str, fields: Mapping[str, object], known: Container[str], prefix: str = "") -> None:
-    """Raise ProjectError for an unknown field that may mean `scopes`, at any depth unless there are `scopes` as well,
-    or for scopes that are null. To leave them out with a warning would open the item for every caller."""
-    nowhere = "scopes do not count here, so it is not served"
+    """Raise ProjectError for an unknown field that may mean `scopes`, for one that contains such a field unless there
+    are `scopes`, or for scopes that are null. Leaving it out with a warning would open the item for every caller."""
+    remedy = "did you mean scopes?" if "scopes" in known else "scopes do not count here, so it is not served"
     for field, value in fields.items():
         if field not in known and may_mean_scopes(field):
-            remedy = "did you mean scopes?" if "scopes" in known else nowhere
             raise ProjectError(path, f"{prefix}{field} is unknown; {remedy}")
         if field == "scopes" and value is None:
             raise ProjectError(path, f"{prefix}scopes must be an array of scopes, found null; remove it to need none")
-    if "scopes" not in fields and (place := _scopes_within(fields)):
-        remedy = "write scopes as a field of the description, [] for none" if "scopes" in known else nowhere
-        raise ProjectError(path, f"{prefix}{place} does not protect it; {remedy}")
+        if "scopes" not in fields and _contains_scopes({field: value}):
+            raise ProjectError(path, f"{prefix}{field} mentions scopes, but they do not count there; {remedy}")
 
 
-def _scopes_within(fields: Mapping[str, object]) -> str:
-    """The place of a name that mentions scopes, outside of schemas and examples; empty if there is none."""
-    pending: list[tuple[str, object]] = [("", fields)]
-    while pending:
-        place, value = pending.pop()
-        members = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else ()
-        for key, inner in members:
-            if "scope" in str(key).lower():
-                return f"{place}{key}"
-            if not matches(_OF_ARGUMENTS, key):
-                pending.append((f"{place}{key}.", inner))
-    return ""
+def _contains_scopes(value: object) -> bool:
+    """Tell whether a name mentions scopes, outside of schemas and examples."""
+    if not isinstance(value, dict):
+        return isinstance(value, list) and any(map(_contains_scopes, value))
+    inner = (each for name, each in value.items() if not matches(_OF_ARGUMENTS, name))
+    return any("scope" in name.lower() for name in value) or any(map(_contains_scopes, inner))
 
 
 def checked(path: str, fields: Json, rules: Mapping[str, Rule], prefix: str = "") -> Json:
@@ -396,5 +388,5 @@ def mentions_scopes(text: bytes) -> bool:
 
 
 def in_plain_letters(text: bytes) -> bytes:
-    """The text in lower case, with the letters that escapes stand for."""
+    """The text in lower case, without escapes for letters."""
     return _ESCAPED_LETTER.sub(lambda code: bytes([int(code[1], 16)]), text).lower()

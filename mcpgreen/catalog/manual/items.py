@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from mcpgreen.catalog.descriptions.in_script import descriptions_beside, with_all_scopes
 from mcpgreen.catalog.descriptions.metadata import Origin, head_of, shown
-from mcpgreen.catalog.items import Discovery, hidden_uris
+from mcpgreen.catalog.items import Discovery, uris_in
 from mcpgreen.catalog.manual.registration import Registration
 from mcpgreen.catalog.prompts import Prompt, describe_prompt, is_program, with_file
 from mcpgreen.catalog.resources import Resource, ResourceTemplate, describe_resource, describe_template
@@ -71,7 +71,7 @@ def read_each(project: Project, source: str, entries: list[Json], reader: Reader
                 raise ProjectError(source, f"an earlier one has the {reader.distinct} {key}")
         except ProjectError as error:
             warnings.append(loss := Loss(f"{label} is left out: {error.reason}"))
-            loss.hides = hidden_uris(project, entry) if "scope" in error.reason else ()
+            loss.hides = uris_in(entry) if "scope" in error.reason else ()
         warnings.extend(f"{label}: {complaint}" for complaint in complaints)
     return Discovery(list(kept.values()), warnings)
 
