@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property
 from typing import NamedTuple
 
 from mcpgreen import journal
@@ -40,12 +41,16 @@ class Roots:
         distinct: dict[str, str] = {}
         for path, name in roots:
             distinct.setdefault(path, os.path.basename(path) if name is None else name)
-        listed = [{"uri": file_uri(path), "name": name, "path": path} for path, name in distinct.items()]
+        self._names = distinct
         self.paths = list(distinct)
-        self.variables = {
+
+    @cached_property
+    def variables(self) -> dict[str, str]:
+        listed = [{"uri": file_uri(path), "name": name, "path": path} for path, name in self._names.items()]
+        return {
             "MCP_ROOTS_JSON": jsontext.dumps(listed).decode("ascii"),
-            "MCP_ROOTS_PATHS": "\n".join(distinct),
-            "MCP_ROOTS_COUNT": str(len(distinct)),
+            "MCP_ROOTS_PATHS": "\n".join(self.paths),
+            "MCP_ROOTS_COUNT": str(len(self.paths)),
         }
 
     def __repr__(self) -> str:
