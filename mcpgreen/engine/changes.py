@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 
 import gevent
 from gevent.event import Event
-from gevent.lock import Semaphore
 
 from mcpgreen import journal
 from mcpgreen.catalog.catalog import Catalog
@@ -24,7 +23,7 @@ from mcpgreen.catalog.manual.registration import Registrar
 from mcpgreen.catalog.snapshot import Snapshot
 from mcpgreen.errors import InternalError
 from mcpgreen.running.disk_watcher import DiskWatcher
-from mcpgreen.running.shares import let_others
+from mcpgreen.running.shares import Places, let_others
 from mcpgreen.settings.settings import Settings
 
 if TYPE_CHECKING:
@@ -58,10 +57,10 @@ class ChangeWatch:
         self._run_hook = run_hook
         self._disk = disk
         self._events = disk.interest(lambda _: self._on_news())
-        self._running_hook = Semaphore(1)
+        self._running_hook = Places(1)
         self._is_renewal_wanted = False
         self._may_have_hook = True  # False if there was none, and an event would tell of a new one
-        self._looking = {source: Semaphore(1) for source in SOURCES}
+        self._looking = {source: Places(1) for source in SOURCES}
         self._news = Event()
         self._news_at = 0.0
         self._greenlet: gevent.Greenlet | None = None

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
 import gevent
-from gevent.lock import Semaphore
 
 from mcpgreen import journal
 from mcpgreen.catalog.snapshot import KINDS
@@ -35,6 +34,8 @@ from mcpgreen.text import jsontext
 from mcpgreen.text.json_types import Json
 
 if TYPE_CHECKING:
+    from gevent.lock import Semaphore
+
     from mcpgreen.engine.call_log import CallLog
 
 # Where the route of each method is declared: the module below `features`, which is imported when it is first needed.
@@ -221,6 +222,8 @@ class Router:
         """The gate of a session: sessions of one owner take turns, because many people may share an address."""
         if call.session is None or call.stream.owner is None:
             return None
+        from gevent.lock import Semaphore  # takes long to import, and a server with one client needs no gate
+
         return self._gates.setdefault(call.session, Semaphore(1))
 
     def _answer(self, call: Call, route: Route[Target], target: Target) -> Line:

@@ -19,7 +19,6 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import gevent
-from gevent.lock import Semaphore
 
 from mcpgreen import journal
 from mcpgreen.links.session import Session, Stream, log_params, wants_level
@@ -33,6 +32,7 @@ from mcpgreen.text.json_types import Json
 
 if TYPE_CHECKING:
     from gevent.event import Event as Bell
+    from gevent.lock import Semaphore
 
     from mcpgreen.features.services import Services
     from mcpgreen.links.principal import Principal
