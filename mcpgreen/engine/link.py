@@ -49,7 +49,7 @@ MENTIONED_LINES = 20  # of those that are not JSON; a client that sends one ofte
 
 
 class PostponedMessages:
-    """The postponed messages of one link; true while there are any."""
+    """The postponed messages of one link. `greenlet` serves them, while there are any."""
 
     def __init__(self, sink: Sink, *, max_bytes: int) -> None:
         self._sink = sink
@@ -59,10 +59,7 @@ class PostponedMessages:
         self._bytes = 0
         self._room = Event()
         self._room.set()
-        self._greenlet: gevent.Greenlet | None = None  # that serves them, while there are any
-
-    def __bool__(self) -> bool:
-        return self._greenlet is not None
+        self.greenlet: gevent.Greenlet | None = None
 
     def add(self, message: object, weight_bytes: int, serve: Serve, on_fault: Callable[[Any], object]) -> None:
         """Postpone a message. `serve` should never raise; if it does, `on_fault` is called. Neither is kept for longer
@@ -72,9 +69,9 @@ class PostponedMessages:
         self._bytes += weight_bytes
         if self._bytes > self._max_bytes:
             self._room.clear()
-        if self._greenlet is None:
-            self._greenlet = gevent.spawn(self._run, serve)
-            self._greenlet.link_exception(on_fault)
+        if self.greenlet is None:
+            self.greenlet = gevent.spawn(self._run, serve)
+            self.greenlet.link_exception(on_fault)
 
     def drop(self, request_id: str | int) -> None:
         """Cancel the request with this id, the latest if there are several. If there is none, do nothing."""
@@ -88,12 +85,12 @@ class PostponedMessages:
         self._room.wait()
 
     def wait_until_served(self) -> None:
-        if self._greenlet is not None:
-            self._greenlet.join()
+        if self.greenlet is not None:
+            self.greenlet.join()
 
     def close(self) -> None:
         """Forget all messages."""
-        greenlet, self._greenlet = self._greenlet, None
+        greenlet, self.greenlet = self.greenlet, None
         if greenlet is not None:
             greenlet.kill(block=False)
         self._waiting.clear()
@@ -115,7 +112,7 @@ class PostponedMessages:
             if self._bytes <= self._max_bytes:
                 self._room.set()
             turns.pause()
-        self._greenlet = None
+        self.greenlet = None
 
 
 class Link:
@@ -141,7 +138,8 @@ class Link:
         a subscription."""
         services, stream = self._router.services, self.stream
         is_subscribed = services.subscriptions.has_subscribed(self.session)
-        return bool(stream.in_flight or stream.listens or services.has_parked or is_subscribed or self._postponed)
+        is_serving = bool(stream.in_flight or stream.listens or self._postponed.greenlet is not None)
+        return is_serving or services.has_parked or is_subscribed
 
     def wait_for_room(self, read_bytes: int) -> None:
         """Wait after a read of so many bytes, if waiting requests take too much memory. That may last long, so reading
@@ -163,10 +161,13 @@ class Link:
         other clients."""
         if sink is None:
             sink = self.stream.sink
-            if (may_wait or self._postponed) and not _is_urgent(message):
+            if (may_wait or self._postponed.greenlet is not None) and not _is_urgent(message):
                 self._postponed.add(message, weight_bytes, self._serve, self._end_after_fault)
                 return
-        self._serve(message, sink, weight_bytes)
+        if type(message) is dict:
+            self._receive_object(message, sink, weight_bytes)
+        else:
+            self._serve(message, sink, weight_bytes)
 
     def _serve(self, message: object, sink: Sink, weight_bytes: int) -> None:
         if type(message) is dict:

@@ -212,7 +212,9 @@ class LineReader:
             elif len(line) > self._max_line_bytes:
                 raise TooCostly(self._too_long)
             else:
-                bare = _bare(line)
+                bare = line.strip()
+                if bare.startswith(BOM):
+                    bare = _bare(bare)
                 message = jsontext.loads(bare) if bare else None
         except TooCostly as error:
             self._refuse(error, line[:END_BYTES], line[-END_BYTES:])
