@@ -27,11 +27,11 @@ ABOUT_VALUES = "{runner} gives values to a shell, so the description lets only p
 
 
 class Parameter(NamedTuple):
-    """A parameter of a task. With `word` it is an assignment, such as NAME={}, else an operand."""
+    """A parameter of a task. With `words` it is an option, the last of which is such as NAME={}; else an operand."""
 
     name: str
     text: str = ""
-    word: str = ""
+    words: tuple[str, ...] = ()
     is_required: bool = False
     is_repeated: bool = False
 
@@ -94,10 +94,9 @@ def _arguments(task: Task) -> tuple[Argument, ...]:
         if parameter.is_repeated:
             schema = list_schema(schema, is_required=parameter.is_required)
         schema["description"] = plain(parameter.text) or f"The value of {parameter.name}."
-        words = (parameter.word,) if parameter.word else ()
-        method = "option" if parameter.word else "operand"
+        method = "option" if parameter.words else "operand"
         name = take_name(parameter.name, taken)
-        arguments.append(Argument(name, schema, method, words, is_required=parameter.is_required))
+        arguments.append(Argument(name, schema, method, parameter.words, is_required=parameter.is_required))
     return tuple(arguments)
 
 

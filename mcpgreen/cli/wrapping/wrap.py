@@ -212,7 +212,7 @@ def _wrap_tasks(option: str, path: str, *, prefix: str | None, target: Target) -
     found = read(path)
     tasks = [task for task in found if not task.needs_refused]
     if refused := ", ".join(dict.fromkeys(name for task in found for name in task.refused)):
-        tell(f"No arguments, since a client could choose with them what is run: {refused}.\n")
+        tell(f"No arguments, since a client could choose with them what is run, or a file: {refused}.\n")
         tell("If you need them, write a tool that runs the task, with an enum or a pattern: see docs/tools.md.\n")
     if missing := ", ".join(task.name for task in found if task.needs_refused):
         tell(f"No tools, since they need such an argument: {missing}.\n")
