@@ -11,7 +11,16 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from mcpgreen.cli.wrapping.shell_lines import EDGE, PLAIN_VALUE, is_harmless
-from mcpgreen.cli.wrapping.tool_file import Argument, Blueprint, list_schema, plain, take_name, tool_name, unique_name
+from mcpgreen.cli.wrapping.tool_file import (
+    Argument,
+    Blueprint,
+    list_schema,
+    plain,
+    shown,
+    take_name,
+    tool_name,
+    unique_name,
+)
 from mcpgreen.errors import ProjectError
 from mcpgreen.files.regular_files import content_of
 from mcpgreen.text import jsontext
@@ -72,12 +81,11 @@ def blueprints_of(tasks: Sequence[Task], runner: Runner, *, path: str, prefix: s
         name = unique_name(tool_name(f"{prefix}-{task.name}"), found, joint="-")
         arguments = _arguments(task)
         command = (*runner.command, task.name)
-        shown = plain(" ".join(command), 200)
         first = next((argument.name for argument in arguments if argument.method == "operand"), None)
         found[name] = Blueprint(
             name,
             f"{task.name} in {os.path.basename(path)}",
-            plain(f"{(task.text or f'Run {task.name}').rstrip('.')}. (Runs {shown}.)"),
+            plain(f"{(task.text or f'Run {task.name}').rstrip('.')}. (Runs {shown(command)}.)"),
             command,
             arguments,
             (ABOUT_VALUES.format(runner=runner.command[0]),) if arguments else (),

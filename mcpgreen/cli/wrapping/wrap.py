@@ -114,6 +114,8 @@ def _wrap_command(words: Sequence[str], name: str | None, target: Target, *, sec
     if other is not None:  # before the command is run
         raise ProjectError(other, f"there is a tool {name} already; choose another name with --name")
     text, asked_by = _ask_help([program, *rest], directory=target.root, secs=secs)
+    for path in filter(os.path.isabs, [program, *rest]):
+        text = text.replace(path, os.path.basename(path))  # models need not know where it is
     if os.sep in words[0] and _is_below(program, target.root):
         program = os.path.join(os.curdir, os.path.relpath(program, target.root))  # tools run in the root
     documented = read_help(text, [os.path.basename(words[0]), *rest])

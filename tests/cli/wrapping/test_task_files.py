@@ -846,6 +846,29 @@ def test_a_file_elsewhere_is_found_by_the_tool(project: ProjectBuilder) -> None:
     assert f"{project.root / 'sub'}\n" in text_of(call(project, "sub-where"))
 
 
+@pytest.mark.parametrize(
+    ("option", "name", "text"),
+    [
+        ("--makefile", "Makefile", "where: ; @true\n"),
+        ("--makefile", "rules.mk", "where: ; @true\n"),
+        ("--justfile", "justfile", "where:\n    true\n"),
+        ("--package-json", "package.json", '{"scripts": {"where": "true"}}'),
+    ],
+)
+def test_no_place_of_this_machine_is_described(
+    project: ProjectBuilder, tmp_path: Path, option: str, name: str, text: str
+) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / name).write_text(text, encoding="utf-8")
+
+    assert wrap(project, option, str(elsewhere / name), "--name", "x").returncode == 0
+
+    assert "elsewhere" in described(project, "x-where")["description"]
+    assert str(tmp_path) not in project.read("tools/x-where.meta.json")
+    assert str(elsewhere) in project.read("tools/x-where.py")
+
+
 def test_a_recipe_is_run_with_its_words(project: ProjectBuilder) -> None:
     project.program("bin/just", "printf '[%s]' \"$@\"")
     project.write("justfile", JUSTFILE)
