@@ -32,6 +32,7 @@ OBEYED = re.compile(
 )
 # Not with MAKEFLAGS either, from which a make that a script runs would take them.
 UNEXPORT = "--eval=unexport {} MAKEFLAGS"
+WITHIN_RECIPE = re.compile(r"\s*(?:(?:ifn?(?:eq|def)|else|endif)\b|$)")  # any other line ends the recipe
 EXPORT = re.compile(r"(?:^|[\s:])export\s+([^=]*)")
 FUNCTIONS = (
     "abspath|addprefix|addsuffix|and|basename|dir|error|file|filter|filter-out|findstring|firstword|flavor|foreach|if|"
@@ -127,7 +128,7 @@ def targets_in(path: str) -> list[Task]:
             variables.refuse(f"$({exported[1]})")
             is_understood = is_understood and not re.search(r"\$|MAKEFLAGS", exported[1])
         if found := re.match(r"\s*(?:(?:override|export|private)\s+)*(define|endef)\b", line):
-            is_defining = found[1] == "define"
+            is_defining, is_in_rule = found[1] == "define", False
             continue
         if is_recipe or is_defining or not line.lstrip().startswith("#"):
             shell = None if is_recipe else SHELL.match(line)
@@ -147,9 +148,9 @@ def targets_in(path: str) -> list[Task]:
             continue
         rule = RULE.match(line)
         assignment = ASSIGNMENT.match(line)
+        is_in_rule = is_in_rule and WITHIN_RECIPE.match(line) is not None
         if assignment:
             variables.define(assignment[1], assignment[2], assignment[3])
-            is_in_rule = False
         elif rule and (own := ASSIGNMENT.match(rule[2])):
             variables.define(own[1], own[2].replace("?", ""), own[3])  # for one target, so it is not offered
             variables.refuse(rule[1])

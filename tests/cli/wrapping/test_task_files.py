@@ -725,6 +725,15 @@ def test_what_the_file_exports_is_no_argument(tmp_path: Path, text: str) -> None
     assert parameters_of(tmp_path / "Makefile", f"{PREAMBLE}build: ; echo $(X)\n{text}\n")[0] == []
 
 
+@pytest.mark.parametrize(
+    "line", ["other: A = 1", "vpath %.c a", "define A\nendef", "undefine A", "export A", "iffy = 1", "$(info)"]
+)
+def test_a_tab_is_no_recipe_where_no_rule_goes_on(tmp_path: Path, line: str) -> None:
+    """make takes what follows for a line of its own, and exports X."""
+    text = f"{PREAMBLE}build: ; echo $(X)\n{line}\n\texport X\n"
+    assert parameters_of(tmp_path / "Makefile", text) == [[]]
+
+
 def test_lines_are_kept_once_for_however_many_targets(tmp_path: Path) -> None:
     """A megabyte of them became gigabytes, and minutes."""
     path = tmp_path / "Makefile"
