@@ -45,7 +45,7 @@ COMPUTED_NAME = re.compile(rf"\$[({{](?!(?:{FUNCTIONS})\s|call\s+[\w.-]+\s*[,)}}
 DIRECTIVE = re.compile(r"\s*(?:(?:s|-)?include|load)\b|\s*\.(?:ONESHELL|RECIPEPREFIX|SECONDEXPANSION)\b")
 OTHER_MAKE = re.compile(r"\bg?make(?![\w-])|\$[({]MAKE[)}]")
 ONLY_PRINTS = re.compile(r"[@\s-]*(?:echo|printf)\b(?:[^;&|`\"']|\"[^\"`]*\"|'[^']*')*")
-SHELL = re.compile(r"(?:[^#\n]{0,500}\s)?SHELL\s*[:?+!]{0,3}=\s*(?:\S*/)?(?:env\s+)?(\S*)")
+SHELL = re.compile(r"(?:[^#\n]{0,500}[\s:])?SHELL\s*[:?+!]{0,3}=\s*(?:\S*/)?(?:env\s+)?(\S*)")
 
 
 def runner_for(path: str, root: str) -> Runner:

@@ -439,6 +439,7 @@ def test_a_line_that_goes_on_is_read_as_the_shell_reads_it(tmp_path: Path, recip
         "SHELL := python3",
         "SHELL = /usr/bin/env perl",
         "other: SHELL = python3",
+        "other:SHELL=python3",
         "other:\n\t$(MAKE) -C sub",
         "other:\n\tcd sub && make",
         "other:\n\ttimeout 5 make -C sub",
