@@ -42,7 +42,7 @@ PLATFORMS = {"linux": ("linux",), "darwin": ("darwin",), "all": ("darwin", "linu
 # The served parts of a project, besides the directories that settings name.
 PARTS = ("tools", "resources", "prompts", "completions", "providers", "ui", "server.d", "lib", "config", "VERSION")
 NEVER = ("__pycache__", ".git", ".DS_Store", "Thumbs.db", DIRECTORY)
-LEFTOVER = re.compile(r"(?s:.*~|#.*#|.*\.sw[nop])")  # copies and swap files of editors, which may hold what was removed
+LEFTOVER = re.compile(r"(?is:.*~|#.*#|.*\.(?:sw[nop]|bak|orig|rej|tmp))")  # copies, which may hold what was removed
 EARLIEST = (1980, 1, 1, 0, 0, 0)  # the earliest date of a zip, so that the same content makes the same entry
 CHECK_SECS = 120
 
@@ -147,8 +147,10 @@ def _judged_below(project: Project, source: str) -> dict[str, str]:
         return {source: "it leads out of the project"}
     if hidden.covers(source) or hidden.covers(real_path):
         return {source: "it is hidden, or leads to something hidden"}
+    if LEFTOVER.fullmatch(os.path.basename(source)):
+        return {source: "it is a backup, or an editor left it"}
     if os.path.isfile(source):
-        return {source: "an editor left it" if LEFTOVER.fullmatch(os.path.basename(source)) else ""}
+        return {source: ""}
     if not os.path.isdir(source) or os.path.islink(source):
         return {source: "it is no file, or links to a directory"}
     judged: dict[str, str] = {}

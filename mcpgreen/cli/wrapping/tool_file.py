@@ -104,6 +104,11 @@ def plain(text: str, limit: int = MAX_DESCRIPTION_CHARS) -> str:
     return line[: limit - 3].rpartition(" ")[0].rstrip(" ,;:") + "..."
 
 
+def shown(command: Sequence[str]) -> str:
+    """A command for models, which need not know the places of this machine."""
+    return plain(" ".join(os.path.basename(word) if os.path.isabs(word) else word for word in command), 200)
+
+
 def script_of(blueprint: Blueprint) -> str:
     source = _comment(f"Made from {blueprint.source}")
     head = HEAD.format(source=source, description=blueprint.name + DESCRIPTION_SUFFIX)
@@ -159,7 +164,6 @@ def write_tool(blueprint: Blueprint, directory: str) -> tuple[str, str]:
 
 def blueprint_of(name: str, command: Sequence[str], documented: Documented, *, asked_by: str) -> Blueprint:
     """The tool that runs this command."""
-    shown = plain(" ".join(command), 200)
     taken: set[str] = set()  # options have the first choice of names
     options = [_option_argument(option, documented, taken) for option in documented.options]
     names: set[str] = set()
@@ -174,7 +178,7 @@ def blueprint_of(name: str, command: Sequence[str], documented: Documented, *, a
     if documented.takes_separator:
         separated += [argument.name for argument in operands]
     is_guess = bool(separated) and not documented.is_separator_certain
-    summary = documented.summary or f"Run {shown}"
+    summary = documented.summary or f"Run {shown(command)}"
     notes = []
     if documented.omitted:
         notes.append(f"{documented.omitted} more options are left out: there are too many.")
@@ -183,8 +187,8 @@ def blueprint_of(name: str, command: Sequence[str], documented: Documented, *, a
         notes += [f"    {plain(form, 110)}" for form in documented.forms]
     return Blueprint(
         name,
-        f"{shown} {asked_by}",
-        plain(f"{summary.rstrip('.')}. (Runs {shown}.)"),
+        f"{plain(' '.join(command), 200)} {asked_by}",
+        plain(f"{summary.rstrip('.')}. (Runs {shown(command)}.)"),
         tuple(command),
         tuple(arguments),
         tuple(notes),

@@ -114,6 +114,8 @@ def _wrap_command(words: Sequence[str], name: str | None, target: Target, *, sec
     if other is not None:  # before the command is run
         raise ProjectError(other, f"there is a tool {name} already; choose another name with --name")
     text, asked_by = _ask_help([program, *rest], directory=target.root, secs=secs)
+    for path in filter(os.path.isabs, [program, *rest]):
+        text = text.replace(path, os.path.basename(path))  # models need not know where it is
     if os.sep in words[0] and _is_below(program, target.root):
         program = os.path.join(os.curdir, os.path.relpath(program, target.root))  # tools run in the root
     documented = read_help(text, [os.path.basename(words[0]), *rest])
@@ -212,7 +214,7 @@ def _wrap_tasks(option: str, path: str, *, prefix: str | None, target: Target) -
     found = read(path)
     tasks = [task for task in found if not task.needs_refused]
     if refused := ", ".join(dict.fromkeys(name for task in found for name in task.refused)):
-        tell(f"No arguments, since a client could choose with them what is run: {refused}.\n")
+        tell(f"No arguments, since a client could choose with them what is run, or a file: {refused}.\n")
         tell("If you need them, write a tool that runs the task, with an enum or a pattern: see docs/tools.md.\n")
     if missing := ", ".join(task.name for task in found if task.needs_refused):
         tell(f"No tools, since they need such an argument: {missing}.\n")

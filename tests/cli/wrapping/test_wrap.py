@@ -224,6 +224,23 @@ def test_nothing_is_overwritten_and_the_command_not_even_asked(rake: ProjectBuil
     assert (rake.read("tools/rake.py"), rake.read("record")) == (before, "[--help]\n")
 
 
+def test_no_place_of_this_machine_is_described(project: ProjectBuilder, tmp_path: Path) -> None:
+    script = tmp_path / "elsewhere" / "dig.sh"
+    script.parent.mkdir()
+    lines = 'echo "usage: $0 [-v] FILE..."\necho "   or: $0 [-v] HERE THERE"\necho\necho "  -v  be loud (see $0)"\n'
+    script.write_text(f"#!/bin/sh\n{lines}", encoding="utf-8")
+    script.chmod(0o755)
+
+    assert wrap(project, "--name", "one", "--", str(script)).returncode == 0
+    assert wrap(project, "--name", "two", "--", "sh", str(script)).returncode == 0
+
+    for name, command in (("one", "dig.sh"), ("two", "sh dig.sh")):
+        described = project.read(f"tools/{name}.meta.json")
+        assert f"(Runs {command}.)" in described
+        assert str(tmp_path) not in described
+        assert str(script) in project.read(f"tools/{name}.py")
+
+
 @pytest.mark.parametrize("file", ["tools/rake.sh", "tools/rake.meta.yaml", "tools/deep/rake.sh"])
 def test_a_tool_of_the_same_name_is_not_hidden(project: ProjectBuilder, file: str) -> None:
     recorder(project, sample("getopt"))
