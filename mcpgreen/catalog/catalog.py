@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from mcpgreen import journal
 from mcpgreen.catalog.item_kinds import SOURCE_OF, SOURCES, TITLE_OF, Source, look_at_disk
-from mcpgreen.catalog.items import Discovery
+from mcpgreen.catalog.items import Discovery, comparable
 from mcpgreen.catalog.manual.registration import Registrar, Registration
 from mcpgreen.catalog.registry_files import RegistryFiles, file_text
 from mcpgreen.catalog.snapshot import Snapshot, listing_changed, snapshot_of, without_dots
@@ -45,6 +45,7 @@ class Scan(NamedTuple):
     left_out: dict[str, int]
     warnings: list[str] | None = None
     texts: dict[str, bytes] = {}
+    hidden: frozenset[str] = frozenset()  # see `Loss.hides`
 
 
 NOTHING = Tree([], (), False, [], {}, UNPACED, 0)
@@ -122,6 +123,12 @@ class Catalog:
             state.has_refused = True
             raise InternalError(f"Unable to load {TITLE_OF[kind]}", data=state.refusal)
         return state.snapshots[kind]
+
+    def hides(self, uri: str, *, is_listed: bool) -> bool:
+        """Tell whether a resource was left out because it may need scopes: this one, or one that fits a template."""
+        hidden = self._states["resources"].scan.hidden
+        key = comparable(uri, self.project.root) if hidden else ""
+        return key in hidden or (not is_listed and key.startswith(tuple(hidden)))
 
     def is_known(self, source: str) -> bool:
         """Tell whether a scan of this source has ever succeeded."""
@@ -247,7 +254,8 @@ class Catalog:
                 return state.scan._replace(tree=tree._replace(memory=earlier_tree.memory), warnings=None, texts={})
             items = source.read(self.project, tree, registration)
         warnings = [warning for found in items.values() for warning in found.warnings]
-        scan = Scan(tree, {}, {}, warnings, {})
+        hidden = frozenset(uri for warning in warnings if isinstance(warning, Loss) for uri in warning.hides)
+        scan = Scan(tree, {}, {}, warnings, {}, hidden)
         for kind, found in items.items():
             scan.left_out[kind] = sum(type(warning) is Loss for warning in found.warnings)
             for hint in found.hints:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from mcpgreen.catalog.descriptions import metadata
@@ -11,6 +13,7 @@ from mcpgreen.catalog.tree_scan import Directory, Loss, Tree, stamp_of
 from mcpgreen.errors import ProjectError
 from mcpgreen.project.project import Project
 from mcpgreen.text.json_types import Json
+from mcpgreen.text.uris import file_uri, path_of, scheme_of
 
 Found = TypeVar("Found")
 
@@ -101,9 +104,47 @@ def _reading(
         item = read(file)
     except ProjectError as error:
         loss = Loss(f"{project.shown(error.path)}: {reason_with_place(error)}; {what} is left out")
+        loss.hides = _hidden(file, error.reason)
         return Discovery([], [*file.warnings, loss], file.hints)
     complaints = [f"{file.shown}: {complaint}" for complaint in origin.complaints]
     return Discovery([] if item is None else [item], [*file.warnings, *complaints], file.hints)
+
+
+def _hidden(file: ItemFile, reason: str) -> list[str]:
+    """What must not be read because the item that is left out may need scopes: its file and its URIs."""
+    beside = (f"{file.directory.path}/{name}" for name in metadata.meta_files_for(file.name, file.directory.files))
+    if "scope" not in reason and not any(map(_may_have_scopes, {*beside, file.origin.path})):
+        return []
+    fields: Json = {}
+    with suppress(ProjectError):
+        is_beside = file.has_description
+        fields = metadata.read_meta_file(file.origin.path) if is_beside else metadata.read_inline_of(file.path) or {}
+    return hidden_uris(file.project, {**fields, "path": file_uri(file.path)})
+
+
+def _may_have_scopes(path: str) -> bool:
+    try:
+        return metadata.mentions_scopes(metadata.read_start(path, metadata.MAX_META_BYTES))
+    except OSError:
+        return True
+
+
+def hidden_uris(project: Project, fields: Json) -> list[str]:
+    """The URIs in these fields as `comparable` returns them; of a template, what they begin with."""
+    given = [fields.get(key) for key in ("path", "uri", "uriTemplate")]
+    return [comparable(uri.partition("{")[0], project.root) for uri in given if uri and isinstance(uri, str)]
+
+
+def comparable(uri: str, root: str) -> str:
+    """A form that is the same for all ways to write a URI, and for all links to a file."""
+    from urllib.parse import unquote  # takes long to import, and few items hide something
+
+    if scheme_of(uri) != "file":
+        return unquote(uri).lower()
+    try:
+        return "file:" + os.path.realpath(path_of(uri, base=root))
+    except ValueError:
+        return "file:"
 
 
 def _has_icons(found: Discovery) -> bool:
@@ -114,10 +155,12 @@ def _has_icons(found: Discovery) -> bool:
 def _require_one_description(directory: Directory, file_name: str) -> None:
     """Raise ProjectError if scopes may be lost: the description cannot be read, or one that does not count has some."""
     for name in metadata.meta_files_for(file_name, directory.unusable):
-        raise ProjectError(f"{directory.path}/{name}", "is no file of its own, so the description cannot be read")
+        raise ProjectError(
+            f"{directory.path}/{name}", "is no file of its own, so the description cannot be read, nor its scopes"
+        )
     counting, *others = [*metadata.meta_files_for(file_name, directory.files), ""]
     for name in filter(None, others):
-        if b"scope" in metadata.read_start(f"{directory.path}/{name}", metadata.MAX_META_BYTES).lower():
+        if _may_have_scopes(f"{directory.path}/{name}"):
             raise ProjectError(f"{directory.path}/{name}", f"has scopes that do not count, because {counting} does")
 
 

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from mcpgreen.catalog.descriptions import metadata
+from mcpgreen.catalog.descriptions.in_script import with_all_scopes
 from mcpgreen.catalog.descriptions.metadata import A_STRING, AN_OBJECT, Origin, Rule
 from mcpgreen.catalog.items import Discovery, ItemFile, distinct, leave_out_readme, read_files
 from mcpgreen.catalog.tree_scan import Tree
@@ -140,9 +141,11 @@ def _prompt_of(file: ItemFile) -> Prompt | None:
     if leave_out_readme(file, "prompt"):
         return None
     runs = not file.is_description and is_program(file.path, file.directory.files[file.name])
-    # A comment in a template is part of its text.
-    inline = metadata.read_inline_of(file.path) if runs and not file.has_description else None
+    # A comment in a template is part of its text, but scopes count wherever they are.
+    head = b"" if file.is_description else metadata.head_of(file.path) or b""
+    inline = metadata.read_inline(file.path, head) if runs and not file.has_description else None
     fields = metadata.read_meta_file(file.origin.path) if file.has_description else inline or {}
+    fields = with_all_scopes(file.path, head, fields, is_prose=not runs)
     prompt = describe_prompt(file.origin, fields, default_name=metadata.described_stem(file.name))
     if file.is_description and prompt.messages is None:
         lack = "describes no prompt: no template of that name is beside it, and it has no messages"

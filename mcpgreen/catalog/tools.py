@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from mcpgreen.catalog.apps.resources import directory_beside, discover_apps, with_ui
 from mcpgreen.catalog.descriptions import metadata
 from mcpgreen.catalog.descriptions.comments import HEAD_BYTES
-from mcpgreen.catalog.descriptions.in_script import ScriptDescription, read_script, scopes_in_comment
+from mcpgreen.catalog.descriptions.in_script import ScriptDescription, read_script, with_all_scopes
 from mcpgreen.catalog.descriptions.metadata import matches
 from mcpgreen.catalog.items import Discovery, ItemFile, distinct, read_files
 from mcpgreen.catalog.tree_scan import Loss, Pace, Tree
@@ -220,10 +220,7 @@ def _with_scopes_of_script(path: str, head: bytes, fields: Json, function: Funct
     """The fields with all scopes: those of a description in another file, and those that the script itself demands."""
     if function is not None and function.hides_scopes and "scopes" not in fields:
         raise ProjectError(path, "its scopes cannot be read; write them as texts, or into a description beside it")
-    demands = [fields, function.fields if function is not None else {}, scopes_in_comment(path, head)]
-    given = [metadata.checked(path, {"scopes": each["scopes"]}, FIELD_RULES) for each in demands if "scopes" in each]
-    scopes = list(dict.fromkeys(scope for each in given for scope in each["scopes"]))
-    return {**fields, "scopes": scopes} if scopes else fields
+    return with_all_scopes(path, head, fields, function.fields if function is not None else {})
 
 
 def _described_tool(project: Project, path: str, command: list[str], description: Description) -> Tool:
@@ -244,18 +241,6 @@ def tool_at(project: Project, path: str, fields: Json, *, status: os.stat_result
     description = describe_tool(path, fields, stem=stem, private=project.private)
     tool = _described_tool(project, path, command, description)
     return tool, [*description.complaints, *_warn_of_open_file(project, path, status)]
-
-
-def with_scopes_beside(path: str, fields: Json) -> Json:
-    """Add the scopes of descriptions beside the script of a registered tool."""
-    directory, file_name = os.path.split(path)
-    for name in metadata.meta_files_for(file_name, set(os.listdir(directory))):
-        beside = metadata.read_meta_file(f"{directory}/{name}")
-        metadata.require_known_scopes(path, beside, ("scopes",))
-        scopes = metadata.checked(path, {"scopes": beside.get("scopes", [])}, FIELD_RULES)["scopes"]
-        if scopes:
-            fields = {**fields, "scopes": [*dict.fromkeys([*fields.get("scopes", ()), *scopes])]}
-    return fields
 
 
 def describe_tool(path: str, fields: Json, *, stem: str, private: Private) -> Description:

@@ -59,7 +59,9 @@ UNPACED = Pace()
 
 
 class Loss(str):
-    """A warning about an item that is therefore not listed."""
+    """A warning about an item that is therefore not listed. What it `hides` must not be read, either."""
+
+    hides: Sequence[str] = ()
 
 
 class Directory(NamedTuple):

@@ -22,7 +22,7 @@ from mcpgreen.running.scripts.scratch import CANCEL_FILE
 from mcpgreen.running.shares import in_turns
 from mcpgreen.text import jsontext, media
 from mcpgreen.text.json_types import Json
-from mcpgreen.text.uris import problem_with, scheme_of
+from mcpgreen.text.uris import file_uri, problem_with, scheme_of
 
 READ_TTL_MS = 0
 
@@ -59,6 +59,9 @@ def find(call: Call, uri: str) -> Target:
     services = call.services
     resources = services.catalog.snapshot("resources")
     resource = _listed_at(resources, uri, services.project.root) or _app_at(resources, uri)
+    own_file = file_uri(resource.path) if resource is not None and resource.path is not None else uri
+    if any(services.catalog.hides(each, is_listed=resource is not None) for each in {uri, own_file}):
+        raise ResourceNotFound(uri)
     if resource is not None:
         variables = {} if resource.path is None else {"MCP_RESOURCE_PATH": resource.path}
         return _target(resource, uri, variables, path=resource.path if scheme_of(uri) != "file" else None)

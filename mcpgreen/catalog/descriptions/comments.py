@@ -10,7 +10,7 @@ so that each place in a message of its parser is the place in the file.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 HEAD_BYTES = 32_768
@@ -18,8 +18,9 @@ INLINE_LINES = 10
 ARGUMENT = b"@arg"  # see `in_script`
 
 # Prose may mention "mcp:" too, so away from the comment marker only a JSON object after it makes an annotation.
+_MARKED = re.compile(rb"\s*(?:#|//|--|;|%|/?\*|<!--|(?i:rem)\b)")
 _INLINE = re.compile(
-    rb"(?P<marker>\s*(?:#|//|--|;|%|/?\*|<!--|(?i:rem)\b)[#/;%*-]*)(?![#/;%*-])"  # not a part of a longer marker
+    rb"(?P<marker>" + _MARKED.pattern + rb"[#/;%*-]*)(?![#/;%*-])"  # not a part of a longer marker
     rb"(?:(?P<gap>\s*)mcp:|.*?\bmcp:(?=\s*\{))(?P<text>.*)"
 )
 CLOSER_OF = {
@@ -94,12 +95,31 @@ def inline_in(head: bytes, *, is_prose: bool = False) -> Inline | None:
                 start = at + match.start("text") + len(text) - len(text.lstrip())
                 is_cut = len(head) >= HEAD_BYTES and number + 1 == len(rows)
                 return Inline(text.strip().removesuffix(b"*/").removesuffix(b"-->"), start, is_cut, number + 1)
-        if opener is not None and CLOSER_OF[opener[1]] not in row[opener.end() :]:
-            closer = CLOSER_OF[opener[1]]
-        elif closer is not None and closer in row:
-            closer = None
+        closer = _closer_after(row, opener, closer)
         at += len(row) + 1
     return None
+
+
+def comments_in(rows: Sequence[bytes]) -> Iterator[list[tuple[int, bytes]]]:
+    """The comments of a file, with the numbers of their lines. Blank lines do not end a comment."""
+    closer: bytes | None = None
+    comment: list[tuple[int, bytes]] = []
+    for number, row in enumerate(rows, 1):
+        opener = _OPENER.match(row) if closer is None else None
+        if row.strip() and closer is None and opener is None and not _MARKED.match(row):
+            yield comment
+            comment = []
+        else:
+            comment.append((number, row))
+        closer = _closer_after(row, opener, closer)
+    yield comment
+
+
+def _closer_after(row: bytes, opener: re.Match[bytes] | None, closer: bytes | None) -> bytes | None:
+    """What ends the block comment around the next line; None if there is none."""
+    if opener is not None and CLOSER_OF[opener[1]] not in row[opener.end() :]:
+        return CLOSER_OF[opener[1]]
+    return None if closer is not None and closer in row else closer
 
 
 def _block_at(

@@ -40,6 +40,9 @@ MAX_SCOPES = 50
 MAX_NAME_CHARS = 128
 _NAME = re.compile(rf"[A-Za-z0-9_.-]{{1,{MAX_NAME_CHARS}}}")
 _SCOPE = re.compile(r"[!#-\[\]-~]+")  # a scope-token of RFC 6749: printable ASCII without space, quote and backslash
+# Fields that describe or contain arguments, which may be called scope.
+_OF_ARGUMENTS = re.compile(r"\w*[sS]chema|arguments|parameters|properties|examples|inputRequests|messages")
+_ESCAPED_LETTER = re.compile(rb"\\(?:x|u00|U000000)([4-7][0-9a-fA-F])")
 _JSON_PLACE = re.compile(r"\bline 1 column (\d+)")
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_.-]")
 OTHERS_SAY = {"timeout": "timeoutSecs", "parameters": "inputSchema"}  # the names in other servers and APIs
@@ -246,7 +249,7 @@ def item_sources(names: Iterable[str]) -> list[str]:
 def may_mean_scopes(field: str) -> bool:
     """Tell whether the author may have meant `scopes` by this name: a typing error must not remove a protection."""
     letters = "".join(filter(str.isalpha, field.lower()))
-    if letters == "scope" or letters.endswith("scopes"):
+    if "scope" in letters:
         return True
     if letters[:1] != "s" or len(letters) > 8:
         return False
@@ -256,14 +259,32 @@ def may_mean_scopes(field: str) -> bool:
 
 
 def require_known_scopes(path: str, fields: Mapping[str, object], known: Container[str], prefix: str = "") -> None:
-    """Raise ProjectError for an unknown field that may mean `scopes`, or for scopes that are null. To leave them out
-    with a warning would open the item for every caller."""
+    """Raise ProjectError for an unknown field that may mean `scopes`, at any depth unless there are `scopes` as well,
+    or for scopes that are null. To leave them out with a warning would open the item for every caller."""
+    nowhere = "scopes do not count here, so it is not served"
     for field, value in fields.items():
         if field not in known and may_mean_scopes(field):
-            remedy = "did you mean scopes?" if "scopes" in known else "scopes do not count here, so it is not served"
+            remedy = "did you mean scopes?" if "scopes" in known else nowhere
             raise ProjectError(path, f"{prefix}{field} is unknown; {remedy}")
         if field == "scopes" and value is None:
             raise ProjectError(path, f"{prefix}scopes must be an array of scopes, found null; remove it to need none")
+    if "scopes" not in fields and (place := _scopes_within(fields)):
+        remedy = "write scopes as a field of the description, [] for none" if "scopes" in known else nowhere
+        raise ProjectError(path, f"{prefix}{place} does not protect it; {remedy}")
+
+
+def _scopes_within(fields: Mapping[str, object]) -> str:
+    """The place of a name that mentions scopes, outside of schemas and examples; empty if there is none."""
+    pending: list[tuple[str, object]] = [("", fields)]
+    while pending:
+        place, value = pending.pop()
+        members = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else ()
+        for key, inner in members:
+            if "scope" in str(key).lower():
+                return f"{place}{key}"
+            if not matches(_OF_ARGUMENTS, key):
+                pending.append((f"{place}{key}.", inner))
+    return ""
 
 
 def checked(path: str, fields: Json, rules: Mapping[str, Rule], prefix: str = "") -> Json:
@@ -326,7 +347,7 @@ def _parsed_json(path: str, raw: bytes) -> Json:
         raise ProjectError(path, f"it has more than {MAX_META_VALUES} values")
     try:
         value = jsontext.loads(raw)
-        require_scopes_once(path, raw)
+        require_names_once(raw)
         jsontext.dumps(value)  # 1e999 reads as infinity, and would make the whole list unwritable
     except ValueError as error:
         raise ProjectError(path, f"not valid JSON: {error}") from error
@@ -335,9 +356,12 @@ def _parsed_json(path: str, raw: bytes) -> Json:
 
 def _parsed_yaml(path: str, raw: bytes) -> Json:
     try:
-        return require_object(path, yaml_text.value_of(raw))
+        value = yaml_text.value_of(raw)
+        for keys, (line, column) in yaml_text.doubles_in(raw) if mentions_scopes(raw) else ():
+            raise ValueError(f"{keys[-1]} occurs twice, at line {line}, column {column} again, and scopes may get lost")
     except ValueError as error:
         raise ProjectError(path, f"not valid YAML: {error}") from error
+    return require_object(path, value)
 
 
 def require_object(path: str, value: object) -> Json:
@@ -355,15 +379,23 @@ def shown(value: object) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def require_scopes_once(path: str, raw: bytes) -> None:
-    """Raise ProjectError for a JSON object with two members `scopes`: a parser takes the last one."""
-    if raw.count(b'"scopes"') < 2:
-        return
+def require_names_once(raw: bytes) -> None:
+    """Raise ValueError if a JSON text that mentions scopes has a name twice: a parser takes the last one."""
     import json
+    from collections import Counter
 
-    def require_one(pairs: list[tuple[str, object]]) -> Json:
-        if sum(name == "scopes" for name, _ in pairs) > 1:
-            raise ProjectError(path, "scopes occurs twice; write it once")
-        return dict(pairs)
+    def require_one(pairs: list[tuple[str, object]]) -> None:
+        if twice := [name for name, times in Counter(name for name, _ in pairs).items() if times > 1]:
+            raise ValueError(f"{twice[0]} occurs twice, and scopes may get lost; write it once")
 
-    json.loads(raw, object_pairs_hook=require_one)
+    if mentions_scopes(raw):
+        json.loads(raw, object_pairs_hook=require_one)
+
+
+def mentions_scopes(text: bytes) -> bool:
+    return b"scope" in in_plain_letters(text)
+
+
+def in_plain_letters(text: bytes) -> bytes:
+    """The text in lower case, with the letters that escapes stand for."""
+    return _ESCAPED_LETTER.sub(lambda code: bytes([int(code[1], 16)]), text).lower()

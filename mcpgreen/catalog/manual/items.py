@@ -12,12 +12,13 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
-from mcpgreen.catalog.descriptions.metadata import Origin, shown
-from mcpgreen.catalog.items import Discovery
+from mcpgreen.catalog.descriptions.in_script import descriptions_beside, with_all_scopes
+from mcpgreen.catalog.descriptions.metadata import Origin, head_of, shown
+from mcpgreen.catalog.items import Discovery, hidden_uris
 from mcpgreen.catalog.manual.registration import Registration
 from mcpgreen.catalog.prompts import Prompt, describe_prompt, is_program, with_file
 from mcpgreen.catalog.resources import Resource, ResourceTemplate, describe_resource, describe_template
-from mcpgreen.catalog.tools import Tool, tool_at, with_scopes_beside
+from mcpgreen.catalog.tools import Tool, tool_at
 from mcpgreen.catalog.tree_scan import UNPACED, Loss, Pace
 from mcpgreen.errors import ProjectError
 from mcpgreen.project.project import Project
@@ -69,26 +70,30 @@ def read_each(project: Project, source: str, entries: list[Json], reader: Reader
             if kept.setdefault(key, found) is not found:
                 raise ProjectError(source, f"an earlier one has the {reader.distinct} {key}")
         except ProjectError as error:
-            warnings.append(Loss(f"{label} is left out: {error.reason}"))
+            warnings.append(loss := Loss(f"{label} is left out: {error.reason}"))
+            loss.hides = hidden_uris(project, entry) if "scope" in error.reason else ()
         warnings.extend(f"{label}: {complaint}" for complaint in complaints)
     return Discovery(list(kept.values()), warnings)
 
 
 def read_tool(project: Project, fields: Json, complaints: list[str], *, is_registered: bool = False) -> Tool:
     path, status = file_of(project, fields, below=project.tools_dir)
-    fields = with_scopes_beside(path, fields) if is_registered else fields
+    fields = with_all_scopes(path, b"", fields, *descriptions_beside(path)) if is_registered else fields
     tool, problems = tool_at(project, path, fields, status=status)
     complaints.extend(problems)
     return tool
 
 
-def read_prompt(project: Project, fields: Json, complaints: list[str]) -> Prompt:
+def read_prompt(project: Project, fields: Json, complaints: list[str], *, is_registered: bool = False) -> Prompt:
     home = os.path.join(project.prompts_dir, "")  # its icons are looked for in this directory
     if fields.get("path") is None and fields.get("messages") is not None:
         return describe_prompt(Origin(home, project.private, complaints), fields)
     path, status = file_of(project, fields, below=project.prompts_dir)
+    runs = is_program(path, status)
+    if is_registered:
+        fields = with_all_scopes(path, head_of(path) or b"", fields, *descriptions_beside(path), is_prose=not runs)
     prompt = describe_prompt(Origin(path, project.private, complaints), fields)
-    return with_file(prompt, path, path.removeprefix(home), is_program=is_program(path, status))
+    return with_file(prompt, path, path.removeprefix(home), is_program=runs)
 
 
 def _resource(project: Project, fields: Json, complaints: list[str]) -> Resource:
@@ -123,7 +128,7 @@ def file_of(project: Project, item: Json, *, below: str) -> tuple[str, os.stat_r
 
 READERS = {
     "tools": Reader(partial(read_tool, is_registered=True), "tool"),
-    "prompts": Reader(read_prompt, "prompt"),
+    "prompts": Reader(partial(read_prompt, is_registered=True), "prompt"),
     "resources": Reader(_resource, "resource", distinct="uri"),  # clients read by URI, so two may share a name
     "resourceTemplates": Reader(_template, "resource template"),
 }

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mcpgreen import journal
-from mcpgreen.catalog.descriptions.metadata import A_DURATION, require_object, shown
+from mcpgreen.catalog.descriptions.metadata import A_DURATION, require_names_once, require_object, shown
 from mcpgreen.catalog.tree_scan import SETTLING_NS, Loss
 from mcpgreen.errors import ProjectError
 from mcpgreen.files.regular_files import content_of, without_waiting
@@ -224,6 +224,7 @@ def _object_in(path: str, raw: bytes) -> Json:
 def _sendable(raw: bytes | str) -> object:
     """The JSON value. Raises ValueError also for a value that cannot be written again, such as 1e999."""
     value = jsontext.loads(raw)
+    require_names_once(raw if isinstance(raw, bytes) else raw.encode("utf-8", "surrogatepass"))
     jsontext.dumps(value)
     return value
 

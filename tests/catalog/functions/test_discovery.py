@@ -14,7 +14,9 @@ from mcpgreen.catalog.catalog import Catalog
 from mcpgreen.catalog.functions import reading
 from mcpgreen.catalog.functions.reading import FunctionTool
 from mcpgreen.catalog.manual.items import READERS
+from mcpgreen.catalog.prompts import discover_prompts
 from mcpgreen.catalog.tools import Tool
+from mcpgreen.catalog.tree_scan import survey
 from tests.catalog.test_tools import discovered, only_tool
 from tests.catalog.trees import TreeBuilder
 
@@ -285,6 +287,49 @@ FAULTY_DESCRIPTIONS = {
 }
 
 
+FAULTY_FIELDS = {
+    "requiredScope": '{"requiredScope": ["a"]}',
+    "scopesRequired": '{"scopesRequired": ["a"]}',
+    "scopeList": '{"scopeList": ["a"]}',
+    "in security": '{"security": {"scopes": ["a"]}}',
+    "in auth": '{"auth": {"required": [{"scope": "a"}]}}',
+    "in _meta": '{"_meta": {"securitySchemes": [{"type": "oauth2", "scopes": ["a"]}]}}',
+    "twice, one escaped": r'{"scopes": ["a"], "s\u0063opes": []}',
+    "around it twice": '{"auth": {"scopes": ["a"]}, "auth": {}}',
+    "twice in YAML": "scopes: [a]\nscopes: []\n",
+    "twice in YAML, one escaped": 'scopes: [a]\n"s\\x63opes": []\n',
+}
+FAULTY_COMMENTS = {
+    "a blank line inside": "# mcp:\n#  description: d\n\n#  scopes: [a]\n",
+    "a list after a blank line": "# mcp:\n#  description: d\n\n#  scopes:\n#   - a\n",
+    "not indented": "# mcp:\n#  description: d\n# scopes:\n#   - a\n",
+    "above": "# scopes: [a]\n# mcp:\n#  description: d\n",
+    "two comments": '# mcp: {"description": "d"}\n# mcp: {"scopes": ["a"]}\n',
+    "in capitals": "# MCP:\n#  scopes: [a]\n",
+    "a space before the colon": '# mcp : {"scopes": ["a"]}\n',
+    "a list too far below": "#\n" * 10 + "# mcp:\n#  scopes:\n#   - a\n",
+    "JSON over lines": '# mcp: {"description": "d",\n#  "title": "t", "scopes": ["a"]}\n',
+    "JSON of one letter escaped, over lines": '# mcp: {\n#  "s\\u0063opes": ["a"]}\n',
+    "escaped and broken": '# mcp: {"s\\u0063opes": ["a"]\n',
+    "with another name": "# mcp:\n#  description: d\n# required_scopes: [a]\n",
+    "in a block, not indented": "/* mcp:\n  description: d\nscopes: [a]\n*/\n",
+    "as one word": "# mcp-scopes: a\n",
+    "one, not indented": "# mcp:\n#  description: d\n# scope: a\n",
+    "one, in capitals": "# MCP:\n#  scope: a b c\n",
+    "nested": "# mcp:\n#  auth:\n#   scopes: [a]\n",
+    "twice": "# mcp:\n#  scopes: [a]\n#  scopes: []\n",
+}
+FAULTY_DESCRIPTIONS |= {
+    name: {"tools/a.sh": "#!/bin/sh\n", f"tools/a.meta.{'json' if text[0] == '{' else 'yaml'}": text}
+    for name, text in FAULTY_FIELDS.items()
+}
+FAULTY_DESCRIPTIONS |= {f"{name} #": {"tools/a.sh": f"#!/bin/sh\n{text}"} for name, text in FAULTY_COMMENTS.items()}
+FAULTY_DESCRIPTIONS |= {
+    f"{name} # beside a file": {"tools/a.sh": f"#!/bin/sh\n{text}", "tools/a.meta.json": '{"description": "d"}'}
+    for name, text in FAULTY_COMMENTS.items()
+}
+
+
 @pytest.mark.parametrize("files", FAULTY_DESCRIPTIONS.values(), ids=FAULTY_DESCRIPTIONS)
 def test_a_description_that_almost_names_scopes_costs_the_tool(tree: TreeBuilder, files: dict[str, str]) -> None:
     """The tool was open for every caller."""
@@ -333,6 +378,17 @@ BESIDE = {
     "a comment": {"tools/greet.sh": '#!/bin/sh\n# mcp: {"scopes": ["b"]}\n'},
     "a YAML comment": {"tools/greet.sh": "#!/bin/sh\n# mcp:\n#   scopes: [b]\n"},
     "a decorator": {"tools/greet.py": ENV + GREET.replace("read_only=True", "scopes=['b']")},
+    "a list over lines": {"tools/greet.sh": "#!/bin/sh\n# mcp:\n#   scopes:\n#     - b\n"},
+    "a list on the next line": {"tools/greet.sh": "#!/bin/sh\n# mcp:\n#   scopes:\n#     [b]\n"},
+    "a remark": {"tools/greet.sh": "#!/bin/sh\n# mcp:\n#   scopes: # who may\n#   - b\n"},
+    "an anchor": {"tools/greet.sh": "#!/bin/sh\n# mcp:\n#   scopes: &a [b]\n"},
+    "a tag": {"tools/greet.sh": "#!/bin/sh\n# mcp:\n#   scopes: !!seq [b]\n"},
+    "a question mark": {"tools/greet.sh": "#!/bin/sh\n# mcp:\n#   ? scopes\n#   : [b]\n"},
+    "an escape": {"tools/greet.sh": '#!/bin/sh\n# mcp: {"s\\u0063opes": ["b"]}\n'},
+    "a docstring": {"tools/greet.py": f'{ENV}"""mcp:\n  scopes: [b]\n"""\n'},
+    "a block": {"tools/greet.js": "#!/usr/bin/env node\n/* mcp:\n  scopes: [b]\n*/\n"},
+    "a block with stars": {"tools/greet.js": "#!/usr/bin/env node\n/**\n * mcp:\n *   scopes:\n *     - b\n */\n"},
+    "a block of Lua": {"tools/greet.lua": "#!/usr/bin/env lua\n--[[ mcp:\n  scopes: [b]\n]]\n"},
 }
 
 
@@ -353,6 +409,62 @@ def test_the_scopes_of_another_library_are_none_of_ours(tree: TreeBuilder) -> No
     tree.write("tools/other.sh", "#!/bin/sh\n# scopes: none\n", mode=0o755)
 
     assert [tool.description.scopes for tool in discovered(tree).items] == [(), ()]
+
+
+HARMLESS = {
+    "an argument": '# mcp: {"inputSchema": {"properties": {"scope": {"enum": ["scopes"]}}}}\n',
+    "an argument that is explained": '# mcp: {"description": "d"}\n# Arguments:\n#   scope: where to look\n',
+    "an @arg comment": "# Search.\n# @arg scope!  Where to look\n# mcp:\n#   title: t\n",
+    "prose": '# mcp: {"description": "Search in a scope"}\n# The scopes of the token do not matter, see scope.md.\n',
+    "a list of words": '# mcp: {"description": "d"}\n# Finds files, symbols, scopes\n# and more, in a scope\n',
+    "code": '# mcp: {"description": "d"}\necho "\nscopes: [user]\n"\n',
+    "a comment far below": '# mcp: {"description": "d"}\ntrue\n# scopes: [repo]\n',
+    "no annotation": "# scopes: [repo]\n# See the MCP specification.\n",
+    "a second list for the client": '# mcp: {"scopes": [], "_meta": {"securitySchemes": [{"scopes": []}]}}\n',
+    "an example": '# mcp: {"examples": [{"scope": "repo"}], "outputSchema": {"properties": {"scopes": {}}}}\n',
+}
+
+
+@pytest.mark.parametrize("text", HARMLESS.values(), ids=HARMLESS)
+def test_a_tool_may_speak_of_scopes(tree: TreeBuilder, text: str) -> None:
+    tree.write("tools/a.sh", f"#!/bin/sh\n{text}", mode=0o755)
+
+    assert not only_tool(tree).description.scopes
+
+
+PROMPTS = {
+    "a comment": {"prompts/p.sh": '#!/bin/sh\n# mcp: {"scopes": ["b"]}\n'},
+    "a YAML comment": {"prompts/p.sh": "#!/bin/sh\n# mcp:\n#  scopes:\n#   - b\n"},
+    "a template": {"prompts/p.md": '<!-- mcp: {"scopes": ["b"]} -->\n'},
+}
+
+
+@pytest.mark.parametrize("files", PROMPTS.values(), ids=PROMPTS)
+@pytest.mark.parametrize("is_registered", [False, True])
+def test_scopes_in_a_prompt_count_beside_its_description(
+    tree: TreeBuilder, files: dict[str, str], is_registered: bool
+) -> None:
+    """The comment was not read, and everybody got the prompt."""
+    for path, text in files.items():
+        tree.write(path, text, mode=0o755 if path.endswith(".sh") else 0o644)
+        file_name = path.partition("/")[2]
+    tree.write("prompts/p.meta.json", '{"description": "d", "scopes": ["a"]}')
+    if is_registered:
+        prompt = READERS["prompts"].read(tree.project, {"name": "p", "path": file_name}, [])
+        assert prompt.scopes == ["a", "b"]
+    else:
+        (prompt,) = discover_prompts(tree.project, survey(tree.project, [tree.project.prompts_dir])).items
+        assert prompt.scopes == ["a", "b"]
+
+
+@pytest.mark.parametrize("text", ["scopes: [a]\nscopes: []\n", "auth: {scopes: [a]}\n"])
+def test_a_prompt_whose_scopes_are_not_clear_is_left_out(tree: TreeBuilder, text: str) -> None:
+    tree.write("prompts/p.md", "Secret")
+    tree.write("prompts/p.meta.yaml", text)
+    found = discover_prompts(tree.project, survey(tree.project, [tree.project.prompts_dir]))
+
+    assert found.items == []
+    assert "scopes" in found.warnings[0]
 
 
 def test_a_function_that_is_defined_twice_takes_anything(tree: TreeBuilder) -> None:

@@ -122,6 +122,85 @@ def test_a_scope_too_few_is_403_with_the_scopes_that_are_needed(
     assert reply.error()["data"]["missingScopes"] == ["files:write"]
 
 
+BLOCK = "#!/bin/sh\n# mcp:\n#   scopes:\n#     - admin\necho RAN\n"
+PROTECTED_TOOLS = {
+    "block": (BLOCK, '{"description": "d"}'),
+    "gap": ("#!/bin/sh\n# mcp:\n#  description: d\n\n#  scopes: [admin]\necho RAN\n", None),
+    "capitals": ("#!/bin/sh\n# MCP:\n#  scopes: [admin]\necho RAN\n", None),
+    "nested": ("#!/bin/sh\necho RAN\n", '{"auth": {"scopes": ["admin"]}}'),
+    "twice": ("#!/bin/sh\necho RAN\n", r'{"scopes": ["admin"], "s\u0063opes": []}'),
+}
+
+
+def test_no_way_to_write_scopes_opens_a_tool_or_prompt(project: ProjectBuilder, issuer: Issuer) -> None:
+    """Scopes that were not understood were ignored, so that every caller could run the tool."""
+    for name, (script, description) in PROTECTED_TOOLS.items():
+        for kind in ("tools", "prompts"):
+            project.write(f"{kind}/{name}.sh", script).chmod(0o755)
+            if description is not None:
+                project.write(f"{kind}/{name}.meta.json", description)
+    keys = project.write("keys.json", json.dumps({"keys": issuer.keys}))
+    settings = {"http_oauth_issuer": issuer.name, "http_oauth_jwks_url": str(keys), "http_public_url": RESOURCE}
+    with HttpServer(project.root, **settings) as server:
+        client = server.stateless(token=issuer.token(scope="user"))
+        for name in PROTECTED_TOOLS:
+            assert "RAN" not in json.dumps(client.request("tools/call", {"name": name, "arguments": {}}))
+            assert "RAN" not in json.dumps(client.request("prompts/get", {"name": name, "arguments": {}}))
+        admin = server.stateless(token=issuer.token(scope="admin"))
+        assert "RAN" in json.dumps(admin.result("tools/call", {"name": "block", "arguments": {}}))
+        assert "RAN" in json.dumps(admin.result("prompts/get", {"name": "block", "arguments": {}}))
+
+
+def test_a_registered_tool_needs_the_scopes_in_its_script(project: ProjectBuilder, issuer: Issuer) -> None:
+    """Only those in a list on the same line counted."""
+    project.write("tools/block.sh", BLOCK).chmod(0o755)
+    entry = {"name": "registered", "description": "d", "path": "block.sh"}
+    project.write("server.d/register.json", json.dumps({"version": 1, "tools": [entry]}))
+    keys = project.write("keys.json", json.dumps({"keys": issuer.keys}))
+    settings = {"http_oauth_issuer": issuer.name, "http_oauth_jwks_url": str(keys), "http_public_url": RESOURCE}
+    with HttpServer(project.root, **settings) as server:
+        client = server.stateless(token=issuer.token(scope="user"))
+        reply = client.request("tools/call", {"name": "registered", "arguments": {}})
+
+    assert reply["error"]["data"]["missingScopes"] == ["admin"]
+
+
+def test_a_resource_that_is_left_out_because_of_its_scopes_cannot_be_read(
+    project: ProjectBuilder, issuer: Issuer
+) -> None:
+    """It was only missing in the list: each caller could read its file, or run its provider."""
+    secrets = {"a": '{"scopes": ["admin"]}', "b": '{"_meta": {"scopes": ["admin"]}}', "c": '{"scopes": ["admin"'}
+    for name, description in secrets.items():
+        project.write(f"resources/{name}.txt", "SECRET")
+        project.write(f"resources/{name}.meta.json", description)
+    project.write("resources/d.txt", '<!-- mcp: {"scopes": ["admin"]} -->\nSECRET')
+    project.write("resources/e.txt", "SECRET")
+    project.write("resources/of-e.meta.json", f'{{"uri": "file://{project.root}/resources/e.txt", "scopes": ["a"]}}')
+    project.write("resources/link.txt", "").unlink()
+    (project.root / "resources/link.txt").symlink_to("a.txt")
+    project.write("resources/any.meta.json", f'{{"uriTemplate": "file://{project.root}/resources/{{name}}"}}')
+    project.write("resources/table.meta.json", '{"uriTemplate": "db://table/{name}", "scopes": ["admin"]}')
+    project.write("resources/row.meta.json", '{"uri": "db://row", "scopes": ["admin"]}')
+    project.write("resources/open.meta.json", '{"uri": "db://table/open"}')
+    project.write("resources/open.txt.meta.json", '{"description": "The scope of the work"}')
+    project.write("resources/open.txt", "OPEN")
+    project.write("providers/db.sh", "#!/bin/sh\necho SECRET\n").chmod(0o755)
+    keys = project.write("keys.json", json.dumps({"keys": issuer.keys}))
+    settings = {"http_oauth_issuer": issuer.name, "http_oauth_jwks_url": str(keys), "http_public_url": RESOURCE}
+    files = f"file://{project.root}/resources"
+    hidden = [f"{files}/{name}.txt" for name in [*secrets, "d", "e", "link", "%61"]]
+    hidden += [f"file://localhost{project.root}/resources/./a.txt", "file://./resources/a.txt"]
+    hidden += ["db://table/a", "DB://table/a", "db://t%61ble/a", "db://row", "db://row?a"]
+    with HttpServer(project.root, **settings) as server:
+        client = server.stateless(token=issuer.token(scope="user"))
+        for uri in hidden:
+            assert "error" in client.request("resources/read", {"uri": uri}), uri
+        assert "OPEN" in json.dumps(client.result("resources/read", {"uri": f"{files}/open.txt"}))
+        assert "SECRET" in json.dumps(client.result("resources/read", {"uri": "db://table/open"}))
+        (project.root / "resources/a.meta.json").unlink()
+        eventually(lambda: "SECRET" in json.dumps(client.request("resources/read", {"uri": hidden[0]})))
+
+
 def test_with_the_scope_the_tool_runs(server: HttpServer, issuer: Issuer) -> None:
     client = server.stateless(token=issuer.token(scope="files:read files:write"))
 
