@@ -95,7 +95,8 @@ class Runner:
         child = running.child
         try:
             running.wait(run.deadline)
-            running.settle()
+            if running.settle(run.deadline.remaining_secs()):
+                journal.warning("%s has exited, but something still writes for it: that is cut off", run.script.label)
             if is_anything_left(child, self._strays):
                 signal_all_of(child, signal.SIGTERM, self._strays)
                 wait_or_kill(child, KILL_GRACE_SECS, self._strays)

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from mcpgreen.catalog.descriptions.metadata import may_mean_scopes
 from mcpgreen.catalog.functions import docstrings
 from mcpgreen.catalog.functions.annotations import Schemas
-from mcpgreen.catalog.functions.module import Function, Module, TooLong, Unreadable, parsed
+from mcpgreen.catalog.functions.module import Function, Module, TooLong, Unreadable, parsed, times_bound
 from mcpgreen.text.json_types import Json
 
 SDK = b"mcp_tool"
@@ -92,8 +92,7 @@ def _described(source: bytes, tree: ast.Module) -> FunctionTool | None:
         if run is None:
             return FunctionTool({}, [], hides_scopes=True) if hides_scopes else None
         marked = [(function, None) for function in _candidates(module, run)]
-    is_clear = len(marked) == 1 and sum(each.name == marked[0][0].name for each in module.all_functions) == 1
-    if not is_clear:
+    if len(marked) != 1 or _is_replaced(module, tree, *marked[0], has_globals=b"global" in source):
         options = [each.arg for _, mark in marked if isinstance(mark, ast.Call) for each in mark.keywords]
         hides_scopes |= any(name is None or _SCOPES.fullmatch(name) for name in options)
         return FunctionTool({}, [_unclear([function for function, _ in marked])], hides_scopes)
@@ -107,9 +106,31 @@ def _unclear(functions: list[Function]) -> str:
     names = [function.name for function in functions]
     line = functions[-1].lineno if functions else 1
     if len(set(names)) == 1:
-        return f"line {line}: it takes anything: {names[0]} is defined more than once; define it once"
+        return f"line {line}: it takes anything: {names[0]} is defined more than once, or replaced; define it once"
     shown = ", ".join(names[:5]) or "none"
     return f"line {line}: which function is the tool is not clear: {shown}; mark one with @mcp_tool.tool"
+
+
+def _is_replaced(
+    module: Module, tree: ast.Module, function: Function, mark: ast.expr | None, *, has_globals: bool
+) -> bool:
+    """Tell whether the tool may be another function: one of the same name, or what a decorator of this file makes."""
+    nodes = ast.walk(tree) if has_globals else ()
+    if any(isinstance(node, ast.Global) and function.name in node.names for node in nodes):
+        return True
+    inner = function.decorator_list[function.decorator_list.index(mark) + 1 if mark else 0 :]
+    makers = [module.functions.get(module.dotted(decorator)) for decorator in inner]
+    return times_bound(function.name, tree) != 1 or any(maker and not _keeps_function(maker) for maker in makers)
+
+
+def _keeps_function(decorator: Function) -> bool:
+    """Tell whether it returns the function that it was given, or one with the same signature."""
+    own = [each.arg for each in decorator.args.args]
+    return any(
+        (isinstance(node, ast.Return) and isinstance(node.value, ast.Name) and node.value.id in own)
+        or getattr(node, "id", getattr(node, "attr", "")) in ("wraps", "update_wrapper")
+        for node in ast.walk(decorator)
+    )
 
 
 def _mentions_scopes_elsewhere(module: Module, tree: ast.Module, marks: list[ast.expr]) -> bool:

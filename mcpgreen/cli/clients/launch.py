@@ -77,8 +77,8 @@ def program_words(environ: Mapping[str, str]) -> tuple[str, ...]:
     ):
         if os.path.isabs(place) and os.path.isfile(place) and os.access(place, os.X_OK):
             return (place,)
-    # -P: Python must not look for modules in the working directory, which others may write to.
-    return (sys.executable, *(("-P",) if sys.version_info >= (3, 11) else ()), "-m", "mcpgreen")
+    # Python must not look for modules in the working directory, which others may write to.
+    return (sys.executable, "-P" if sys.version_info >= (3, 11) else "-I", "-m", "mcpgreen")
 
 
 def shell_words(environ: Mapping[str, str]) -> str:

@@ -67,6 +67,7 @@ MAPS = ("properties", "patternProperties", "dependentSchemas", "dependencies", "
 SCOPES = frozenset({"$id", "id", "$anchor", "$dynamicAnchor", "$recursiveAnchor"})
 
 REPEATS = (sre_constants.MAX_REPEAT, sre_constants.MIN_REPEAT)
+OF_PYTHON = {"$": r"\Z", ".": r"[^\n\r\u2028\u2029]"}
 MANY = 16  # a pattern that repeats fewer times does no harm
 
 
@@ -237,11 +238,17 @@ def patterns_of(part: Json) -> list[str]:
 def schema_pattern(text: str) -> str:
     r"""Translate a regular expression of a JSON schema for Python.
 
-    In ECMA-262, `$` is the end and nothing else. In Python it also matches before a final newline, so that `^[a-z]+$`
-    would accept "a\n".
+    In ECMA-262, `$` is the end and nothing else: in Python it also matches before a final newline, so that `^[a-z]+$`
+    would accept "a\n". `\d`, `\w` and `\b` are about ASCII alone, and `.` is no end of a line of any kind.
     """
-    parts = r"(?s)\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\$"  # an escape, a class, or a `$` outside of both
-    return re.sub(parts, lambda part: r"\Z" if part[0] == "$" else part[0], text)
+    parts = r"(?s)\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\$|\."  # an escape, a class, or one of these outside of both
+    return re.sub(parts, _python_part, text)
+
+
+def _python_part(match: re.Match[str]) -> str:
+    escapes = {each[1] for each in re.findall(r"(?s)\\.", match[0])}
+    is_ascii = not escapes.isdisjoint("dDwWbB") and escapes.isdisjoint("sS")  # white space is that of Unicode
+    return f"(?a:{match[0]})" if is_ascii else OF_PYTHON.get(match[0], match[0])
 
 
 def _fault_of_part(part: Json, root: Json, *, has_scopes: bool) -> str | None:
