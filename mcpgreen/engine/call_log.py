@@ -119,8 +119,8 @@ def _line(call: Call, outcome: str, secrets: Secrets) -> tuple[str, Json]:
         line += f" {fields['ms']} ms"
     if "exit" in fields:
         line += f" exit {fields['exit']}"
-    if "warm" in fields:
-        line += ", warm"
+    if call.run is not None and call.run.child is not None and call.run.child.way:
+        line += f", {call.run.child.way}"
     if fields.get("waited_ms", 0) >= LONG_WAIT_MS:
         line += f", waited {fields['waited_ms']} ms"
     return line, fields
@@ -150,7 +150,7 @@ def _times(call: Call) -> Json:
         "process": child.pid,
     }
     if child.way:
-        times["warm"] = True
+        times[child.way] = True
     if call.received_at:
         times["waited_ms"] = round((child.began_at - call.received_at) * 1000)
     return times

@@ -126,12 +126,13 @@ def finish(result: Json, revision: Revision, server_info: Json) -> Json:
 
     A handler sets `ttlMs` on a result that the client may cache. The cache is always private to this client.
     """
+    fitted = fit_fields("result", result, revision)
     if Feature.RESULT_TYPE not in revision.features:
-        return fit_fields("result", result, revision)
-    stamped = {"resultType": "complete", **result}
+        return fitted
+    stamped = {"resultType": "complete", **fitted}
     if "ttlMs" in stamped:
         stamped.setdefault("cacheScope", "private")
-    stamped["_meta"] = {**result.get("_meta", {}), SERVER_INFO: server_info}
+    stamped["_meta"] = {**result.get("_meta", {}), SERVER_INFO: fit_fields("implementation", server_info, revision)}
     return stamped
 
 

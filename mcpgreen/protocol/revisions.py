@@ -76,7 +76,8 @@ class Revision(NamedTuple):
         return f"<Revision {self.name}>"
 
 
-# The capability that a method needs. Other methods need none. The first revision has all of these methods.
+# The capability that a method needs. Other methods need none. The first revision has all of these methods; a later
+# one gets its line below the revision that adds it.
 CAPABILITY_OF = {
     "logging/setLevel": "logging",
     "tools/list": "tools",

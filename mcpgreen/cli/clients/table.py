@@ -47,6 +47,7 @@ class Client(NamedTuple):
     spoiler: str = ""  # a file that the client would no longer read if we made ours
     names: str = ".*"  # a pattern for the names that it accepts
     patience: Patience | None = None
+    is_in_terminal: bool = False  # it runs in a terminal, and so with the person's PATH and directory
 
     def spot(self, name: str) -> Spot:
         return self.entries._replace(name=name)
@@ -135,7 +136,15 @@ _IN_ZED = _IN_VSCODE._replace(root="context_servers")
 
 CLIENTS = (
     Client("claude-desktop", "Claude Desktop", _plain, ("{support}/Claude/claude_desktop_config.json",)),
-    Client("claude-code", "Claude Code", _typed, ("{claude}/.claude.json",), ".mcp.json", other_words=("claude-cli",)),
+    Client(
+        "claude-code",
+        "Claude Code",
+        _typed,
+        ("{claude}/.claude.json",),
+        ".mcp.json",
+        other_words=("claude-cli",),
+        is_in_terminal=True,
+    ),
     Client("cursor", "Cursor", _plain, ("{home}/.cursor/mcp.json",), ".cursor/mcp.json"),
     Client("vscode", "VS Code", _typed, ("{support}/Code/User/mcp.json",), ".vscode/mcp.json", entries=_IN_VSCODE),
     Client("windsurf", "Windsurf", _plain, ("{home}/.codeium/windsurf/mcp_config.json",)),
@@ -148,6 +157,7 @@ CLIENTS = (
         ".gemini/settings.json",
         entries=Spot("mcpServers", has_comments=True),
         patience=Patience("timeout", 1000, 600),
+        is_in_terminal=True,
     ),
     Client(
         "codex",
@@ -159,8 +169,18 @@ CLIENTS = (
         Spot("mcp_servers"),
         names=r"[a-zA-Z0-9_-]+",
         patience=Patience("tool_timeout_sec", 1, 60),
+        is_in_terminal=True,
     ),
-    Client("goose", "Goose", _goose, ("{own_config}/goose/config.yaml",), "", "yaml", Spot("extensions")),
+    Client(
+        "goose",
+        "Goose",
+        _goose,
+        ("{own_config}/goose/config.yaml",),
+        "",
+        "yaml",
+        Spot("extensions"),
+        is_in_terminal=True,
+    ),
     Client(
         "jetbrains",
         "JetBrains AI Assistant",
@@ -204,6 +224,7 @@ CLIENTS = (
         lambda launch: {"type": "local", **_plain(launch), "tools": ["*"]},
         ("{copilot}/mcp-config.json",),
         ".github/mcp.json",
+        is_in_terminal=True,
     ),
     Client(
         "opencode",
@@ -213,6 +234,7 @@ CLIENTS = (
         "opencode.json",
         entries=_IN_VSCODE._replace(root="mcp"),
         patience=Patience("timeout", 1000, 60),
+        is_in_terminal=True,
     ),
     Client(
         "qwen",
@@ -222,6 +244,7 @@ CLIENTS = (
         ".qwen/settings.json",
         entries=Spot("mcpServers", has_comments=True),
         patience=Patience("timeout", 1000, 600),
+        is_in_terminal=True,
     ),
 )
 BY_WORD = {word: client for client in CLIENTS for word in (client.word, *client.other_words)}

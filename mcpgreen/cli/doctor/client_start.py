@@ -44,7 +44,6 @@ KEPT_VARIABLES = ("HOME", "LOGNAME", "SHELL", "TERM", "USER")
 DESKTOP_PATH = "/usr/bin:/bin:/usr/sbin:/sbin"
 if sys.platform != "darwin":
     DESKTOP_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-IN_TERMINAL = ("claude-code", "gemini", "codex", "goose", "copilot", "opencode", "qwen")
 COMMAND_KEYS, ENV_KEYS = ("command", "cmd"), ("env", "envs", "environment")
 PROJECT_FILE = "project file: "  # of an origin
 
@@ -105,12 +104,11 @@ def _start(client: Client, path: str, entry: object, root: str) -> Start:
         raise ProjectError(path, "the entry has no command; it is for a server elsewhere, or incomplete")
     if not isinstance(arguments, list) or not isinstance(given, dict):
         raise ProjectError(path, "args must be a list, and env an object")
-    is_in_terminal = client.word in IN_TERMINAL
-    own_path = os.environ.get("PATH") if is_in_terminal else None
+    own_path = os.environ.get("PATH") if client.is_in_terminal else None
     kept = {key: os.environ[key] for key in KEPT_VARIABLES if key in os.environ}
     env = {**kept, "PATH": own_path or DESKTOP_PATH, **{str(key): str(value) for key, value in given.items()}}
     cwd = entry.get("cwd")
-    default = root if is_in_terminal else os.sep
+    default = root if client.is_in_terminal else os.sep
     return Start(client, path, (command, *map(str, arguments)), env, cwd if isinstance(cwd, str) and cwd else default)
 
 
