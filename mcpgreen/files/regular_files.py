@@ -38,7 +38,7 @@ def regular(descriptor: int, path: str | bytes) -> int:
     """Return the descriptor. Closes it and raises OSError if it is not that of a regular file."""
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise OSError(errno.EINVAL, "it is no regular file", path)
+        raise OSError(errno.EINVAL, "it is not a regular file", path)
     return descriptor
 
 

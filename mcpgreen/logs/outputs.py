@@ -26,7 +26,7 @@ from mcpgreen.settings.settings import Settings
 from mcpgreen.text import jsontext
 
 MAX_FILE_BYTES = 10 << 20  # of a log file, before a new one is started
-KEPT_FILES = 3  # older ones beside it
+KEPT_FILES = 3  # older ones next to it
 MAX_QUEUED_BYTES = 4 << 20
 CLOSE_SECS = 1.0
 TOLD_AGAIN_SECS = 60.0
@@ -165,7 +165,7 @@ class LogFile:
             if error.errno == errno.ELOOP:
                 raise OSError(errno.ELOOP, "it is a link") from None
             if error.errno == errno.ENXIO:
-                raise OSError(errno.ENXIO, "it is no regular file") from None
+                raise OSError(errno.ENXIO, "it is not a regular file") from None
             raise
         self._fd = fd
         found = os.fstat(fd)

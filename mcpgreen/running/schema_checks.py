@@ -4,7 +4,7 @@ Most values need no such thing: short ones that are plainly valid by a plain sch
 microseconds here. For all others two processes at the most stay ready; each ends when it has been idle for a minute.
 Callers have their shares of these, and a schema that takes long again and again has one of them at the most.
 
-Rule: when a check is left early, for whatever reason, no process is left in the middle of one.
+Rule: if a check ends early, for any reason, no process may be left in the middle of it.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ QUICK_BYTES = 16384  # up to which a value is looked at here
 MEANT_BYTES = 4096  # and up to which it is read as it was meant, which takes five times as long
 PROCESSES = 2
 CHECK_SECS = 5.0  # of processor time for one check
-SLOW_SECS = 0.5  # a check that takes so long
-MANY_SLOW = 2  # of which a schema has so many in a row is a slow one
+SLOW_SECS = 0.5  # a check that takes longer is slow
+MANY_SLOW = 2  # slow checks in a row make a schema a slow one
 PATIENCE_FACTOR = 5  # by which a check may take longer on a busy machine: its time is that of the processor
 START_SECS = 20.0  # for the first answer of a process, on such a machine
 READ_BYTES = 65536
@@ -135,7 +135,7 @@ class SchemaChecks:
             is_overdue = time.monotonic() - began_at >= self._timeout_secs
         what = f"took longer than {self._timeout_secs:g} s" if is_overdue else "failed"
         journal.warning("a check of a value by its schema %s", what)
-        return {"problems": [f"checking it {what}; send less, or something simpler"]}
+        return {"problems": [f"checking it {what}; send less data, or simpler data"]}
 
 
 class _Process:

@@ -42,7 +42,7 @@ class Shares:
         return self._held_by.get(owner, 0)
 
     def has_room(self, owner: Hashable, amount: int = 1, *, spare: int = 0) -> bool:
-        """Tell whether the owner may hold so much more. `spare` is what it can have elsewhere."""
+        """Tell whether the owner may hold this much more. `spare` is what it can have elsewhere."""
         left = self.size + spare - self.held - amount
         if left < 0:
             return False

@@ -73,7 +73,7 @@ _TOKEN = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
 _PAIR = rf"{_TOKEN}[ \t]*=[ \t]*[!#-+\--:<-\[\]-~]*"
 _ITEM = re.compile(rf"{_PAIR}(?:[ \t]*;[ \t]*(?:{_PAIR}|{_TOKEN}))*")
 
-# As bytes: else posix_spawn encodes every name and value anew, which took a tenth of all that a quick call costs us.
+# As bytes: otherwise posix_spawn encodes every name and value again, which took a tenth of the time of a quick call.
 Environment = dict[bytes, bytes]
 
 
@@ -144,7 +144,7 @@ class ToolEnvironment:
         auth_json: str = "",
         wants_table: bool = False,
     ) -> Environment:
-        """The variables of one call, added to a copy of those that `with_more` gave."""
+        """Add the variables of one call to a copy of what `with_more` returned."""
         env = common.copy()
         place = files.place
         env[b"MCPBASH_STATE_DIR"] = files.directory.encoded_path
@@ -184,9 +184,9 @@ class ToolEnvironment:
 
 
 class ProviderEnvironment:
-    """Builds the environment of a provider or completion script from the server's own, and from what tools are told
-    about the server. It is less than a tool sees, because it is run for the server, not for a call. `isolate`: the
-    names above and our own; `allowlist` and `inherit` as for tools."""
+    """Builds the environment of a provider or completion script from the server's own, and from the variables that
+    tools get about the server. It is less than a tool sees: the script runs for the server, not for a call. `isolate`:
+    the names above and our own; `allowlist` and `inherit` as for tools."""
 
     def __init__(self, environ: Mapping[str, str], *, settings: Settings, about_the_server: Mapping[str, str]) -> None:
         self._environ = environ
@@ -258,10 +258,10 @@ def table_of(arguments_json: bytes) -> bytes:
     `.size.width=v12`. After the equals sign a letter says how to read the rest:
 
         s  a plain text
-        e  a text with every backslash, and every byte that is not printable ASCII, written as \\xHH, for `printf %b`
+        e  a string with every backslash, and every byte that is not printable ASCII, written as \\xHH, for `printf %b`
         v  a value that every jq prints in the same way: true, false, null, integers, short fractions
         o  an object; its members have rows of their own
-        a  an array of such texts and values, each behind a tab
+        a  an array of such strings and values, each after a tab
         j  a value that needs jq
 
     So if an object, or the root, has no row for a member, the member is absent.

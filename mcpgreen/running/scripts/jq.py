@@ -31,7 +31,7 @@ def path_in(environ: Mapping[str, str]) -> str:
 
 
 def variables(settings: Settings, path: str) -> dict[str, str]:
-    """What scripts are told if this is the PATH that they would have."""
+    """Return the variables about the JSON tool for scripts that would have this PATH."""
     name, program = find_json_tool(settings, path)
     return {
         "PATH": path_with_jq(path),

@@ -83,4 +83,4 @@ def _opened(name: str, directory_fd: int) -> int:
         if stat.S_ISFIFO(os.fstat(descriptor).st_mode):
             return descriptor
         os.close(descriptor)
-        raise OSError(errno.EINVAL, "it is no FIFO any more", name)
+        raise OSError(errno.EINVAL, "it is not a FIFO any more", name)

@@ -4,8 +4,8 @@ A script finds spilled arguments there and leaves error, resource and cancel fil
 gets no directory of its own: making and removing one would cost a third of a quick call.
 
 Rule: the directory has a name that cannot be guessed, is ours alone, and is used through its descriptor. Until it
-exists only the guardian is told its name; if it is gone, a fresh one is made, because whatever has the old name by then
-is not ours.
+exists, only the guardian knows its name; if it is gone, a fresh one is made, because anything that has the old name by
+then is not ours.
 
 At the end of the module: is there room on disk (`Storage`), and how trees are removed that scripts leave here, deep,
 wide, shut, or still being written to (`remove_tree`).
@@ -62,7 +62,7 @@ class StateDir:
         self._lost: set[PrivateDirectory] = set()  # directories that have been moved, until they are empty
 
     def require(self) -> PrivateDirectory:
-        """The directory, made anew if it is not there. Raises as `new_call`."""
+        """Return the directory, and make it again if it is missing. Raises the same errors as `new_call`."""
         return self.new_call(0).directory
 
     def new_call(self, serial: int) -> CallFiles:
@@ -74,7 +74,7 @@ class StateDir:
         return CallFiles(self, directory, b"call.%d." % serial)
 
     def failure(self, error: OSError) -> InternalError:
-        """What a call is told when one of its files cannot be written."""
+        """Return the error for a call whose file cannot be written."""
         full = self.fullness(error)
         if full is not None:
             return full
@@ -265,8 +265,8 @@ class CallFiles:
         return new_file(name, dir_fd=self.directory.fd)
 
     def _names(self) -> list[bytes]:
-        """The files of this call. Where a script has left so many that to look at all of them would take long, only
-        the files that every call may have; the others go with the server."""
+        """Return the names of this call's files. If a script has left too many to look at, return only the names that
+        every call may have; the other files are removed with the server."""
         names = list(islice(self.directory.names(), CROWD + 1))
         if len(names) > CROWD:
             return [self._prefix + name for name in OWN_FILES]
@@ -302,7 +302,7 @@ class Storage:
 
     A full disk is reported loudly, once: `on_news` hears a level and a sentence without paths. From then on no call is
     begun until writing works again, because a script that finds half of its arguments is worse than none. Lists and
-    running calls go on. A directory that may not be written to is no full disk, and its owner's business.
+    running calls go on. A directory that may not be written to is not a full disk; that is its owner's business.
     """
 
     def __init__(self, *, on_news: Callable[[str, str], None]) -> None:

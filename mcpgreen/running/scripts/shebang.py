@@ -35,9 +35,9 @@ def head_of(path: str) -> bytes:
 
 
 def command_of(path: str, head: bytes, *, is_executable: bool, is_described: bool = False) -> list[str] | None:
-    """How a file is run that begins so; None if it is no script. One that lacks the bit is run by bash, or by what its
-    first line asks for, as the kernel would read it. Python without a first line is run by the first `python3`; if it
-    lacks the bit as well, it could be a module, unless it is described."""
+    """Return the command for a file with this head; None if it is not a script. Without the executable bit, a script is
+    run by bash, or by what its first line asks for, as the kernel would read it. Python without a first line is run by
+    the first `python3`; if it lacks the bit as well, it could be a module, unless it is described."""
     if path.endswith(PYTHON_SUFFIX) and head and not head.startswith(MARK) and (is_executable or is_described):
         return [*PYTHON, path]
     if is_executable:
@@ -102,7 +102,7 @@ def fault_of(path: str, *, search_path: str | None = None, shows_directory: bool
         return None
     line = head[len(MARK) :].partition(b"\n")[0]
     if line.endswith(b"\r"):
-        return "has the line ends of Windows, of which the first is taken for a part of the interpreter's name"
+        return "has Windows line endings, so the interpreter's name seems to end with a carriage return"
     words = [os.fsdecode(word) for word in line.split()]
     if not words:
         return "names no interpreter in its first line"

@@ -1,4 +1,4 @@
-"""In which directory temporary files are made: the one that the operator names, else TMPDIR, else the system's.
+"""Choose the directory for temporary files: the operator's choice, else TMPDIR, else the system's.
 
 Nothing is created here. A directory that was named and cannot be used is a reason not to start; a bad TMPDIR is often
 inherited from somewhere, so the system's place does instead, and stderr says so.
@@ -58,7 +58,7 @@ def _problem_with(path: str) -> str | None:
     except OSError as error:
         return f"cannot be used ({error.strerror}): create it"
     if not stat.S_ISDIR(mode):
-        return "is no directory: remove what is there"
+        return "is not a directory: remove what is there"
     if not os.access(path, os.W_OK | os.X_OK):
         return "may not be written to: change its mode"
     if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
