@@ -1,6 +1,6 @@
 """`completion/complete`: suggest values for an argument, from a script or from the argument's schema.
 
-A script is registered under the name of the item, or lies beside it: `NAME.completion` or `NAME.completion.sh`. The
+A script is registered under the name of the item, or lies next to it: `NAME.completion` or `NAME.completion.sh`. The
 registered one comes first. It gets the request through its environment, and prints an array of strings or an object
 that also says what follows.
 """
@@ -39,7 +39,7 @@ Answer = tuple[list[str], "int | None", "int | None"]
 
 
 class CompletionRequest(NamedTuple):
-    """Which argument of which item is to be completed, and how much of it is typed."""
+    """The argument of an item to complete, and what has been typed of it."""
 
     name: str
     item: Item | None  # None if only a registered script has this name
@@ -194,7 +194,7 @@ def _script_for(call: Call, name: str, item: Item | None) -> CompletionScript | 
         return None
     project = call.services.project
     home = project.prompts_dir if isinstance(item, Prompt) else project.resources_dir
-    # Beside the file of the item, or beside its description if it has no file.
+    # Next to the file of the item, or next to its description if it has no file.
     directory, file_name = os.path.split(item.path or os.path.join(home, item.relative_path))
     if metadata.is_description(file_name):
         owners = [metadata.described_stem(file_name)]
@@ -297,7 +297,7 @@ def _printed(value: object, request: CompletionRequest) -> Answer:
     total = counted if type(counted) is int and counted >= end else None if has_more else end
     if not has_more:
         return values, total, None
-    # If `next` were not behind this page, the client would read the same pages for ever.
+    # If `next` were not after this page, the client would read the same pages forever.
     return values, total, following if type(following) is int and following > request.offset else end
 
 

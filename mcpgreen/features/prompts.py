@@ -192,7 +192,7 @@ def _message(call: Call, prompt: Prompt, message: object) -> Json:
     if isinstance(content, str):
         return _text_message(role, content)
     if not isinstance(content, dict) or not isinstance(content.get("type"), str):
-        raise _invalid(prompt, "content must be a text or one block with a type; several blocks are several messages")
+        raise _invalid(prompt, "content must be a string or one block with a type; several blocks are several messages")
     return {"role": role, "content": _block(call, prompt, content)}
 
 
@@ -272,7 +272,7 @@ def _from_program(call: Call, prompt: Prompt, given: dict[str, str]) -> Json:
 def _from_output(call: Call, prompt: Prompt, text: str, printed: Json | list[Any] | None) -> Json:
     """The result of a program: `{"description", "messages"}`, an array of messages, or any other output as one text."""
     if isinstance(printed, list):
-        # An array of anything but messages is a text.
+        # An array of anything but messages is plain text.
         are_messages = printed and all(isinstance(each, dict) and each.keys() & {"content", "role"} for each in printed)
         printed = {"messages": printed} if are_messages else None
     if printed is None or not isinstance(printed.get("messages"), list):

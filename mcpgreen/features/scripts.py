@@ -175,7 +175,7 @@ def encoded(value: Mapping[str, object], what: str) -> bytes:
 
 
 def as_text(value: object) -> str:
-    """Return a text as it is, and any other value as JSON. Raises ValueError for a number such as 1e999."""
+    """Return a string unchanged, and any other value as JSON. Raises ValueError for a number such as 1e999."""
     return value if isinstance(value, str) else jsontext.dumps(value).decode("ascii")
 
 

@@ -62,7 +62,7 @@ def call_tool(call: Call, terms: ToolTerms) -> Json:
     if tool.description.needs:
         _require_needs(call, tool)
     if tool.description.interaction == "park" and "requestState" not in call.params:
-        call.interaction.answers = {}  # it has asked nothing yet, so these are no answers
+        call.interaction.answers = {}  # it has asked nothing yet, so nothing can be an answer
     for _ in range(MAX_ROUNDS):
         try:
             return _run_once(call, terms, arguments_json)
@@ -146,8 +146,8 @@ def _require_needs(call: Call, tool: Tool) -> None:
 
 
 def _fell_over_a_question(call: Call, outcome: Outcome, words: LastWords) -> bool:
-    """Tell whether a script failed because it could not ask: its last words are the reason that it was given, or there
-    are none. A script with other last words, or that asked again, has gone on without the answer."""
+    """Tell whether a script failed because it could not ask: its last words are the reason that it got, or it has
+    none. A script that has other last words, or asked again, has gone on without the answer."""
     needs = call.interaction.unmet_needs
     left_silently = not words.last and outcome.exit_code <= 128  # above that, a signal killed it
     return bool(needs) and (left_silently or any(requests.lack_of(need) in words.last for need in needs))

@@ -52,7 +52,7 @@ class Parked(NamedTuple):
 
     @property
     def is_past_waiting(self) -> bool:
-        """Whether the script needs no answer any more: it has ended or given up waiting."""
+        """Tell whether the script no longer needs an answer: it has ended or given up waiting."""
         return bool(self.answers.ready())
 
     def stop_waiting(self) -> None:
@@ -288,7 +288,7 @@ def _require_askable(call: Call, asked: Json) -> None:
 
 
 def _responses_of(call: Call) -> Json:
-    """The answers that a retry brings. If an answer is no object, its input request stays open."""
+    """Return the answers in a retry. If an answer is not an object, its input request stays open."""
     responses = call.params.get("inputResponses", {})
     if type(responses) is not dict:
         raise InvalidParams("inputResponses must be an object.")

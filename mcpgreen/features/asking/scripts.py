@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 TakeReply = Callable[[Json], None]  # gets the outcome of each input request, by key
 
 MAX_OPEN = 8  # rounds of one script that wait for their turn, or for the script to read their reply
-MAX_OPEN_BYTES = 1 << 20  # reading stops when the open rounds have so many
+MAX_OPEN_BYTES = 1 << 20  # of all open rounds; reading stops at this size
 MAX_ROUNDS = 10_000  # of one run
 MENTIONED_KEYS = 1000  # in the refusal of a round that has too many
 MENTIONED_FAULTS = 5  # a script that makes a mistake makes it often
@@ -171,12 +171,12 @@ class ElicitationFiles:
     """Elicitation by file, as scripts for older servers ask without an SDK. Active inside of `with`.
 
     The script writes `MCP_ELICIT_REQUEST_FILE`: `{"message", "schema", "mode"}`, or `{"message", "url", "mode"}`. Then
-    it waits for `MCP_ELICIT_RESPONSE_FILE`: `{"action", "content"}`. No event tells that the first file has been
+    it waits for `MCP_ELICIT_RESPONSE_FILE`: `{"action", "content"}`. No event says that the first file has been
     written, so a timer looks for it while the script runs.
 
-    Rule: a look never waits, whatever is in that place, and reads no more than a line on the control pipe may have. One
-    input request is open at a time. If the script writes another one meanwhile, the answer to the first is dropped, so
-    that the script does not take it for the answer to the second.
+    Rule: looking at the file never waits, whatever is there, and reads no more than a line on the control pipe may
+    have. One input request is open at a time. If the script writes another one meanwhile, the answer to the first is
+    dropped, so that the script does not take it for the answer to the second.
     """
 
     def __init__(self, files: scratch.CallFiles, script: Callable[[], AskingScript]) -> None:
@@ -184,7 +184,7 @@ class ElicitationFiles:
         self._script = script
         self._name = files.name_of(scratch.REQUEST_FILE)
         self._is_open = False
-        self._unfinished: tuple[tuple[int, int, int], float] | None = None  # a file that is no JSON yet, and since when
+        self._unfinished: tuple[tuple[int, int, int], float] | None = None  # a file without JSON yet, and since when
         self._timer: Any = gevent.get_hub().loop.timer(LOOK_SECS, LOOK_SECS)
 
     def __enter__(self) -> None:

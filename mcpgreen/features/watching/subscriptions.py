@@ -94,7 +94,7 @@ class Subscriptions:
         self._limit = limit
         self._places = Shares(max_listens)
         self._listens: dict[Request, Listen] = {}
-        # Each subscription is there twice, by its URI and by its id, which is no URI.
+        # Each subscription is in here twice: by its URI, and by its id, which is not a URI.
         self._sessions: dict[Session, dict[str, Subscription]] = {}
         self._watched = Shares(limit)  # resources
 

@@ -1,6 +1,6 @@
 """Notice changes of subscribed resources, with a greenlet for each subscription that reads when there is a reason.
 
-The reason to read a file is a changed stat: a file event tells of it at once, and one clock stats all files every few
+The reason to read a file is a changed stat: a file event reports it at once, and one clock stats all files every few
 seconds. Resources of scripts and of the network are read by the clock, at the same moment for all subscriptions, so
 that they share one read (`SharedReads`). Only the content counts: a file that was merely touched has not changed, and a
 resource that can no longer be read has changed, once. Equal stamps of a file mean equal content, unless the stamp is so
