@@ -24,7 +24,7 @@ from mcpgreen.running.processes.run import Ending
 from mcpgreen.text import jsontext
 from mcpgreen.text.json_types import Json
 
-MAX_CHARS = 500  # of a text from a client or a script
+MAX_CHARS = 500  # of a string from a client or a script
 MENTIONED_A_SECOND = 20  # lines of one kind: a client must not be able to fill the log
 LONG_WAIT_MS = 100  # a longer wait for the script to begin is mentioned
 MAX_READ_BYTES = 1 << 18  # of a frame

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 START_AFTER_SECS = 0.05  # the client's first request is likely on its way, and goes first
 DEFAULT_POLL_SECS = 5.0
 SAFETY_NET_FACTOR = 6
-QUIET_SECS = 0.1  # without changes, and clients are told
+QUIET_SECS = 0.1  # without changes, before clients are notified
 LONGEST_BURST_SECS = 2.0
 A_MOMENT_SECS = 0.03  # how long requests for one item wait for a look at the disk
 LONGEST_FAULT_SECS = 60.0
