@@ -86,5 +86,5 @@ def _decode(cursor: object) -> Json:
         if type(content.get("offset")) is not int:
             raise ValueError
     except ValueError:  # also what the decoder and loads raise
-        raise InvalidParams("This is not a cursor of this server; start again without a cursor.") from None
+        raise InvalidParams("The cursor was not issued by this server; start again without a cursor.") from None
     return content

@@ -16,7 +16,7 @@ from mcpgreen.text.json_types import Json
 
 
 class Era:
-    """How a client introduces itself: once per connection, or anew in each request."""
+    """How a client introduces itself: once per connection, or in each request."""
 
     HANDSHAKE = "handshake"
     STATELESS = "stateless"

@@ -1,8 +1,8 @@
 """Read almost-right arguments as the sender meant them, where the schema leaves no doubt.
 
 Models and old helpers send text for other types. Where the schema does not allow a string, text is read as JSON: "5" as
-an integer, "true" as a boolean, "[1]" as an array. The text must be what JSON itself would write: " 5" and "0x5" are no
-numbers, "5.0" is no integer. `null` for an optional property that does not allow null counts as absent.
+an integer, "true" as a boolean, "[1]" as an array. The text must be what JSON itself would write: " 5" and "0x5" are
+not numbers, "5.0" is not an integer. `null` for an optional property that does not allow null counts as absent.
 
 This is not a validator: the caller validates the arguments before, and the result again.
 
@@ -24,11 +24,11 @@ Types = frozenset[str]
 
 MAX_PARTS = 64  # parts of a schema that apply to one value, by references and allOf
 MAX_CHOICES = 8  # levels of anyOf inside anyOf
-MAX_EXACT_DIGITS = 15  # a double keeps any number with so many digits
+MAX_EXACT_DIGITS = 15  # a double is exact up to this many digits
 MAX_NUMBER_CHARS = 1000
 NUMBERS = frozenset({"integer", "number"})
 LITERALS = {"true": True, "false": False, "null": None}
-# In these, keywords beside a reference have no effect.
+# In these, keywords next to a reference have no effect.
 OLD_DIALECTS = tuple(f"json-schema.org/draft-0{number}/schema" for number in (4, 6, 7))
 
 

@@ -4,8 +4,8 @@ Many frameworks do not follow `$ref`, and some providers refuse lists of types. 
 part that it names, and `["string", "null"]` by an `anyOf`. Arguments and results are still checked by the author's
 schema, which accepts the same values.
 
-Rule: a reference stays if it is recursive or would make the schema much larger. With one that is no path from the root
-(a name, a document, a dynamic one) all stays: any part may be what it leads to.
+Rule: a reference stays if it is recursive or would make the schema much larger. If any is not a path
+from the root (a name, a document, a dynamic reference), all stay: it may lead to any part.
 """
 
 from __future__ import annotations
@@ -141,10 +141,10 @@ class _Writer:
             self._follow(reference)
         if reference in self._recursive:
             return part
-        beside = {key: value for key, value in part.items() if key != "$ref"}
+        others = {key: value for key, value in part.items() if key != "$ref"}
         if self._hides_siblings:
-            beside = {key: value for key, value in beside.items() if key in REMARKS}
-        return _joined(self._known[reference], beside)
+            others = {key: value for key, value in others.items() if key in REMARKS}
+        return _joined(self._known[reference], others)
 
     def _follow(self, reference: str) -> None:
         if reference in self._open:
@@ -166,7 +166,7 @@ def _require(document: Json, reference: str) -> object:
 
 
 def _local_references(schema: object) -> Iterator[str]:
-    """The paths from the root that stand in a rewritten part. Raises _Unsuitable for references of any other kind."""
+    """Yield the paths from the root in a rewritten part. Raises _Unsuitable for references of any other kind."""
     for part in parts_of(schema):
         reference = part.get("$ref")
         if isinstance(reference, str):
@@ -177,18 +177,18 @@ def _local_references(schema: object) -> Iterator[str]:
             raise _Unsuitable
 
 
-def _joined(target: object, beside: Json) -> Json:
-    """The part that a reference names, together with the keywords beside the reference."""
+def _joined(target: object, others: Json) -> Json:
+    """Combine the part that a reference names with the keywords next to the reference."""
     if isinstance(target, bool):
         target = {} if target else {"not": {}}
     if not isinstance(target, dict):
         raise _Unsuitable
-    if beside.get("properties") == {}:
-        beside = {key: value for key, value in beside.items() if key != "properties"}
-    if all(key in REMARKS or key.startswith("x-") or (key, target.get(key)) == ("type", beside[key]) for key in beside):
-        return {**target, **beside}
+    if others.get("properties") == {}:
+        others = {key: value for key, value in others.items() if key != "properties"}
+    if all(key in REMARKS or key.startswith("x-") or (key, target.get(key)) == ("type", others[key]) for key in others):
+        return {**target, **others}
     # Keywords such as additionalProperties depend on their neighbours, so the two must not be mixed.
-    return _with_another(beside, target)
+    return _with_another(others, target)
 
 
 def _with_another(part: Json, further: Json) -> Json:

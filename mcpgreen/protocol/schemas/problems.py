@@ -67,11 +67,11 @@ def _expectation(error: ValidationError, noun: str) -> str:
 
 def _limit(error: ValidationError) -> str:
     keyword, given = error.validator, error.validator_value
-    before, behind = _LIMITS[keyword]
+    before, after = _LIMITS[keyword]
     if keyword in ("minimum", "maximum") and error.schema.get(f"exclusive{keyword.capitalize()}") is True:
         before = _LIMITS[f"exclusive{keyword.capitalize()}"][0]  # draft 4 has a flag for it
     is_count = keyword.endswith(_COUNTED)
-    return f"{before} {shown(given)}{behind}, got {len(error.instance) if is_count else shown(error.instance)}"
+    return f"{before} {shown(given)}{after}, got {len(error.instance) if is_count else shown(error.instance)}"
 
 
 def _alternatives(error: ValidationError, noun: str) -> str:

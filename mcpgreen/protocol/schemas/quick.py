@@ -199,9 +199,9 @@ def fault_of(schema: object) -> str | None:
 
 
 def slow_patterns_in(schema: object) -> list[str]:
-    """The patterns that repeat something which is itself repeated. They may take a regular expression engine forever.
+    """Return the patterns with a repeat inside a repeat. They may take a regular expression engine forever.
 
-    `^([a-z]+[._-]?)+@` takes twice as long for each further letter of a text without an at sign, because the two
+    `^([a-z]+[._-]?)+@` takes twice as long for each further letter of a string without an at sign, because the two
     repeats can share the letters in any number of ways. Such a pattern is not wrong, and many values match it quickly,
     so this is for a warning and never a reason to refuse a schema.
     """

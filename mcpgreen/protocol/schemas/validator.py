@@ -205,7 +205,7 @@ def _adapt_parts(resource: Any, dialect: str, cleaned: set[int]) -> None:
 def _in_place(part: Json, known: Mapping[str, Any]) -> list[Any]:
     """The parts of a part that check the same value and not something inside it."""
     if "$ref" in part and "dependentSchemas" not in known:
-        return []  # up to draft 7, the keywords beside a reference have no effect
+        return []  # up to draft 7, the keywords next to a reference have no effect
     found: list[Any] = []
     for keyword in ("allOf", "anyOf", "oneOf"):
         found.extend(part.get(keyword, ()))
