@@ -178,7 +178,7 @@ class Outbox:
         return bool(lines)
 
     def _enlarge_pipe(self) -> None:
-        with suppress(OSError, AttributeError):  # it is no pipe, this is not Linux, or the quota is used up
+        with suppress(OSError, AttributeError):  # it is not a pipe, this is not Linux, or the quota is used up
             fcntl.fcntl(self._endpoint.fd, fcntl.F_SETPIPE_SZ, LARGE_PIPE_BYTES)
 
     def _wait_writable(self) -> None:

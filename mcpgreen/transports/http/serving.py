@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 LAST_WORDS_SECS = 1.0
 LOOK_SECS = 0.02
-LEAST_IDLE_SECS = 0.5  # for so long, nothing may come on a connection before it is closed
+LEAST_IDLE_SECS = 0.5  # a connection is closed when nothing has come on it for this long
 
 
 def prepared_settings(settings: Settings) -> Settings:

@@ -154,7 +154,7 @@ class HttpSessions:
         )
 
     def find(self, key: str, principal: Principal | None) -> HttpSession | None:
-        """Find the session of this caller. Its token may be a new one; from now on that one counts."""
+        """Find the session of this caller. If the caller has a new token, it counts from now on."""
         found = self._sessions.get(key)
         if found is None or found.principal != principal:
             return None

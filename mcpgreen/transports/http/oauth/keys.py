@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from ssl import SSLContext
 
 # The allowed algorithms, with the type of their keys and the curves. None is symmetric: with such a key, this server
-# could sign tokens, and so could everybody who knows the published key.
+# could sign tokens, and so could anyone who knows the published key.
 KEY_OF = {
     **dict.fromkeys(("RS256", "RS384", "RS512", "PS256"), ("RSA", ())),
     "ES256": ("EC", ("P-256",)),
@@ -275,7 +275,7 @@ def _fetched(url: str) -> bytes:
 
 def _tls() -> SSLContext:
     """A context that checks certificates and names. `create_default_context` would return one of the standard library
-    even in gevent's module, and that one blocks the server during a handshake."""
+    even in gevent's module, which blocks the server during a handshake."""
     context: SSLContext = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.load_default_certs()
     return context

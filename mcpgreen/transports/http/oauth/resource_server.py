@@ -244,7 +244,7 @@ def _require_sound_claims(claims: Json) -> None:
             raise invalid(f"its {name} is not a time")
     audience = claims.get("aud", "")
     if type(audience) is not str and not (type(audience) is list and all(type(each) is str for each in audience)):
-        raise invalid("its aud is neither a text nor an array of texts")
+        raise invalid("its aud is neither a string nor an array of strings")
     if "cnf" in claims:
         # RFC 9449, 7.2: such a token is valid only with a proof of its key, which is not checked here.
         raise invalid("it is bound to a key of its holder, which is not supported")

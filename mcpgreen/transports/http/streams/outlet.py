@@ -217,7 +217,7 @@ class Outlet:
             on_over()
 
     def wait(self, secs: float) -> None:
-        """Wait for the first frame, the end, or the loss of the connection, at most so long."""
+        """Wait for the first frame, the end, or the loss of the connection, or until the time is up."""
         if not (self._frames or self.is_over or self.is_lost):
             self._changed.clear()
             self._changed.wait(secs)
@@ -257,7 +257,7 @@ class Outlet:
     def stream(
         self, carrier: Carrier, *, keep_alive_secs: float, is_primed: bool = False, after: int | None = None
     ) -> Iterator[bytes]:
-        """Let this connection carry the stream from now on, instead of an earlier one; the result is what it sends.
+        """Let this connection carry the stream from now on, instead of an earlier one; yield what it sends.
         `after`: first send again what has a higher number. `is_primed`: begin with an event that tells the client where
         it is, because some clients forget it when a connection brings them nothing."""
         self._carrier = carrier

@@ -1,9 +1,9 @@
 """Addresses, listening sockets, and the limit on the number of connections.
 
-Rule: no client can keep others out by holding connections open. When all places are taken, a connection is closed that
-waits for its client: for a request, for the rest of one, for the TLS handshake, or for an answer to be read. It is the
-oldest one from the place where most of them come from. If all connections are being served, the new client is told to
-come back later; each caller has a share of those.
+Rule: no client can keep others out by holding connections open. When all places are taken, a connection that waits for
+its client is closed: for a request or the rest of one, for the TLS handshake, or for an answer to be read. It is the
+oldest one from the address with most of them. If all connections are being served, the new client is asked to come
+back later; each caller has a share of the places.
 """
 
 from __future__ import annotations
@@ -262,4 +262,4 @@ class HttpServer(StreamServer):  # type: ignore[misc]  # gevent has no types
         try:
             sock.send(FULL)
         except OSError as error:
-            journal.debug("a client could not be told that all places are taken: %s", error)
+            journal.debug("a client could not be informed that all places are taken: %s", error)
