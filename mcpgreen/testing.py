@@ -5,8 +5,8 @@
         client.initialize()
         result = client.result("tools/call", {"name": "hello"})
 
-Several links of one server, or several streams of one session, stand side by side. Everything else is the real thing:
-scripts run as processes, and greenlets have to be given time by whoever waits (`response`, `wait_for`).
+Several links of one server, or several streams of one session, can be used side by side. Everything else is real:
+scripts run as processes, and greenlets run only while the test waits (`response`, `wait_for`).
 """
 
 from __future__ import annotations

@@ -1,16 +1,16 @@
 """Files of this machine as resources: opened without blocking, and only inside the allowed directories.
 
 `open_file` first resolves the symbolic links of a path and checks the result. Then it walks that path from the allowed
-directory, step by step, and follows no further link. So a link that ends inside is followed, and one that is put there
-after the check leads nowhere. A hard link cannot be distinguished from the file itself: a file that is linked into an
-allowed directory is allowed. The kernel's own files (/proc, /sys and /dev) are outside of every directory, and none of
-these is a root. A project that lies there as a whole, in a memory disk such as /dev/shm, may serve its own files.
+directory, step by step, and follows no further link. So a link that ends inside is followed, and a later link leads
+nowhere. A hard link cannot be distinguished from the file itself: a file that is linked into an allowed directory is
+allowed. The kernel's own files (/proc, /sys and /dev) are outside of every directory, and none of these is a root. A
+project that lies there as a whole, in a memory disk such as /dev/shm, may serve its own files.
 
 `Private` is the part of a project that is never served: not to clients, not to scripts that embed files, not for
 descriptions that name a file.
 
-Rule: outside, a file that exists and one that does not must look the same. After the check, the system is only asked
-about names relative to an open directory inside.
+Rule: outside, existing and missing files must look the same. After the check, the system is only asked about
+names relative to an open directory inside.
 """
 
 from __future__ import annotations

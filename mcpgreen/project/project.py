@@ -277,7 +277,7 @@ def open_project(
 
 
 def bundled_project_root() -> str:
-    """The project to serve when there is none: shipped inside the package, or beside it in a checkout."""
+    """Return the example to serve if there is no project: shipped inside the package, or next to it in a checkout."""
     shipped = os.path.join(PACKAGE_DIR, "default_project")
     return shipped if os.path.isdir(shipped) else os.path.join(os.path.dirname(PACKAGE_DIR), "project")
 

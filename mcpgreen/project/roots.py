@@ -65,7 +65,7 @@ def configured_roots(
         try:
             named.append(Root(_resolved(path, project_root)))
         except ValueError as error:
-            raise ProjectError(path, f"this is no root: {error}; correct MCPGREEN_ROOTS or --roots") from error
+            raise ProjectError(path, f"this is not a root: {error}; correct MCPGREEN_ROOTS or --roots") from error
     if named:
         return Roots(named)
     try:
@@ -107,7 +107,7 @@ def roots_in_file(project_root: str, *, warn: Callable[[str], None]) -> Iterator
         path = entry.get("path") if isinstance(entry, dict) else None
         try:
             if not isinstance(path, str) or not path:
-                raise ValueError("its path must be a text")
+                raise ValueError("its path must be a string")
             real = _resolved(path, project_root)
         except ValueError as error:
             warn(f"{file}: root {path!r} is skipped: {error}")

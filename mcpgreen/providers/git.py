@@ -104,7 +104,7 @@ def read_uri(uri: str) -> Wanted:
     if not colon:
         ref, path = "HEAD", ref
     if not path:
-        raise refusal(f"The URI must name a file behind #: {FORM}.")
+        raise refusal(f"The URI must name a file after #: {FORM}.")
     if not ref or NEVER_IN_A_REF.search(ref):
         raise refusal("The part between # and : is not the name of a branch, a tag or a commit.")
     if "\0" in path or any(part in ("", ".", "..") for part in path.split("/")):

@@ -102,7 +102,7 @@ def canonical_host(host: str) -> str:
             raise refusal("An IPv6 address must not name a network interface.")
         return _address(host, IPv6Address, "is not an IPv6 address.")
     if not host or len(host) > MAX_HOST_CHARS:
-        raise refusal("The URI has no host, or one that is too long.")
+        raise refusal("The URI has no host, or its host is too long.")
     try:
         name = host.encode("idna").decode("ascii").lower().removesuffix(".")
     except UnicodeError:
