@@ -81,8 +81,8 @@ class Inotify:
             self._libc.inotify_rm_watch(self.fd, watch)
 
     def events(self) -> Iterator[tuple[str, str, bool]]:
-        """The events since the last call: the directory, the path in it or the directory itself, and whether that was
-        only created. Never blocks. Afterwards, directories that were renamed are no longer watched."""
+        """Yield the events since the last call: the directory, the path in it or the directory itself, and whether that
+        was only created. Never blocks. Afterwards, directories that were renamed are no longer watched."""
         try:
             raw = os.read(self.fd, READ_BYTES)
         except BlockingIOError:

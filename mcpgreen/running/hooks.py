@@ -147,7 +147,7 @@ def _is_variable(name: str) -> bool:
 
 
 def records_in(answer: bytes) -> list[tuple[str, str]]:
-    """What a hook recorded, in order: what it is, and its content. Log messages among it go to the journal."""
+    """Return what a hook recorded, in order: what it is, and its content. Log messages among it go to the journal."""
     texts = answer.decode("utf-8", "replace").split("\0")
     records = []
     for what, content in zip(texts[0:-1:2], texts[1:-1:2], strict=False):

@@ -142,7 +142,7 @@ class Runner:
         journal.debug("call %d: %s was process %d for %d ms%s", run.serial, run.script.label, child.pid, took_ms, how)
 
     def process_of(self, serial: int) -> int | None:
-        """The process that runs for the call with this number."""
+        """Return the process that runs for the call with this number."""
         tag = self.tags.of(serial)
         return next((pid for pid, child in self._leaders.items() if child.tag == tag), None)
 

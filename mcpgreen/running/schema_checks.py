@@ -58,7 +58,7 @@ class Schema:
         return self.slow_checks >= MANY_SLOW
 
     def judge_at_once(self, value: Any, encoded: bytes, *, is_lenient: bool) -> bytes | None:
-        """The JSON of a value that is certainly valid, as it was meant if we are lenient. None says nothing."""
+        """Return the JSON of a value that is certainly valid, as it was meant if we are lenient. None says nothing."""
         if not self._is_plain or len(encoded) > QUICK_BYTES:
             return None
         if quick.matches(self._schema, value):
@@ -87,9 +87,9 @@ class SchemaChecks:
     def judge(
         self, schema: Schema, encoded: bytes, *, is_lenient: bool, owner: Hashable = None
     ) -> tuple[list[str], bytes]:
-        """What is wrong, in a few sentences that a model can act on, empty when nothing is; and the value as JSON, as
-        it was meant if we are lenient and only that is valid. `encoded` is the value as it was sent. Waits: ask
-        `schema.judge_at_once` first. Raises `schemas.BadSchema`, and InternalError when no process can be had."""
+        """Return what is wrong, in a few sentences that a model can act on, empty when nothing is; and the value as
+        JSON, as it was meant if we are lenient and only that is valid. `encoded` is the value as it was sent. Waits:
+        ask `schema.judge_at_once` first. Raises `schemas.BadSchema`, and InternalError when no process can be had."""
         with self._turn(schema, owner):
             began_at = time.monotonic()
             answer = self._answer(schema, encoded, is_lenient=is_lenient)
@@ -101,7 +101,7 @@ class SchemaChecks:
 
     @contextmanager
     def _turn(self, schema: Schema, owner: Hashable) -> Iterator[None]:
-        """All slow schemas together stand in line once. That a schema is slow may turn out while its check waits."""
+        """Wait for a turn. All slow schemas share one place; a schema may prove slow while its check waits."""
         with ExitStack() as taken:
             if not schema.is_slow:
                 taken.enter_context(self._turns.held_by(owner))
@@ -154,7 +154,7 @@ class _Process:
         runner.know(self._pid)
 
     def ask(self, schema: Schema, encoded: bytes, *, is_lenient: bool, secs: float) -> bytes | None:
-        """The line that it answers; None if there is none in time, or it has ended."""
+        """Return the line that it answers; None if there is none in time, or it has ended."""
         about = {"noun": schema.noun, "is_lenient": is_lenient, "secs": secs}
         rest = memoryview(b"\n".join([jsontext.dumps(about), schema.encoded, encoded, b""]))
         line: bytes = b""

@@ -139,7 +139,7 @@ def let_others() -> None:
 
 
 def in_turns(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """The same bytes, in stretches with a turn for others between them."""
+    """Yield the same bytes, in stretches with a turn for others between them."""
     done_bytes = 0
     for chunk in chunks:
         for start in range(0, len(chunk), STRETCH_BYTES):

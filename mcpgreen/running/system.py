@@ -63,13 +63,13 @@ def _ask(option: int, value: int) -> None:
 
 
 def descriptor_limit() -> int:
-    """Every descriptor of this process, and of its children, has a lower number."""
+    """Return a number above every descriptor of this process and of its children."""
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     return limit if limit != resource.RLIM_INFINITY else sys.maxsize
 
 
 def fitting_descriptor(limit: int) -> int:
-    """The number of the control pipe in a script: the usual one, or one below the limit."""
+    """Return the number of the control pipe in a script: the usual one, or one below the limit."""
     if limit > CONTROL_FD:
         return CONTROL_FD
     return max(HIGHEST_BY_HAND + 1, limit - BELOW_THE_LIMIT)

@@ -37,19 +37,19 @@ class Ground:
         self._named = named if named is not None and is_within(named, root) else directory
 
     def problem_with(self, path: str, *, may_be_link: bool = True) -> str | None:
-        """Why the file, which lies in the directory, must not be executed: the end of a sentence that begins with it.
-        None if nothing speaks against it. Raises FileNotFoundError if it is not there."""
+        """Return why the file, which lies in the directory, must not be executed: the end of a sentence that begins
+        with it. None if nothing speaks against it. Raises FileNotFoundError if it is not there."""
         return self._problem(path, is_wanted=stat.S_ISREG, kind="regular file", may_be_link=may_be_link)
 
     def problem_with_hook(self, path: str) -> str | None:
-        """The same for a file of a fixed name, which needs no link, and which should be there."""
+        """Like `problem_with`, for a file of a fixed name, which needs no link and should exist."""
         try:
             return self.problem_with(path, may_be_link=False)
         except FileNotFoundError as error:
             return f"it cannot be examined: {error.strerror}"
 
     def problem_with_directory(self, path: str | None = None) -> str | None:
-        """The same for the directory, or one in it: why nothing there will be executed."""
+        """Like `problem_with`, for the directory, or one in it: why nothing there will be executed."""
         try:
             return self._problem(path or self.directory, is_wanted=stat.S_ISDIR, kind="directory")
         except FileNotFoundError:
@@ -82,8 +82,8 @@ class Ground:
         return None if is_wanted(mode) else f"it is not a {kind}"
 
     def _steps(self, path: str) -> Iterator[tuple[str, os.stat_result, bool]]:
-        """All that decides where a path leads, from the project on: directories, links, and what is there at last; and
-        whether it matters which users can write to it."""
+        """Yield all that decides where a path leads, from the project on: directories, links, and what is there at
+        last; and whether it matters which users can write to it."""
         place = self._root
         yield place, os.lstat(place), True
         if not is_within(path, place):

@@ -92,7 +92,7 @@ class WarmPython:
         return "no fork was ready for it" if reason == "" else reason or ""
 
     def spawner_for(self, run: ScriptRun) -> Spare | None:
-        """A process to become this script; None if it has to be started afresh. May wait for a moment."""
+        """Return a process to become this script; None if it has to be started afresh. May wait for a moment."""
         script = run.script
         words = interpreter_of(script.path, script.command) if script.warm is not None else None
         if words is None or script.warm is None:
@@ -312,7 +312,7 @@ class Helper:
             self._fork()
 
     def _on_used(self) -> None:
-        """One of our spares is over. Others are forked when its answer has gone: they would take its processor."""
+        """Note that a spare has ended. Others are forked after its answer is sent: they would take its processor."""
         gevent.get_hub().loop.run_callback(self._refill)
 
     def _refill(self) -> None:
@@ -383,13 +383,13 @@ def _send(socket: Any, packet: bytes, descriptors: Sequence[int]) -> None:
 
 
 def interpreter_of(path: str, command: Sequence[str]) -> Words | None:
-    """The words that start the interpreter of a script that is run by this command; None if it needs a fresh start."""
+    """Return the words that start the interpreter of a script with this command; None if it needs a fresh start."""
     has_arguments = command[-1] != path
     return None if has_arguments else plain_python(_first_words(path, command))
 
 
 def plain_python(words: Sequence[str]) -> Words | None:
-    """The words, if they are a Python, or `env` and a Python, and nothing else."""
+    """Return the words, if they are a Python, or `env` and a Python, and nothing else."""
     names = [os.path.basename(word) for word in words]
     if len(words) == 2 and names[0] == "env" and names[1] == words[1]:
         names = names[1:]
@@ -397,7 +397,7 @@ def plain_python(words: Sequence[str]) -> Words | None:
 
 
 def lasting(env: Mapping[bytes, bytes]) -> dict[bytes, bytes]:
-    """The variables of an environment that a helper is started with."""
+    """Return the variables of an environment that a helper is started with."""
     return {name: value for name, value in env.items() if name in LASTING or name.startswith(LASTING_PREFIXES)}
 
 
@@ -420,7 +420,7 @@ def why_fresh(script: Script, env: Mapping[bytes, bytes]) -> str | None:
 
 
 def _first_words(path: str, command: Sequence[str]) -> Sequence[str]:
-    """The words that start the interpreter: those before the path, or those of the first line; none if it has none."""
+    """Return the words that start the interpreter: before the path, or in the first line; none without one."""
     if len(command) > 1:
         return command[:-1]
     line, newline, _ = head_of(path).partition(b"\n")

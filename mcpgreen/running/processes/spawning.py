@@ -133,7 +133,7 @@ class Processors:
 
     @classmethod
     def found(cls) -> Processors | None:
-        """The processors of this machine; None where no process can be moved from one to another."""
+        """Return the processors of this machine; None where no process can be moved from one to another."""
         import ctypes
 
         try:
@@ -194,7 +194,7 @@ class Reaper:
 
 @cache
 def reaper() -> Reaper:
-    """The reaper of this process, made at its first use."""
+    """Return the reaper of this process, made at its first use."""
     return Reaper()
 
 

@@ -58,7 +58,7 @@ class Tags:
         self._limits = limits if limits[1] == resource.RLIM_INFINITY else None
 
     def of(self, serial: int) -> int:
-        """The tag of the call that has this number."""
+        """Return the tag of the call that has this number."""
         return self._first + serial % CALLS
 
     @property
@@ -114,7 +114,7 @@ def with_descendants(pids: Collection[int]) -> list[int]:
 
 
 def _children_of(pid: int) -> list[int]:
-    """The direct children of all threads of a process; empty when it is gone."""
+    """Return the direct children of all threads of a process; empty when it is gone."""
     found: list[int] = []
     with suppress(OSError):
         for thread in os.listdir(f"/proc/{pid}/task"):
@@ -234,7 +234,7 @@ class Strays:
 
 
 def adopted_strays(known: set[bytes], expected_tags: set[int]) -> Strays | None:
-    """The strays of this process; None where orphans are not adopted. Raises OSError if that fails only now."""
+    """Return the strays of this process; None where orphans are not adopted. Raises OSError if that fails only now."""
     try:
         return Strays(known, expected_tags)
     except OSError as error:

@@ -82,7 +82,7 @@ def packed(variables: Mapping[str, str]) -> Environment:
 
 
 def token_variable(token: str | int | None) -> str:
-    """The progress token for scripts, as far as a variable can hold it: they need only know whether there is one."""
+    """Return the progress token for scripts, as far as it fits: they only need to know whether there is one."""
     return _fitting("" if token is None else str(token), MAX_TOKEN_CHARS)
 
 
@@ -91,7 +91,7 @@ def _fitting(text: str, max_chars: int) -> str:
 
 
 def described(name: str, entry: Mapping[str, Any]) -> dict[str, str]:
-    """What is known of an item, as a variable of this name; nothing if it is too long for one."""
+    """Return what is known of an item, as a variable of this name; nothing if it is too long for one."""
     text = jsontext.dumps(entry).decode("ascii")
     return {name: text} if len(text) <= MAX_VARIABLE_CHARS else {}
 
@@ -121,7 +121,7 @@ class ToolEnvironment:
         self.base.setdefault("MCPGREEN_PYTHON", sys.executable)  # for the providers' scripts
 
     def with_more(self, *more: Mapping[str, str]) -> Environment:
-        """The base, and variables that are the same for several calls: of a script, the roots, the client."""
+        """Return the base, and variables that are the same for several calls: of a script, the roots, the client."""
         if self._refusal:
             raise Denied(self._refusal)
         env = packed(self.base)
@@ -239,19 +239,19 @@ def _places_and_programs(environ: Mapping[str, str], settings: Settings, project
 
 
 def _python_path(kept: Mapping[str, str]) -> dict[str, str]:
-    """Where Python finds the SDK: after what the person has there, if a script may see that."""
+    """Return where Python finds the SDK: after what the person has there, if a script may see that."""
     return {"PYTHONPATH": os.pathsep.join(filter(None, (kept.get("PYTHONPATH"), PYTHON_DIR)))}
 
 
 def hook_environment(environ: Mapping[str, str], *, settings: Settings, project_root: str) -> dict[str, str]:
-    """What the hooks of a project see: everything, because they are part of the server, but none of its secrets."""
+    """Return what hooks of a project see: everything, as they are part of the server, except its secrets."""
     kept = {name: value for name, value in environ.items() if name not in WITHHELD}
     return {"MCPGREEN_PYTHON": sys.executable, **kept, **_places_and_programs(environ, settings, project_root)}
 
 
 def table_of(arguments_json: bytes) -> bytes:
-    """The arguments of a call as rows of text, so that bash finds an argument without starting a program. They are an
-    object that `jsontext.dumps` wrote; the table is empty if there are no arguments, or too many.
+    """Return the arguments of a call as rows of text, so that bash finds an argument without starting a program. They
+    are an object that `jsontext.dumps` wrote; the table is empty if there are no arguments, or too many.
 
     Line 1 is the JSON that the rows are made from: a script that gets other arguments sees that the table is not for
     them. Then comes a row for each member that can be named by a plain path, such as `.name=sAda` or
@@ -309,8 +309,8 @@ def _cell(value: object) -> str:
 
 
 def trace_variables(meta: Mapping[str, Any]) -> dict[str, str]:
-    """The trace that a request belongs to (W3C Trace Context and Baggage), by the names under which tracing tools look
-    for it. A script hands it on unread, so what is malformed in `_meta` is not passed on at all."""
+    """Return the trace that a request belongs to (W3C Trace Context and Baggage), by the names under which tracing
+    tools look for it. A script hands it on unread, so what is malformed in `_meta` is not passed on at all."""
     found: dict[str, str] = {}
     parent, state, baggage = (meta.get(key) for key in ("traceparent", "tracestate", "baggage"))
     if isinstance(parent, str) and _PARENT.fullmatch(parent):

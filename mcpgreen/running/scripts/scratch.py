@@ -66,7 +66,7 @@ class StateDir:
         return self.new_call(0).directory
 
     def new_call(self, serial: int) -> CallFiles:
-        """The files for the call of this number. Raises InternalError without a directory, or if the disk is full."""
+        """Prepare the files for the call of this number. Raises InternalError without a directory or disk space."""
         self._storage.require_room()
         directory = self._directory
         if directory is None or not directory.is_in_place():
@@ -84,7 +84,7 @@ class StateDir:
         return InternalError(f"A temporary file cannot be written: {error.strerror}.")
 
     def fullness(self, error: OSError) -> InternalError | None:
-        """The same if the disk is full, else None."""
+        """Return the error for a call if the disk is full, else None."""
         return self._storage.failed(error, directory=self._parent, what="a temporary file")
 
     def remove(self) -> bool:
@@ -143,7 +143,7 @@ class PrivateDirectory:
             fcntl.flock(self.fd, fcntl.LOCK_SH | fcntl.LOCK_NB)  # systemd cleans around what is locked
 
     def hand_over(self) -> PrivateDirectory:
-        """The same directory as another object; for this one it is closed."""
+        """Return the same directory as another object; for this one it is closed."""
         same = copy(self)
         self.fd = -1
         return same
@@ -157,7 +157,7 @@ class PrivateDirectory:
         return (status.st_dev, status.st_ino) == self._identity  # not used again while we have it open
 
     def names(self) -> Iterator[bytes]:
-        """The names of what is in it; none when it has been closed."""
+        """Yield the names of what is in it; none when it has been closed."""
         try:
             with os.scandir(self.fd) as entries:
                 for entry in entries:
@@ -223,7 +223,7 @@ class CallFiles:
         return os.fsdecode(self.place + REPLIES)
 
     def name_of(self, name: bytes) -> bytes:
-        """What a file of this call is called in the directory."""
+        """Return what a file of this call is called in the directory."""
         return self._prefix + name
 
     def spill(self, name: bytes, content: bytes) -> bytes:
@@ -244,7 +244,7 @@ class CallFiles:
                 journal.debug("no cancel file: %s", error)  # the signal that follows says the same
 
     def take_reports(self) -> tuple[bytes, bytes]:
-        """What the script left as error and as embedded resources; both usually empty. All its files go."""
+        """Return what the script left as error and as embedded resources; both usually empty. All its files go."""
         names = self._names()
         if not names:
             return b"", b""
