@@ -427,7 +427,7 @@ class Run:
         helper.rawlink(self._helpers.discard)
 
     def is_helped_by(self, helper: object) -> bool:
-        """Whether this greenlet has not been stopped: one that has been stopped may run once more before it notices."""
+        """Tell whether this helper has not been stopped: a stopped greenlet may run once more before it notices."""
         return helper in self._helpers
 
     def stop_helpers(self) -> None:
@@ -469,5 +469,5 @@ class Route(Generic[Target]):
 
 
 def without_target(serve: Callable[[Call], Json | bytes], *, uses_catalog: bool = False) -> Route[None]:
-    """A route for a method without a target."""
+    """Return a route for a method without a target."""
     return Route(lambda call: None, lambda call, target: serve(call), uses_catalog=uses_catalog)

@@ -100,7 +100,7 @@ def _request(call: Call) -> CompletionRequest:
 
 
 def _context(given: object) -> Json:
-    """The client's context; it always has `arguments`, so that scripts need not check."""
+    """Return the client's context; it always has `arguments`, so that scripts need not check."""
     context = {} if given is None else given
     if not isinstance(context, dict):
         raise InvalidParams("context must be an object.")
@@ -135,7 +135,7 @@ def _referenced(call: Call, ref: Json) -> tuple[str, Item | None]:
 
 
 def _resource_at(call: Call, uri: str) -> Resource | ResourceTemplate | None:
-    """The template of this text, else the resource with this URI, else a template that fits it."""
+    """Return the template of this text, else the resource with this URI, else a template that fits it."""
     templates = call.services.catalog.snapshot("resourceTemplates").items
     resources = call.services.catalog.snapshot("resources").items
     candidates = chain(
@@ -158,7 +158,7 @@ def _require_known_argument(item: Item | None, argument: str) -> None:
 
 
 def _known_values(request: CompletionRequest) -> list[str]:
-    """The values that the schema of the argument lists."""
+    """Return the values that the schema of the argument lists."""
     item = request.item
     schemas = item.schemas if isinstance(item, Prompt) else getattr(item, "arguments", {})
     schema = schemas.get(request.argument)
@@ -180,13 +180,13 @@ def _cursor_scope(name: str, argument: str) -> str:
 
 
 def _page_of(values: list[str], request: CompletionRequest) -> Answer:
-    """The requested part of all values."""
+    """Return the requested part of all values."""
     end = request.offset + request.limit
     return values[request.offset : end], len(values), end if end < len(values) else None
 
 
 def _script_for(call: Call, name: str, item: Item | None) -> CompletionScript | None:
-    """The script that answers for this item; None if there is none."""
+    """Return the script that answers for this item; None if there is none."""
     registered = call.services.catalog.completions().get(name)
     if registered is not None:
         return registered
@@ -281,7 +281,7 @@ def _about_the_item(item: Item | None) -> dict[str, str]:
 
 
 def _printed(value: object, request: CompletionRequest) -> Answer:
-    """The answer that a script has printed: an array of strings, or `{suggestions, hasMore, next, total}`."""
+    """Return the answer that a script has printed: an array of strings, or `{suggestions, hasMore, next, total}`."""
     suggestions = value.get("suggestions", value.get("values", [])) if isinstance(value, dict) else value
     if not isinstance(suggestions, list) or not all(isinstance(each, str) for each in suggestions):
         raise InternalError("Completion provider emitted invalid JSON: an array of strings is wanted")

@@ -170,7 +170,7 @@ def find_tool(call: Call) -> ToolTerms:
 
 
 def turn(call: Call, terms: ToolTerms) -> Slot | None:
-    """The place that a call waits for if its tool has `maxConcurrent`."""
+    """Return the place that a call waits for if its tool has `maxConcurrent`."""
     tool = terms.tool
     most = tool.description.max_concurrent
     if most is None:
@@ -250,7 +250,7 @@ class ToolTerms:
         return self._judge("inputSchema", "argument", arguments, encoded, call, is_lenient=self._is_lenient)
 
     def time_and_expectation(self, call: Call) -> tuple[Deadline, Expectation]:
-        """How long a call that begins now may take, and what is expected of its output."""
+        """Return how long a call that begins now may take, and what is expected of its output."""
         expected = self._expected
         if self._has_output_schema:
             expected = expected._replace(output_problems=partial(self._output_problems, call))
@@ -286,7 +286,7 @@ class ToolTerms:
 
 
 def _variables(tool: Tool) -> dict[str, str]:
-    """The variables that every run of this tool has."""
+    """Return the variables that every run of this tool has."""
     variables = {"MCP_TOOL_NAME": tool.name, "MCP_TOOL_PATH": tool.path}
     described = tool.description
     if described.progress_extends_timeout is not None:

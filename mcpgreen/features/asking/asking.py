@@ -88,8 +88,8 @@ class Parking:
         return handle
 
     def _oldest_of_greediest(self, newcomer: Hashable) -> str:
-        """The handle to give up for a new call. A client pushes out the call of another client only if it has fewer
-        parked itself, counting the new one."""
+        """Return the handle to give up for a new call. A client pushes out the call of another client only if it has
+        fewer parked itself, counting the new one."""
         owners = [parked.call.stream.owner for parked, _ in self._parked.values()]
         greediest, _ = Counter([*owners, newcomer]).most_common(1)[0]
         return next(handle for handle, owner in zip(self._parked, owners, strict=True) if owner == greediest)
@@ -300,8 +300,8 @@ def _responses_of(call: Call) -> Json:
 
 
 def _identity_of(call: Call) -> Json:
-    """What a state is bound to: this server, everything about the request that matters, and its caller. A member that
-    is None must be absent in the state, so that a state without a caller is not good for every caller."""
+    """Return what a state is bound to: this server, everything about the request that matters, and its caller. A member
+    that is None must be absent in the state, so that a state without a caller is not good for every caller."""
     params = call.params
     try:
         arguments = jsontext.digest(call.arguments or {})

@@ -158,8 +158,8 @@ class AskingScript:
         return outcomes
 
     def _wire_key(self, key: str, request: Json) -> str:
-        """A key that no other request of this run has, and that the same request has in another run. If the author did
-        not choose the key, a digest makes sure that an answer never lands on another request."""
+        """Return a key that no other request of this run has, and that the same request has in another run. If the
+        author did not choose the key, a digest makes sure that an answer never lands on another request."""
         uses = self._uses[key] = self._uses.get(key, 0) + 1
         is_nameless = key == requests.NAMELESS or (key[:1] == "q" and key[1:].isdigit())
         if uses == 1 and not is_nameless:
@@ -221,7 +221,7 @@ class ElicitationFiles:
         self._take(question, size_bytes=len(content), fault=fault)
 
     def _request_status(self) -> os.stat_result | None:
-        """The stat of the request file; None if there is none, or if it is still empty."""
+        """Return the stat of the request file; None if there is none, or if it is still empty."""
         try:
             status = os.stat(self._name, dir_fd=self._files.directory.fd, follow_symlinks=False)
         except OSError:
@@ -273,7 +273,7 @@ def _is_place(path: object, prefix: str) -> bool:
 
 
 def _request_of(question: Json) -> Json:
-    """The input request of a file, in the newest dialect. It is checked later, as any other is."""
+    """Return the input request of a file, in the newest dialect. It is checked later, as any other is."""
     params = {"mode": question.get("mode") or "form", "message": question.get("message")}
     if params["mode"] == "url":
         params["url"] = question.get("url")
