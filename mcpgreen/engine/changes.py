@@ -81,7 +81,7 @@ class ChangeWatch:
             self._brief_look.kill()
 
     def snapshot(self, kind: str) -> Snapshot:
-        """The items of this kind as they are on disk now. May wait."""
+        """Return the items of this kind as they are on disk now. May wait."""
         self.catch_up()
         self.bring_up_to_date(kind)
         return self._catalog.snapshot(kind)
@@ -219,6 +219,6 @@ class ChangeWatch:
 
 
 def _sources_of(method: str) -> tuple[str, ...]:
-    """The sources of a method or of a kind of items; all of them for completions, which may be about any."""
+    """Return the sources of a method or of a kind of items; all of them for completions, which may be about any."""
     source = SOURCE_OF.get(method) or method.partition("/")[0]
     return (source,) if source in SOURCES else tuple(SOURCES)

@@ -375,7 +375,7 @@ def _is_dropped(message: object) -> bool:
 
 
 def _requests_in(message: object) -> Iterator[tuple[str | int, Json]]:
-    """The requests that can be cancelled, with their ids: the message itself, or members of a batch."""
+    """Yield the requests that can be cancelled, with their ids: the message itself, or members of a batch."""
     for each in message if type(message) is list else (message,):
         if type(each) is dict and each.get("method") != "initialize":
             request_id = normal_id(each.get("id"))

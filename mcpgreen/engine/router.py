@@ -218,7 +218,7 @@ class Router:
                     return self._answer(call, route, target)
 
     def _gate_of(self, call: Call) -> Semaphore | None:
-        """The gate of a session: sessions of one owner take turns, because many people may share an address."""
+        """Return the gate of a session: sessions of one owner take turns, because many people may share an address."""
         if call.session is None or call.stream.owner is None:
             return None
         return self._gates.setdefault(call.session, Semaphore(1))
@@ -256,7 +256,7 @@ class Router:
         return line
 
     def _refusal(self, call: Call, error: Exception) -> bytes:
-        """The response line for an error. Of an unexpected exception the client hears only that there was one."""
+        """Return the response line for an error. For an unexpected exception, it has no details."""
         if not isinstance(error, RpcError):
             journal.exception("request %r to %s failed unexpectedly", call.id, call.method)
             error = InternalError()

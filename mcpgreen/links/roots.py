@@ -168,7 +168,7 @@ def _usable_root(entry: Json, bounds: list[str] | None) -> Root | None:
 
 
 def _path_of_root(uri: str) -> str:
-    """The path in a file URI of this machine, without looking at the disk. Raises ValueError for any other URI."""
+    """Return the path in a local file URI, without looking at the disk. Raises ValueError for any other URI."""
     found = FILE_URI.fullmatch(uri)
     if found is None:
         raise ValueError("it must be a file:// URI with an absolute path on this machine, without query and fragment")

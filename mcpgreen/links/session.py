@@ -211,7 +211,7 @@ class OutgoingRequests:
 
 
 def _refusal(error: object) -> RefusedByClient:
-    """The error of a client as an exception, whatever its shape."""
+    """Return the error of a client as an exception, whatever its shape."""
     if type(error) is not dict:
         error = {}
     code, message = error.get("code"), error.get("message")
