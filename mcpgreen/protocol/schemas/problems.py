@@ -38,7 +38,7 @@ _VALUE = re.compile(r"(?s), got .*|(?<=breaks the rule) .*")
 
 
 def sentences(error: ValidationError, noun: str) -> list[str]:
-    """One sentence for each thing to change. They call a member `noun` (argument, property)."""
+    """Return one sentence for each thing to change. They call a member `noun` (argument, property)."""
     if error.validator == "required":
         missing = [name for name in error.validator_value if name not in error.instance]
         return [f"missing required {noun} {quoted(name)}{_inside(error)}" for name in missing]
@@ -48,7 +48,7 @@ def sentences(error: ValidationError, noun: str) -> list[str]:
 
 
 def without_values(found: Iterable[str]) -> str:
-    """The sentences without the values at their ends, for the log."""
+    """Return the sentences without the values at their ends, for the log."""
     return "; ".join(_VALUE.sub("", each) for each in found)
 
 
@@ -150,7 +150,7 @@ def described(value: object) -> str:
 
 
 def shown(value: object) -> str:
-    """The value as short JSON. It is cut before it is encoded, because it may have megabytes."""
+    """Return the value as short JSON. It is cut before it is encoded, because it may have megabytes."""
     return _clipped(jsontext.dumps(_sample(value, 3)).decode("ascii"))
 
 

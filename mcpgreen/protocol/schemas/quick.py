@@ -71,7 +71,7 @@ MANY = 16  # a pattern that repeats fewer times does no harm
 
 
 def dialect_of(schema: Json) -> str | None:
-    """The dialect of the schema, one of `DIALECTS`; None for an unknown one."""
+    """Return the dialect of the schema, one of `DIALECTS`; None for an unknown one."""
     named = schema.get("$schema", DEFAULT_DIALECT)
     if not isinstance(named, str):
         return None
@@ -80,7 +80,7 @@ def dialect_of(schema: Json) -> str | None:
 
 
 def is_simple(schema: object) -> bool:
-    """Whether the whole schema is well-formed and within what `matches` understands."""
+    """Tell whether the whole schema is well-formed and within what `matches` understands."""
     if not isinstance(schema, dict):
         return False
     if "$schema" in schema:
@@ -92,7 +92,7 @@ def is_simple(schema: object) -> bool:
 
 
 def matches(schema: Json, value: Any) -> bool:
-    """Whether the value certainly satisfies a schema for which `is_simple` is true."""
+    """Tell whether the value certainly satisfies a schema for which `is_simple` is true."""
     if "type" in schema and not _has_type(schema["type"], value):
         return False
     if "enum" in schema and not any(_is_same(value, allowed) for allowed in schema["enum"]):
@@ -166,7 +166,7 @@ def _is_within(number: float, schema: Json, low: str, high: str) -> bool:
 
 
 def _is_set(given: object) -> bool:
-    """Whether this is a list of one or more different scalars. 1, 1.0 and True count as equal, which is safe."""
+    """Tell whether this is a list of one or more different scalars. 1, 1.0 and True count as equal, which is safe."""
     return (
         isinstance(given, list)
         and bool(given)
@@ -184,7 +184,7 @@ def _is_number(given: object) -> bool:
 
 
 def fault_of(schema: object) -> str | None:
-    """The first fault, as the end of a sentence about the schema."""
+    """Return the first fault, as the end of a sentence about the schema."""
     if not isinstance(schema, dict) or is_simple(schema):
         return None
     if dialect_of(schema) is None:
@@ -210,7 +210,7 @@ def slow_patterns_in(schema: object) -> list[str]:
 
 
 def parts_of(schema: object) -> list[Json]:
-    """Every object in the schema that may be a schema itself."""
+    """Return every object in the schema that may be a schema itself."""
     found: list[Json] = []
     pending = [schema]
     while pending:
@@ -280,7 +280,7 @@ def _is_slow(pattern: str) -> bool:
 
 
 def _has_nested_repeat(part: object, *, is_repeated: bool) -> bool:
-    """Whether a part of a parsed pattern contains a repeat inside a repeat."""
+    """Tell whether a part of a parsed pattern contains a repeat inside a repeat."""
     if isinstance(part, sre_parse.SubPattern):
         part = part.data
     if isinstance(part, list):
