@@ -96,7 +96,7 @@ class Door:
             raise Refusal(FORBIDDEN, reason)
 
     def cors_headers(self, origin: str) -> Headers:
-        """The headers that let a page of this origin read the answer."""
+        """Return the headers that let a page of this origin read the answer."""
         allowed = [("Access-Control-Allow-Origin", origin), ("Vary", "Origin")]
         return [*allowed, ("Access-Control-Expose-Headers", EXPOSED_HEADERS)]
 

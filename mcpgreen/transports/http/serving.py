@@ -49,7 +49,7 @@ LEAST_IDLE_SECS = 0.5  # a connection is closed when nothing has come on it for 
 
 
 def prepared_settings(settings: Settings) -> Settings:
-    """The settings for clients that may be anywhere: the roots of such a client are not on this machine."""
+    """Return the settings for clients that may be anywhere: the roots of such a client are not on this machine."""
     return settings if settings.http_trust_client_roots else settings.with_values(client_roots="never")
 
 
@@ -154,7 +154,7 @@ def _look_at_project(server: Server) -> None:
 
 
 def _frame_log(server: Server) -> FrameLog | None:
-    """The frame logger, or None."""
+    """Return the frame logger, or None."""
     if not journal.tells_frames:
         return None
     from mcpgreen.engine.call_log import FrameLog
@@ -163,8 +163,8 @@ def _frame_log(server: Server) -> FrameLog | None:
 
 
 def _connections(settings: Settings) -> int:
-    """The limit on connections: as many as there are descriptors for, so that a new one evicts another instead of
-    failing."""
+    """Return the limit on connections: as many as there are descriptors for, so that a new one evicts another instead
+    of failing."""
     wanted, limit = settings.http_max_connections, descriptor_limit()
     fitting = connections_that_fit(wanted, limit, scripts=settings.max_concurrent_requests)
     if fitting < wanted:

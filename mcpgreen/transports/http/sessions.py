@@ -148,7 +148,7 @@ class HttpSessions:
         )
 
     def connect_stateless(self, sink: Sink, principal: Principal | None, owner: Hashable) -> Link:
-        """A stream without a session."""
+        """Return a stream without a session."""
         return self._server.connect_stateless(
             sink, transport=TRANSPORT, token=self._token, principal=principal, owner=owner
         )

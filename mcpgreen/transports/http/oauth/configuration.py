@@ -21,7 +21,7 @@ CONNECTIONS_PART = 16  # one of this many connections may wait for the issuer
 
 
 def configured_resource_server(settings: Settings, *, resource_url: str, name: str = "") -> ResourceServer | None:
-    """The resource server; None if no issuer is set. Raises ProjectError for settings that cannot work."""
+    """Return the resource server; None if no issuer is set. Raises ProjectError for settings that cannot work."""
     issuer, keys_url = settings.http_oauth_issuer, settings.http_oauth_jwks_url
     audiences, required_scopes = settings.http_oauth_audience, settings.http_oauth_required_scopes
     if not issuer:

@@ -130,7 +130,7 @@ class Outlet:
         return self._frames[0].line if self.is_over and len(self._frames) == 1 else None
 
     def can_resume_after(self, number: int) -> bool:
-        """Whether a client that has seen this event can go on: more is kept, or may still come."""
+        """Tell whether a client that has seen this event can go on: more is kept, or may still come."""
         if self._key is None or self.state not in (State.STREAMING, State.DETACHED):
             return False
         return not self.is_over or bool(self._frames) or any(frame.number > number for frame in self._kept)
@@ -298,7 +298,7 @@ class Outlet:
             self.lose(carrier)
 
     def _next_events(self) -> tuple[bytes, int]:
-        """The events that go out together, and how many unread bytes they are."""
+        """Return the events that go out together, and how many unread bytes they are."""
         parts: list[bytes] = []
         size_bytes = 0
         while self._frames and size_bytes <= MAX_KEPT_BYTES:

@@ -58,7 +58,7 @@ class Outlets:
         return any(outlet.is_over and not outlet.is_lost for outlet in self._with_unread)
 
     def has_room(self, owner: Hashable, size_bytes: int) -> bool:
-        """Whether a frame of this size may come now. It may take more room than is left: else a large answer would
+        """Tell whether a frame of this size may come now. It may take more room than is left: else a large answer would
         wait for all other clients, as slow as they may be."""
         return self._unread.has_room(owner, 0, spare=self._unread.size if size_bytes <= SMALL_BYTES else 0)
 
@@ -75,7 +75,7 @@ class Outlets:
                 gevent.sleep(RETRY_SECS)
 
     def has_waiting(self, owner: Hashable) -> bool:
-        """Whether an answer of this owner waits for room."""
+        """Tell whether an answer of this owner waits for room."""
         turn = self._turns.get(owner)
         return turn is not None and turn.locked()
 

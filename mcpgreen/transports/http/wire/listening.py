@@ -83,8 +83,8 @@ def is_loopback(host: str) -> bool:
 
 
 def place_of(address: tuple[str, int] | str) -> str:
-    """Where a client comes from, by the address of its socket. It distinguishes callers without a name. In IPv6 each
-    client has a whole network."""
+    """Return where a client comes from, by the address of its socket. It distinguishes callers without a name. In IPv6
+    each client has a whole network."""
     host = address[0] if isinstance(address, tuple) else ""
     if ":" not in host:
         return host
@@ -105,7 +105,7 @@ def listen(address: Address) -> native.socket:
 
 
 def inherited(environ: Mapping[str, str]) -> native.socket | None:
-    """The socket that systemd passes on (socket activation), or None."""
+    """Return the socket that systemd passes on (socket activation), or None."""
     if environ.get("LISTEN_PID") != str(os.getpid()) or not environ.get("LISTEN_FDS", "").isdigit():
         return None
     if int(environ["LISTEN_FDS"]) != 1:
@@ -117,7 +117,7 @@ def inherited(environ: Mapping[str, str]) -> native.socket | None:
 
 
 def address_of(sock: native.socket) -> Address:
-    """The real address of a listening socket: port 0 has become a free one."""
+    """Return the real address of a listening socket: port 0 has become a free one."""
     name = sock.getsockname()
     if sock.family == native.AF_UNIX:
         return Address(path=os.fsdecode(name))
