@@ -91,8 +91,8 @@ class OpenFile:
         self._file.close()
 
     def chunks(self, limit_bytes: int) -> Iterator[bytes]:
-        """The content, from the beginning at each call. Raises TooLarge: at once if the file is too large, later if it
-        grows while it is read."""
+        """Return the content, from the beginning at each call. Raises TooLarge: at once if the file is too large, later
+        if it grows while it is read."""
         if self.size > limit_bytes:
             raise TooLarge(limit_bytes)
         return self._read(limit_bytes)
@@ -170,17 +170,17 @@ def _failure(error: OSError) -> FileFailure:
 
 
 def is_kernel_path(path: str) -> bool:
-    """Whether an absolute path without links leads into /proc, /sys or /dev."""
+    """Tell whether an absolute path without links leads into /proc, /sys or /dev."""
     return any(is_within(path, directory) for directory in KERNEL_DIRECTORIES)
 
 
 def holds(directory: str, path: str) -> bool:
-    """Whether the permission to read a directory covers this path. Both are absolute and free of symbolic links."""
+    """Tell whether permission to read a directory covers this path. Both are absolute and free of symbolic links."""
     return is_within(path, directory) and (not is_kernel_path(path) or is_kernel_path(directory))
 
 
 def lies_in_kernel(device: int) -> bool:
-    """Whether the kernel makes up the files of a device (`st_dev`). False on systems without /proc."""
+    """Tell whether the kernel makes up the files of a device (`st_dev`). False on systems without /proc."""
     number = b"%d:%d" % (os.major(device), os.minor(device))
     try:
         with open("/proc/self/mountinfo", "rb") as file:

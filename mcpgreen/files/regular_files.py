@@ -103,5 +103,5 @@ def content_of(path: str, limit_bytes: int) -> bytes:
 
 
 def unguessable() -> str:
-    """A part of a name that no other program can have guessed and used before us."""
+    """Return a part of a name that no other program can have guessed and used before us."""
     return os.urandom(16).hex()

@@ -53,7 +53,7 @@ def set_up(settings: Settings, root: str) -> Callable[[], None]:
 
 
 def json_line(level: str, message: str, rest: str, fields: journal.Fields) -> bytes:
-    """A line with one JSON object. `rest` is left out: the fields have the same."""
+    """Return a line with one JSON object. `rest` is left out: the fields have the same."""
     common = {"time": _now(), "level": level, "pid": os.getpid(), "message": message[: journal.MAX_CHARS]}
     try:
         return jsontext.dumps({**common, **fields}) + b"\n"
@@ -62,7 +62,7 @@ def json_line(level: str, message: str, rest: str, fields: journal.Fields) -> by
 
 
 def dated_line(level: str, message: str, rest: str, fields: journal.Fields) -> bytes:
-    """The line of stderr with the time, which a program that collects stderr adds itself."""
+    """Return the line of stderr with the time, which a program that collects stderr adds itself."""
     return journal.as_text(level, message, rest, mark=f"{_now()} mcpgreen[{os.getpid()}]")
 
 

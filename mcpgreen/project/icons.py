@@ -24,7 +24,7 @@ LEFT_OUT = "an icon is left out"
 
 
 def wire_icons(value: object, *, directories: Sequence[str], private: Private) -> tuple[list[Json], list[str]]:
-    """The usable icons, and a complaint about each of the others. Relative files are looked up in `directories`."""
+    """Return usable icons, and a complaint about each of the others. Relative files are looked up in `directories`."""
     if not isinstance(value, list):
         return [], ["icons must be an array; they are left out"]
     usable: list[Json] = []

@@ -32,7 +32,7 @@ def require_tmp_root(project: Project, settings: Settings) -> None:
 
 
 def operator_roots(project: Project, settings: Settings) -> Roots | None:
-    """The roots that the operator names, or None. Raises ProjectError if one of them cannot be used."""
+    """Return the roots that the operator names, or None. Raises ProjectError if one of them cannot be used."""
     if not settings.roots:
         return None
     from mcpgreen.project.roots import configured_roots

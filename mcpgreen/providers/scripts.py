@@ -22,7 +22,7 @@ MAX_FILES = 2000  # in providers/; reading more names would block the server, an
 
 
 def script_for(provider: str, project: Project) -> Script | None:
-    """The script of this provider, if the project has one."""
+    """Return the script of this provider, if the project has one."""
     directory = project.providers_dir
     for name in _names_for(provider, directory):
         path = os.path.join(directory, name)
@@ -38,7 +38,7 @@ def script_for(provider: str, project: Project) -> Script | None:
 
 
 def why_missing(provider: str, directory: str) -> str:
-    """Why the project does not have this provider, as the end of a sentence."""
+    """Return why the project does not have this provider, as the end of a sentence."""
     place = os.path.basename(directory)
     present = _names_for(provider, directory)
     if present:

@@ -123,7 +123,7 @@ def _escaped(plain: bytes) -> bytes:
 
 
 def _inside(text: str) -> bytes:
-    """A text as JSON, without its quotes. A decoded text has no lone surrogates."""
+    """Return a text as JSON, without its quotes. A decoded text has no lone surrogates."""
     encoded: str = ujson.dumps(text, *PLAIN)
     return encoded[1:-1].encode("ascii")
 
@@ -207,7 +207,7 @@ def walked(value: object) -> Iterator[tuple[object, int]]:
 
 
 def is_writable(value: object) -> bool:
-    """Whether the value can be written: a number such as 1e999 can be read, but not written."""
+    """Tell whether the value can be written: a number such as 1e999 can be read, but not written."""
     try:
         ujson.dumps(value, *PLAIN)
     except (ValueError, OverflowError, TypeError):

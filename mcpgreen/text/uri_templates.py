@@ -52,7 +52,7 @@ class UriTemplate:
         self.variables: tuple[str, ...] = tuple(dict.fromkeys(names))
 
     def match(self, uri: str) -> dict[str, str] | None:
-        """The values that expand to this URI, without absent ones; None if the URI does not match."""
+        """Return the values that expand to this URI, without absent ones; None if the URI does not match."""
         first = self._parts[0]
         if isinstance(first, Literal) and not uri.startswith(first.text):
             return None  # the cheap way to rule out most templates
