@@ -61,7 +61,7 @@ def _import_nothing_from_here() -> None:
 
 
 def _root_to_serve(arguments: list[str]) -> str | None:
-    """The project root of a plain `serve` ("" when none is named); None for every other command line."""
+    """Return the project root of a plain `serve` ("" when none is named); None for every other command line."""
     if not arguments:
         return None if os.isatty(0) else ""
     options = arguments[1:] if arguments[0] == "serve" else arguments

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 START_AFTER_SECS = 0.05  # the client's first request is likely on its way, and goes first
 DEFAULT_POLL_SECS = 5.0
 SAFETY_NET_FACTOR = 6
-QUIET_SECS = 0.1  # without changes, and clients are told
+QUIET_SECS = 0.1  # without changes, before clients are notified
 LONGEST_BURST_SECS = 2.0
 A_MOMENT_SECS = 0.03  # how long requests for one item wait for a look at the disk
 LONGEST_FAULT_SECS = 60.0
@@ -80,7 +80,7 @@ class ChangeWatch:
             self._brief_look.kill()
 
     def snapshot(self, kind: str) -> Snapshot:
-        """The items of this kind as they are on disk now. May wait."""
+        """Return the items of this kind as they are on disk now. May wait."""
         self.catch_up()
         self.bring_up_to_date(kind)
         return self._catalog.snapshot(kind)
@@ -218,6 +218,6 @@ class ChangeWatch:
 
 
 def _sources_of(method: str) -> tuple[str, ...]:
-    """The sources of a method or of a kind of items; all of them for completions, which may be about any."""
+    """Return the sources of a method or of a kind of items; all of them for completions, which may be about any."""
     source = SOURCE_OF.get(method) or method.partition("/")[0]
     return (source,) if source in SOURCES else tuple(SOURCES)

@@ -219,7 +219,7 @@ class Router:
                     return self._answer(call, route, target)
 
     def _gate_of(self, call: Call) -> Semaphore | None:
-        """The gate of a session: sessions of one owner take turns, because many people may share an address."""
+        """Return the gate of a session: sessions of one owner take turns, because many people may share an address."""
         if call.session is None or call.stream.owner is None:
             return None
         from gevent.lock import Semaphore  # takes long to import, and a server with one client needs no gate
@@ -259,7 +259,7 @@ class Router:
         return line
 
     def _refusal(self, call: Call, error: Exception) -> bytes:
-        """The response line for an error. Of an unexpected exception the client hears only that there was one."""
+        """Return the response line for an error. For an unexpected exception, it has no details."""
         if not isinstance(error, RpcError):
             journal.exception("request %r to %s failed unexpectedly", call.id, call.method)
             error = InternalError()

@@ -60,7 +60,7 @@ class Client(NamedTuple):
         return entry
 
     def user_places(self, environ: Mapping[str, str], system: str = sys.platform) -> list[str]:
-        """The places of its file, the best first."""
+        """Return the places of its file, the best first."""
         unset = [f"{{{name}}}" for name in OWN_VARIABLES if not environ.get(name)]
         return [place_in(each, environ, system) for each in self.places if not any(name in each for name in unset)]
 
@@ -69,7 +69,7 @@ class Client(NamedTuple):
 
 
 def home_of(environ: Mapping[str, str]) -> str:
-    """The home directory. Raises ProjectError. (`expanduser` takes an empty HOME for the root directory.)"""
+    """Return the home directory. Raises ProjectError. (`expanduser` takes an empty HOME for the root directory.)"""
     named = environ.get("HOME")
     if not named:
         import pwd
@@ -104,7 +104,7 @@ OWN_VARIABLES = ("CLINE_MCP_SETTINGS_PATH",)
 
 
 def _absolute(environ: Mapping[str, str], name: str) -> str:
-    """The path in a variable, if it is absolute. The XDG specification ignores relative ones."""
+    """Return the path in a variable, if it is absolute. The XDG specification ignores relative ones."""
     path = environ.get(name, "")
     return path if os.path.isabs(path) else ""
 
@@ -251,9 +251,9 @@ BY_WORD = {word: client for client in CLIENTS for word in (client.word, *client.
 
 
 def client_named(word: str) -> Client:
-    """Raises UsageError."""
+    """Find the client with this word or another of its words. Raises UsageError."""
     if word in BY_WORD:
         return BY_WORD[word]
     nearest = difflib.get_close_matches(word.lower(), BY_WORD, 1, 0.5)
     question = f" Did you mean {nearest[0]}?" if nearest else ""
-    raise UsageError(f"unknown client: {word}.{question} There are {', '.join(client.word for client in CLIENTS)}.")
+    raise UsageError(f"unknown client: {word}.{question} Choose from {', '.join(client.word for client in CLIENTS)}.")

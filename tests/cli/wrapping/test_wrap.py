@@ -270,8 +270,8 @@ def test_directories_that_it_makes_are_writable_by_the_owner_alone(tmp_path: Pat
         (["--", "no-such-command"], "no-such-command: there is no such command on the PATH; install it, or name it"),
         (["--", "./missing"], "./missing: there is no such file"),
         (["--", "./plain.txt"], "./plain.txt: it is not executable; make it so with chmod +x"),
-        (["--", "mute"], "mute: it has no help that can be read; write a tool by hand, as docs/tools.md shows"),
-        (["--", "rude"], "rude: it has no help that can be read (what do you want?); write a tool by hand"),
+        (["--", "mute"], "mute: its --help could not be read; write a tool by hand, as docs/tools.md shows"),
+        (["--", "rude"], "rude: its --help could not be read (what do you want?); write a tool by hand"),
         (["--", "chatty"], "chatty: its help has no options and no usage that can be read"),
         (["--", "binary"], "binary: its help has no options and no usage that can be read"),
     ],
@@ -305,7 +305,7 @@ def test_a_command_that_does_not_end_is_ended_with_all_it_started(project: Proje
     done = wrap(project, "--timeout", "1", "--", "stuck")
 
     assert (done.returncode, done.stdout) == (1, "")
-    assert "stuck --help: it did not end within 1 s, and was stopped; give it more with --timeout" in done.stderr
+    assert "stuck --help: it did not end within 1 s, and was stopped; allow it more time with --timeout" in done.stderr
     eventually(lambda: not any(map(is_alive, project.read("pids").split())))
 
 
