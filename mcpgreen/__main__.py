@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from mcpgreen.project.project import Project
     from mcpgreen.settings.settings import Settings
 
+PATCH_AFTER_SECS = 0.05
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
@@ -59,7 +61,7 @@ def _import_nothing_from_here() -> None:
 
 
 def _root_to_serve(arguments: list[str]) -> str | None:
-    """The project root of a plain `serve` ("" when none is named); None for every other command line."""
+    """Return the project root of a plain `serve` ("" when none is named); None for every other command line."""
     if not arguments:
         return None if os.isatty(0) else ""
     options = arguments[1:] if arguments[0] == "serve" else arguments
@@ -200,13 +202,21 @@ def claim_stdio() -> tuple[int, int]:
 
 
 def patch() -> None:
-    """Make `time.sleep` cooperative for libraries that call it while we serve."""
-    import time
-
-    from gevent import config, monkey, sleep
+    """Load gevent, and soon make `time.sleep` cooperative for libraries that call it while we serve. Not at once:
+    `gevent.monkey` takes as long to import as a look at a hundred tools, and the first request of the client goes
+    first."""
+    from gevent import config, spawn_later
 
     config.track_greenlet_tree = False  # costs a stack for each greenlet, and is for debuggers only
     config.format_context = "builtins.repr"  # the default, pprint, costs 10 ms and is used for crash reports only
+    spawn_later(PATCH_AFTER_SECS, _patch_sleep)
+
+
+def _patch_sleep() -> None:
+    import time
+
+    from gevent import monkey, sleep
+
     # Not `patch_module`: its events have no subscribers and cost 6 ms.
     monkey.patch_item(time, "sleep", sleep)
 

@@ -128,8 +128,8 @@ class ScriptError(RpcError):
 class ToolFailure(McpgreenError):
     """The tool failed, or its arguments are wrong; becomes a result with `isError` that the model can act on.
 
-    `meta` and `structured` become `_meta` and `structuredContent` of the result; `more_text`, strings or a LargeText,
-    become further blocks. `problems` are appended to the text; they repeat values, so a log shows `what` only.
+    `meta` and `structured` become `_meta` and `structuredContent` of the result; the strings of `more_text` become
+    further blocks. `problems` are appended to the text; they repeat values, so a log shows `what` only.
     """
 
     def __init__(
@@ -138,7 +138,7 @@ class ToolFailure(McpgreenError):
         *,
         meta: Json | None = None,
         structured: Json | None = None,
-        more_text: tuple[object, ...] = (),
+        more_text: tuple[str, ...] = (),
         problems: Sequence[str] = (),
     ) -> None:
         self.what = text

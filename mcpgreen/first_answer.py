@@ -81,7 +81,7 @@ class Opening:
             self.is_at_end = not chunk
 
     def _answer_to(self, line: bytes) -> bytes | None:
-        """The answer; None if the engine has to give it."""
+        """Return the answer; None if the engine has to give it."""
         try:
             message = jsontext.loads(line.strip(b" \t\r\n"))
         except ValueError:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 
 Fields = Mapping[str, object]
 Output = Callable[[str, str, str, Fields], None]  # level, message, what follows it in a line of text, fields
-Writer = Callable[..., None]  # takes a text, and the values for its placeholders
+Writer = Callable[..., None]  # takes a string, and the values for its placeholders
 
 
 LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
@@ -72,7 +72,7 @@ def exception(text: str, *values: object) -> None:
 
 
 def in_one_line(text: str) -> str:
-    """Escape a text of a client or script, so that it neither looks like another line nor controls a terminal."""
+    """Escape text from a client or script, so that it neither looks like another line nor controls a terminal."""
     return text if text.isprintable() else "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
 
 

@@ -5,8 +5,8 @@
         client.initialize()
         result = client.result("tools/call", {"name": "hello"})
 
-Several links of one server, or several streams of one session, stand side by side. Everything else is the real thing:
-scripts run as processes, and greenlets have to be given time by whoever waits (`response`, `wait_for`).
+Several links of one server, or several streams of one session, can be used side by side. Everything else is real:
+scripts run as processes, and greenlets run only while the test waits (`response`, `wait_for`).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ PATIENCE_SECS = 10.0
 
 @contextmanager
 def serving(project_root: str | os.PathLike[str], **settings: Any) -> Iterator[Server]:
-    """A server for the project, with these settings; it is stopped at the end, and leaves nothing behind."""
+    """Serve the project with these settings; the server is stopped at the end, and leaves nothing behind."""
     project, found, environ = open_project({"project_root": os.fspath(project_root)}, os.environ)
     server = Server(found.with_values(**settings), project, environ=environ)
     try:
@@ -69,7 +69,7 @@ class FakeLink:
         return answer
 
     def send(self, **message: Any) -> None:
-        """A message as it is, but for the member that all have."""
+        """Send a message as it is, with the member that all have."""
         self.link.receive({"jsonrpc": "2.0", **message})
 
     def ask(self, method: str, params: Json | None = None, *, id: str | int) -> Json:
@@ -90,13 +90,13 @@ class FakeLink:
         self.send(id=id, method=method, params={**params, "_meta": {**meta, **params.get("_meta", {})}})
 
     def response(self, id: str | int) -> Json:
-        """The answer to this request, which is taken out."""
+        """Return the answer to this request, which is taken out."""
         found: Json = self.wait_for(lambda: next((each for each in self.sink.responses if each.get("id") == id), None))
         self.sink.responses.remove(found)
         return found
 
     def request(self) -> Json:
-        """What the server asks next on this stream, which is taken out."""
+        """Return what the server asks next on this stream, which is taken out."""
         self.wait_for(lambda: self.sink.requests)
         request: Json = self.sink.requests.pop(0)
         return request

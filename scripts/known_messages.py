@@ -235,7 +235,7 @@ MESSAGES: dict[str, tuple[Known, ...]] = {
             "Configure the client to send `Authorization: Bearer TOKEN`.",
         ),
         Known(
-            "The token is not the right one.",
+            "The token is wrong.",
             "Status 401: the token differs from `MCPGREEN_HTTP_TOKEN`.",
             "Compare them. You may have copied a newline or a space along with the token.",
         ),

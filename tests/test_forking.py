@@ -20,17 +20,24 @@ LOOKED_AT = {"MCPGREEN_CORE_DUMPS": "true", "MCPGREEN_WARM_PYTHON": "false", "MI
 needs_proc = pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="processes are looked at through /proc")
 
 LOOK = """
-import json, os
+import json, os, time
 server = f"/proc/{os.getppid()}"
-status = dict(line.split(":", 1) for line in open(server + "/status").read().splitlines())
-links = [os.readlink(f"{server}/fd/{fd}") for fd in os.listdir(server + "/fd")]
-print(json.dumps({
-    "environment": dict(os.environ),
-    "here": os.getcwd(),
-    "signals": [status[name].strip() for name in ("SigBlk", "SigIgn", "SigCgt")],
-    "pipes": [each[:4] for each in links].count("pipe"),
-    "limits": open(server + "/limits").read(),
-}))
+
+def seen():
+    status = dict(line.split(":", 1) for line in open(server + "/status").read().splitlines())
+    links = [os.readlink(f"{server}/fd/{fd}") for fd in os.listdir(server + "/fd")]
+    return {
+        "signals": [status[name].strip() for name in ("SigBlk", "SigIgn", "SigCgt")],
+        "pipes": [each[:4] for each in links].count("pipe"),
+        "limits": open(server + "/limits").read(),
+    }
+
+# The server may still be about to start this script: it has the tag of the call, and both ends of the pipes.
+before, now = None, seen()
+while now != before:
+    time.sleep(0.1)
+    before, now = now, seen()
+print(json.dumps({"environment": dict(os.environ), "here": os.getcwd(), **now}))
 """
 
 

@@ -220,7 +220,7 @@ def test_parts_of_a_package_that_import_each_other_in_a_circle_are_found(
 ) -> None:
     others = {
         "scripts/b": "from mcpgreen.running import shares\n",
-        "turns": "import mcpgreen.running.processes.a\n",
+        "shares": "import mcpgreen.running.processes.a\n",
         "system/c": "",
     }
     for name, content in others.items():

@@ -57,7 +57,7 @@ class SourceState:
     def __init__(self) -> None:
         self.scan = Scan(NOTHING, {}, {})  # the last one that succeeded
         self.checked_at = 0.0
-        self.is_stale = False  # something has happened on disk since the last scan began
+        self.is_stale = False  # the disk may have changed since the last scan began
         self.failure: str | None = None
         self.refusal: str | None = None  # why the registration cannot be used
         self.has_refused = False  # a client has got this refusal
@@ -100,7 +100,7 @@ class Catalog:
         self.on_change = on_change
         self.on_warning = on_warning
         self.on_hint = on_hint
-        self.tells_losses = True  # on stderr
+        self.logs_losses = True
         self.on_look: Callable[[], object] = lambda: None  # called after each scan, before it is used for an answer
         self.only_below = only_below
         self.registrar = registrar
@@ -113,8 +113,8 @@ class Catalog:
         self._states = {name: SourceState() for name in SOURCES}
 
     def snapshot(self, kind: str) -> Snapshot:
-        """The items as they were last seen; call `refresh` first if they have to be current. Looks at the disk if that
-        has never been done. Raises InternalError if no scan has succeeded, or if the registration cannot be used."""
+        """Return the items as last seen; call `refresh` first if they have to be current. Scans the disk if that has
+        never been done. Raises InternalError if no scan has succeeded, or if the registration cannot be used."""
         source = SOURCE_OF[kind]
         state = self._states[source]
         if not state.snapshots:
@@ -142,7 +142,7 @@ class Catalog:
         return not state.is_stale and (self.is_watched or self._clock() - state.checked_at < self.ttl_secs)
 
     def refresh(self, source: str, *, force: bool = False, turn: Callable[[], object] | None = None) -> bool:
-        """Look at the disk now; return True if a listing differs from the one before. The first scan is no change.
+        """Look at the disk now; return True if a listing differs from the one before. The first scan is not a change.
 
         `force` reads everything even if no file seems changed, and does not wait for the end of a back-off. `turn` lets
         other greenlets run meanwhile; the caller makes sure that no second look begins before the first one ends.
@@ -151,8 +151,8 @@ class Catalog:
         if self.is_static and state.snapshots and not force:
             return False
         if not force and state.retry_at is not None and self._clock() < state.retry_at:
-            return _serve_earlier(state)
-        state.is_stale = False  # a change from here on sets it again
+            return _keep_earlier(state)
+        state.is_stale = False  # a later change sets it again
         try:
             registration = self.registrar.current() if self.registrar is not None else None
             scan = self._scan(SOURCES[source], state, registration, Pace(turn), force=force)
@@ -182,7 +182,7 @@ class Catalog:
         return is_changed
 
     def completions(self) -> Mapping[str, CompletionScript]:
-        """The registered completion scripts by name. Raises InternalError if the registration cannot be used."""
+        """Return the registered completion scripts by name. Raises InternalError if the registration cannot be used."""
         try:
             registration = self.registrar.current() if self.registrar is not None else None
         except ProjectError as error:
@@ -199,11 +199,11 @@ class Catalog:
             state.is_stale = True
 
     def retry_at(self) -> float | None:
-        """When the next scan is due after a failed one, by the catalog's clock; None if all went well."""
+        """Return when the next scan is due after a failure, by the catalog's clock; None if there was none."""
         return min((state.retry_at for state in self._states.values() if state.retry_at is not None), default=None)
 
     def watched_directories(self) -> list[str]:
-        """The directories in which a change may change the items: those of the last scans, and for a source without a
+        """Return the directories to watch for changes of the items: those of the last scans, and for a source without a
         directory the place where it would appear."""
         watched: list[str] = []
         for name, state in self._states.items():
@@ -212,7 +212,7 @@ class Catalog:
         return watched if self.registrar is None else [*watched, nearest(self.project.server_dir)]
 
     def sources_of(self, path: str) -> list[str]:
-        """The sources that have this subdirectory. Raises ProjectError if there is none."""
+        """Return the sources that have this subdirectory. Raises ProjectError if there is none."""
         found = []
         for name, source in SOURCES.items():
             try:
@@ -225,7 +225,7 @@ class Catalog:
         return found
 
     def status(self, kind: str) -> Json:
-        """How the last scan went, with `skipped` if items were left out. Does not look at the disk."""
+        """Return how the last scan went, with `skipped` if items were left out. Does not look at the disk."""
         state = self._states[SOURCE_OF[kind]]
         count = state.snapshots[kind].total if state.snapshots else 0
         verdict = "failed" if state.failure else "ok" if state.snapshots else "skipped"
@@ -270,7 +270,7 @@ class Catalog:
         return scan
 
     def _kept_items(self, source: Source, pace: Pace) -> dict[str, Discovery] | None:
-        """The items that are listed in `.registry/`. If the files cannot be used, log why and return None."""
+        """Read the items that are listed in `.registry/`. If the files cannot be used, log why and return None."""
         from mcpgreen.catalog.static_registry import kept_items
 
         try:
@@ -290,7 +290,7 @@ class Catalog:
         if state.failure != message:
             journal.error("scan of %s failed, next try in %g s: %s", source, delay_secs, detail)
         state.failure = message
-        return _serve_earlier(state)
+        return _keep_earlier(state)
 
     def _refuse(self, source: str, error: ProjectError) -> bool:
         state = self._states[source]
@@ -298,7 +298,7 @@ class Catalog:
         if state.refusal != reason:
             journal.error("unable to load %s: %s", TITLE_OF[source], reason)
         state.failure = state.refusal = reason
-        state.is_stale = True  # so that each request looks whether it has been mended
+        state.is_stale = True  # so that each request checks whether it has been corrected
         return False
 
     def _reason_of(self, error: ProjectError) -> str:
@@ -316,13 +316,13 @@ class Catalog:
             news.append(f"{what} registry contains {total} entries; consider manual registration")
         state.oversized = oversized
         for warning in news:
-            if self.tells_losses or type(warning) is not Loss:
+            if self.logs_losses or type(warning) is not Loss:
                 journal.warning("%s", warning)
             self.on_warning(warning)
 
 
-def _serve_earlier(state: SourceState) -> bool:
-    """Return False: the earlier snapshots are still served. Raises InternalError if there are none."""
+def _keep_earlier(state: SourceState) -> bool:
+    """Return False, for no change: the earlier snapshots stay in use. Raises InternalError if there are none."""
     if not state.snapshots:
         raise InternalError(state.failure)
     return False

@@ -48,7 +48,7 @@ def look_at_disk(
 
 
 def registry_file(project: Project, kind: str) -> str:
-    """The path of the file that lists the items of a kind."""
+    """Return the path of the file that lists the items of a kind."""
     return os.path.join(project.registry_dir, FILE_OF.get(kind, kind) + ".json")
 
 

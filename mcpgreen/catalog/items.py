@@ -73,8 +73,8 @@ def read_files(
     read: Callable[[ItemFile], object],
     what: str,
 ) -> Discovery:
-    """Read the items of a tree. `names_in` chooses the files of a directory that stand for an item each. A bad file
-    costs one item and a warning."""
+    """Read the items of a tree. `names_in` chooses the files of a directory that are items. A bad file costs one
+    item and a warning."""
     items: list[Any] = []
     warnings: list[str] = []
     hints: list[str] = []
@@ -84,7 +84,7 @@ def read_files(
             stamp = _stamp(tree, directory, file_name)
             earlier_stamp, found = tree.earlier.get(path, (None, None))
             if stamp is None or stamp != earlier_stamp:
-                found = _reading(project, directory, file_name, read, what)
+                found = _read_item(project, directory, file_name, read, what)
             if stamp is not None and not _has_icons(found):
                 tree.memory[path] = stamp, found
             items += found.items
@@ -93,7 +93,7 @@ def read_files(
     return Discovery(items, warnings, hints)
 
 
-def _reading(
+def _read_item(
     project: Project, directory: Directory, name: str, read: Callable[[ItemFile], object], what: str
 ) -> Discovery:
     meta_file = name if metadata.is_description(name) else metadata.meta_file_for(name, directory.files)
@@ -147,12 +147,12 @@ def comparable(uri: str, root: str) -> str:
 
 
 def _has_icons(found: Discovery) -> bool:
-    """Tell whether an item depends on other files as well: an icon may lie anywhere."""
+    """Tell whether an item has icons, and so depends on other files as well: an icon may be anywhere."""
     return any("icons" in item.definition for item in found.items) or any("icon" in each for each in found.warnings)
 
 
 def _require_one_description(directory: Directory, file_name: str) -> None:
-    """Raise ProjectError if scopes may be lost: the description cannot be read, or one that does not count has some."""
+    """Raise ProjectError if scopes may be lost: the description cannot be read, or one that is overruled has scopes."""
     for name in metadata.meta_files_for(file_name, directory.unusable):
         raise ProjectError(
             f"{directory.path}/{name}", "is no file of its own, so the description cannot be read, nor its scopes"
@@ -164,7 +164,7 @@ def _require_one_description(directory: Directory, file_name: str) -> None:
 
 
 def _stamp(tree: Tree, directory: Directory, file_name: str) -> tuple[object, ...] | None:
-    """A value that changes when the file or its description changes. None for a file that must be read each time: one
+    """Return a value that changes when the file or its description changes; None if it must be read each time. A file
     that was just written may be written again without a new time, and a README depends on its neighbours."""
     if metadata.stem_of(file_name).lower() == "readme":
         return None
@@ -176,15 +176,15 @@ def _stamp(tree: Tree, directory: Directory, file_name: str) -> tuple[object, ..
 
 
 def leave_out_readme(file: ItemFile, kind: str) -> bool:
-    """Return True for a README without a description of its own beside a described file. Add a hint about it, unless
-    it is in the folder of one item, where `scaffold` puts it."""
+    """Return True for a README without a description of its own next to a described file, and add a hint about it,
+    unless it is in the folder of one item, where `scaffold` puts it."""
     if metadata.stem_of(file.name).lower() != "readme" or file.has_description:
         return False
     stems = {metadata.described_stem(name) for name in file.directory.files if metadata.is_description(name)}
     if not stems or metadata.read_inline_of(file.path, is_prose=True) is not None:
         return False
     if file.directory.path.rpartition("/")[2] not in stems:
-        reason = f"not a {kind}: a README beside something described, without a description of its own"
+        reason = f"not a {kind}: a README next to something described, without a description of its own"
         file.hints.append(f"{file.shown}: {reason}")
     return True
 
@@ -192,7 +192,7 @@ def leave_out_readme(file: ItemFile, kind: str) -> bool:
 def distinct(
     found: Iterable[Found], key: str, claim: str, place: Callable[[Any], str] = lambda item: str(item.relative_path)
 ) -> tuple[list[Found], list[str]]:
-    """The first item of each key, by which clients tell items apart, and a warning for each of the others."""
+    """Return the first item of each `key`, which identifies it to clients, and a warning for each of the others."""
     kept: dict[str, Found] = {}
     losses: list[str] = []
     for item in found:

@@ -19,8 +19,8 @@ FORMAT_VERSION = 1
 
 
 class RegistryFiles:
-    """Writes the files of one project. The server does not need them: that one cannot be written is reported once. On a
-    full disk it is tried again, and `storage` tells clients."""
+    """Writes the files of one project. The server does not need them, so failures are reported only once. On a full
+    disk, writing is tried again, and `storage` informs clients."""
 
     def __init__(self, project: Project, storage: Storage | None = None) -> None:
         self._project = project
@@ -29,7 +29,7 @@ class RegistryFiles:
         self._due: set[str] = set()  # kinds that did not fit on the disk
 
     def write(self, snapshot: Snapshot, text: bytes | None) -> None:
-        """Write the file of a snapshot. Without a `text` only if it is due or missing."""
+        """Write the file of a snapshot. Without `text`, only if the file is due or missing."""
         kind, directory = snapshot.kind, self._project.registry_dir
         path = registry_file(self._project, kind)
         if text is None and kind not in self._due and (self._is_unwritable or os.path.exists(path)):
@@ -52,7 +52,7 @@ class RegistryFiles:
 
 
 def file_text(snapshot: Snapshot) -> bytes:
-    """The content of the file. A registration has no format version: a static server must not read it from here."""
+    """Return the content of the file. For a registration it has no format version: a static server must not read it."""
     envelope = {
         **({"format_version": FORMAT_VERSION} if snapshot.is_found else {}),
         "version": 1,

@@ -110,13 +110,13 @@ def discover_resources(project: Project, tree: Tree, *, instead: Discovery | Non
 
 
 def provider_of(uri: str) -> str:
-    """The provider of a URI without a `provider`: a built-in one, or the script with the name of the scheme."""
+    """Return the provider of a URI without a `provider`: a built-in one, or the script with the name of the scheme."""
     scheme = scheme_of(uri)
     return PROVIDER_OF_SCHEME.get(scheme, scheme) or DEFAULT_PROVIDER
 
 
 def describe_resource(origin: Origin, fields: Json, *, default_name: str = "", default_uri: str = "") -> Resource:
-    """The resource that the `fields` describe. Raises ProjectError if it cannot be served."""
+    """Return the resource that the `fields` describe. Raises ProjectError if it cannot be served."""
     fields = metadata.checked(origin.path, fields, FIELD_RULES)
     uri = with_encoded_text(fields.get("uri") or default_uri)
     fault = problem_with(uri) if uri else "it is missing"
@@ -127,7 +127,7 @@ def describe_resource(origin: Origin, fields: Json, *, default_name: str = "", d
 
 
 def describe_template(origin: Origin, fields: Json, *, default_name: str = "") -> ResourceTemplate:
-    """The template that the `fields` describe. Raises ProjectError if it cannot be served."""
+    """Return the template that the `fields` describe. Raises ProjectError if it cannot be served."""
     fields = metadata.checked(origin.path, fields, FIELD_RULES)
     if fields.get("uri"):
         raise ProjectError(origin.path, "has both uri and uriTemplate")
@@ -144,7 +144,7 @@ def describe_template(origin: Origin, fields: Json, *, default_name: str = "") -
 
 
 def resource_of_app(project: Project, app: App) -> Resource:
-    """The resource by which clients list and read an MCP App."""
+    """Return the resource by which clients list and read an MCP App."""
     place = project.shown(app.directory)
     entry = {"description": "", **app.definition, "provider": "ui", "path": place}
     mime_type = app.definition["mimeType"]
@@ -197,7 +197,7 @@ def _placed(item: Placed, path: str | None, relative_path: str) -> Placed:
 
 
 def _described(origin: Origin, fields: Json, named: Json, provider: str, *, plain: tuple[str, ...]) -> Json:
-    """The fields that resources and templates share. The description may name another provider."""
+    """Return the fields that resources and templates share. The description may name another provider."""
     definition = metadata.definition_of(origin, named, fields, plain=plain, known=KNOWN_FIELDS)
     listed = KNOWN_FIELDS - {"arguments", "inputSchema"}
     others = {key: value for key, value in fields.items() if key not in listed}

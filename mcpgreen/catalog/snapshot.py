@@ -60,7 +60,7 @@ def snapshot_of(
     *,
     is_found: bool = True,
 ) -> Snapshot:
-    """A snapshot of these items; the earlier one if nothing is different, so that its `cache` stays valid."""
+    """Return a snapshot of these items, or the earlier one if nothing has changed, so that its `cache` stays valid."""
     digest = jsontext.digest([item.registry_entry for item in items])
     # The entries do not show everything: for example, a tool is started differently if it is executable.
     if earlier is not None and earlier.hash == digest and earlier.items == tuple(items):
@@ -80,8 +80,8 @@ def snapshot_of(
 
 
 def without_dots(kind: str, items: Sequence[Item], warnings: list[str]) -> dict[str, str]:
-    """The names without dots by which tools are listed, for clients that refuse dots. Two tools that would get the same
-    name keep their own."""
+    """Return the names without dots by which tools are listed, for clients that refuse dots. Tools that would get the
+    same name keep their own."""
     by_listed: dict[str, list[str]] = {}
     for item in items if kind == "tools" else ():
         by_listed.setdefault(item.name.replace(".", "_"), []).append(item.name)
@@ -115,7 +115,7 @@ class Terms(NamedTuple):
 def page(snapshot: Snapshot, revision: Revision, params: Json, terms: Terms, *, for_fastmcp: bool = False) -> bytes:
     """Encode the page that these parameters ask for. Raises InvalidParams for a cursor that this listing did not issue.
 
-    A page of the regular size is kept with the snapshot; `limit` makes pages of any other size, which are not.
+    A page of the regular size is cached with the snapshot; pages of another size, by `limit`, are not.
     """
     start, stop, next_cursor = pagination.page(
         snapshot.total,
@@ -148,7 +148,7 @@ def page(snapshot: Snapshot, revision: Revision, params: Json, terms: Terms, *, 
 
 
 def listed_definition(snapshot: Snapshot, item: Item, *, for_fastmcp: bool = False) -> Json:
-    """The definition of an item for clients. The schemas of a tool are made portable once per snapshot."""
+    """Return the definition of an item for clients. The schemas of a tool are made portable once per snapshot."""
     if snapshot.kind != "tools":
         return item.definition
     known: dict[str, Json] = snapshot.cache.setdefault("listed definitions", {})

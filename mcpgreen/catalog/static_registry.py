@@ -30,7 +30,7 @@ from mcpgreen.text.json_types import Json
 
 
 def kept_items(project: Project, kind: str, *, max_bytes: int, pace: Pace) -> Discovery:
-    """The items that the file of this kind lists. Raises ProjectError if the file cannot be used."""
+    """Return the items that the file of this kind lists. Raises ProjectError if the file cannot be used."""
     reader, path = READERS[kind], registry_file(project, kind)
 
     def read(project: Project, entry: Json, complaints: list[str]) -> Any:
@@ -69,7 +69,7 @@ def _resource(
     project: Project, fields: Json, complaints: list[str], *, is_template: bool = False
 ) -> Resource | ResourceTemplate:
     if not isinstance(fields.get("path"), str):
-        raise ProjectError("", "path must be a text")
+        raise ProjectError("", "path must be a string")
     origin = Origin(os.path.join(project.resources_dir, fields["path"]), project.private, complaints)
     if is_template:
         return describe_template(origin, fields)._replace(relative_path=fields["path"])
@@ -81,7 +81,7 @@ def _resource(
 READERS = {
     "tools": Reader(read_tool, "tool"),
     "prompts": Reader(_prompt, "prompt"),
-    "resources": Reader(_resource, "resource", distinct="uri"),
+    "resources": Reader(_resource, "resource", identity="uri"),
     "resourceTemplates": Reader(partial(_resource, is_template=True), "resource template"),
-    "ui": Reader(_resource, "page", distinct="uri"),
+    "ui": Reader(_resource, "page", identity="uri"),
 }

@@ -1,8 +1,8 @@
 """Find the tools of a project among the files below tools/, and read their descriptions.
 
-A tool is an executable program, or a script with a description: in a file beside it, in a comment, or in the signature
+A tool is an executable program, or a script with a description: in a file next to it, in a comment, or in the signature
 of a Python function (`functions`). Hidden files and directories, smoke.sh, descriptions and everything below a
-directory `ui` are no tools.
+directory `ui` are not tools.
 
 Schemas are only checked for plain mistakes: compiling one takes longer than scanning ten tools, so the first call does
 it.
@@ -78,8 +78,8 @@ KNOWN_FIELDS = frozenset(FIELD_RULES) | {"icons", "path"}
 
 
 class Description(NamedTuple):
-    """The description of a tool. Clients get `definition`; `unlisted` has the other fields as they were written. Fields
-    with a default are those that the server uses itself; each is named after its key in the description."""
+    """The description of a tool. Clients get `definition`; `unlisted` has the other fields as they were written. The
+    fields with a default are used by the server itself; each is named after its key in the description."""
 
     definition: Json
     unlisted: Json
@@ -126,7 +126,7 @@ def discover_tools(project: Project, tree: Tree) -> Discovery:
     top = project.tools_dir.rstrip("/")
     if any(directory.path == f"{top}/{UI_DIRECTORY}" for directory in tree.directories):
         place = project.shown(f"{top}/{UI_DIRECTORY}")
-        hints.append(f"{place}: not a tool, and none is in it: the files below ui/ belong to a page")
+        hints.append(f"{place}: not a tool, and contains none: the files below ui/ belong to a page")
     of_tools = [each for each in tree.directories if UI_DIRECTORY not in each.path.removeprefix(top).split("/")]
     below = tree._replace(directories=of_tools)
     tools, more, own_hints = read_files(project, below, _scripts_in, _tool_of, "the tool")
@@ -136,7 +136,7 @@ def discover_tools(project: Project, tree: Tree) -> Discovery:
     for directory in of_tools:
         lonely = metadata.lonely_descriptions(directory.files)
         place = project.shown(directory.path)
-        warnings.extend(f"{place}/{name}: describes no script: none of that name is beside it" for name in lonely)
+        warnings.extend(f"{place}/{name}: describes no script: no script of that name is next to it" for name in lonely)
     ground = project.ground(project.tools_dir)
     for path in sorted({os.path.dirname(tool.path) for tool in found}):
         if problem := ground.problem_with_directory(path):
@@ -152,7 +152,7 @@ def _scripts_in(names: Iterable[str]) -> list[str]:
 
 
 def _with_apps(project: Project, tools: list[Tool], pace: Pace) -> list[Tool]:
-    """The same tools; the definition of a tool with an MCP App beside it names the app."""
+    """Return the same tools; the definition of a tool with an MCP App next to it names the app."""
     apps, _ = discover_apps(project, project.server_name(), pace)
     by_directory = {app.directory: app for app in apps}
     linked = []
@@ -179,13 +179,13 @@ def _tool_of(file: ItemFile) -> Tool | None:
     written = ScriptDescription(metadata.read_meta_file(source)) if file.has_description else read_script(path, head)
     function = _function_tool(path, head)
     if function is not None and (function.fields or function.notes):
-        beside = written or ScriptDescription({})
-        has_schema = "arguments" in beside.fields  # another name for the schema
+        stated = written or ScriptDescription({})
+        has_schema = "arguments" in stated.fields  # another name for the schema
         others = {key: value for key, value in function.fields.items() if not (has_schema and key == "inputSchema")}
-        written = beside._replace(fields={**others, **beside.fields})
+        written = stated._replace(fields={**others, **stated.fields})
         file.warnings.extend(f"{file.shown}: {note}" for note in function.notes)
     if written is None and not (is_executable and (readable_head is None or is_program(path, head))):
-        # A library for tools, a text on a file system where all files are executable, or a tool without its bit.
+        # A library for tools, a text file on a file system where all files are executable, or a tool without its bit.
         lack = "neither a script (#!) nor a program" if is_executable else "not executable (chmod +x)"
         file.hints.append(f"{file.shown}: not a tool: {lack} and without a description")
         return None
@@ -217,9 +217,9 @@ def _function_tool(path: str, head: bytes) -> FunctionTool | None:
 
 
 def _with_scopes_of_script(path: str, head: bytes, fields: Json, function: FunctionTool | None) -> Json:
-    """The fields with all scopes: those of a description in another file, and those that the script itself demands."""
+    """Return the fields with all scopes: from a description in another file, and from the script itself."""
     if function is not None and function.hides_scopes and "scopes" not in fields:
-        raise ProjectError(path, "its scopes cannot be read; write them as texts, or into a description beside it")
+        raise ProjectError(path, "its scopes cannot be read; write them as strings, or into a description next to it")
     return with_all_scopes(path, head, fields, function.fields if function is not None else {})
 
 
@@ -230,7 +230,7 @@ def _described_tool(project: Project, path: str, command: list[str], description
 
 
 def tool_at(project: Project, path: str, fields: Json, *, status: os.stat_result) -> tuple[Tool, list[str]]:
-    """A tool with a description from elsewhere, and complaints about it. Raises ProjectError if it is no tool."""
+    """Describe a tool with fields from elsewhere; return complaints, too. Raises ProjectError if it is not a tool."""
     is_executable = bool(status.st_mode & metadata.EXECUTABLE_BITS)
     head = metadata.head_of(path) or b""
     command = command_of(path, head, is_executable=is_executable, is_described=True)

@@ -23,8 +23,8 @@ from mcpgreen.project.unmarked import META_SUFFIXES
 from mcpgreen.text.uris import is_within
 
 Thing = TypeVar("Thing")
-# By path, the stats of a file and of its description, and what was read from it: when one of a thousand files changes,
-# only that one is read.
+# By path, the stats of a file and of its description, and what was read from it: only changed files are read again.
+# The others, even if there are thousands, are not.
 Memory = dict[str, tuple[object, Any]]
 
 MAX_DEPTH = 32
@@ -49,7 +49,7 @@ class Pace:
             self._began_at = time.monotonic()
 
     def over(self, things: Iterable[Thing]) -> Iterator[Thing]:
-        """The things, with a step after each."""
+        """Yield the things, with a step after each."""
         for thing in things:
             yield thing
             self.step()
@@ -84,7 +84,7 @@ class Tree(NamedTuple):
     earlier: Memory = {}  # what an earlier scan read
 
     def warnings_with_links(self, project: Project, home: str) -> list[str]:
-        """The warnings of the walk, and one for each link that leads out of the directory `home`."""
+        """Return the warnings of the walk, and one for each link that leads out of the directory `home`."""
         skipped = (f"{project.shown(path)}: skipped, it links to a file outside {home}/" for path in self.links_out)
         return [*self.warnings, *map(Loss, skipped)]
 
@@ -121,12 +121,12 @@ def survey(
 
 
 def stamp_of(status: os.stat_result) -> tuple[int, ...]:
-    """A value that changes when the file does."""
+    """Return a value that changes when the file does."""
     return status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_mode, status.st_ino
 
 
 def subdirectory(project: Project, base: str, path: str) -> str:
-    """A directory below `base`, given absolute, relative to it or relative to the project. Raises ProjectError."""
+    """Find a directory below `base`; `path` is absolute, or relative to it or to the project. Raises ProjectError."""
     for start in (base, project.root):
         place = os.path.realpath(os.path.join(start, path))
         if os.path.isdir(place) and is_within(place, base):
@@ -135,7 +135,7 @@ def subdirectory(project: Project, base: str, path: str) -> str:
 
 
 def nearest(place: str) -> str:
-    """The directory itself if it exists, else the nearest existing directory above it."""
+    """Return the directory itself if it exists, else the nearest existing directory above it."""
     while not os.path.isdir(place) and place != os.path.dirname(place):
         place = os.path.dirname(place)
     return place
@@ -158,7 +158,7 @@ class _Walk:
             self._pace.step()
             if depth > MAX_DEPTH or len(self.directories) >= MAX_DIRECTORIES:  # each would have to be watched
                 limits = f"more than {MAX_DEPTH} levels or {MAX_DIRECTORIES} folders"
-                warning = Loss(f"{self._project.shown(start)}: it has {limits}; those beyond are left out")
+                warning = Loss(f"{self._project.shown(start)}: it has {limits}; the others are left out")
                 self.warnings += [warning] if warning not in self.warnings else []
                 continue
             files: dict[str, os.stat_result] = {}
@@ -199,8 +199,8 @@ class _Walk:
         return False
 
     def _status_of(self, entry: os.DirEntry[str], home: str) -> os.stat_result | None:
-        """The stat of a regular file, else None: opening a FIFO or a device would stop the server. A link may lead to
-        another file below `home`; elsewhere the owner of the project does not decide."""
+        """Return the stat of a regular file, else None: opening a FIFO or a device would block the server. A link may
+        lead to another file below `home`; other places may belong to someone else."""
         is_link = entry.is_symlink()
         try:
             status = entry.stat()

@@ -27,13 +27,13 @@ def text_named(name: str) -> str:
 class Command(NamedTuple):
     name: str
     function: str = ""  # MODULE below mcpgreen.cli, or MODULE:FUNCTION if that is not `run`; `__main__` has `serve`
-    max_words: int = 0  # that may follow its name; more are a mistake
-    words_need: str = ""  # the option without which there may be none
+    max_words: int = 0  # how many may follow its name
+    words_need: str = ""  # the option that must be given if there are words
     needs: str = ""  # what it cannot do without, for a message
     other_names: tuple[str, ...] = ()
 
     def text(self) -> str:
-        """What `--help` prints. It begins with `mcpgreen NAME: SUMMARY`."""
+        """Return what `--help` prints. It begins with `mcpgreen NAME: SUMMARY`."""
         return text_named(self.name)
 
     def summary(self) -> str:

@@ -32,7 +32,7 @@ def run(options: Options) -> int:
 
 
 def candidates(words: Sequence[str]) -> list[str]:
-    """The candidates for the last word."""
+    """Return the candidates for the last word."""
     *before, last = words or [""]
     command = BY_NAME.get(before[0]) if before else None
     found: Iterable[str] = ()
@@ -49,8 +49,8 @@ def candidates(words: Sequence[str]) -> list[str]:
 
 
 def _values_of(option: str) -> list[str] | None:
-    """The values of an option; None if the word is not such an option. Imports are where they are needed, because a
-    Tab has to be quick."""
+    """Return the values of an option; None if the word is not such an option. Imports are where they are needed,
+    because a Tab has to be quick."""
     if option in ("--client", "--as"):
         from mcpgreen.cli.clients.table import CLIENTS
 
@@ -63,7 +63,7 @@ def _values_of(option: str) -> list[str] | None:
 
 
 def _words_of(command: Command, earlier: Sequence[str]) -> list[str]:
-    """The words that can follow a command and the words behind it."""
+    """Return the words that can follow a command and the words after it."""
     if command.name in ("run-tool", "prompt"):
         items = {item["name"]: item for item in _listed("tools" if command.name == "run-tool" else "prompts")}
         if not earlier:
@@ -87,7 +87,7 @@ def _words_of(command: Command, earlier: Sequence[str]) -> list[str]:
 
 
 def _listed(kind: str) -> list[Json]:
-    """The listed items, without those that a hook would register."""
+    """List the items, without any that a hook would register."""
     from mcpgreen.catalog.catalog import Catalog
     from mcpgreen.catalog.manual.registration import Registrar
     from mcpgreen.project.project import open_project

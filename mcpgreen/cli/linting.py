@@ -177,7 +177,7 @@ def _tool_problems(tool: Tool, source: Source) -> Iterator[Problem]:
     tokens = tokens_of(tool.definition)
     if tokens > MAX_TOKENS:
         sentence = f"a model reads about {tokens} tokens for it in every conversation"
-        yield source.warning("tokens-many", sentence, f"shorten texts and schema to less than {MAX_TOKENS} tokens")
+        yield source.warning("tokens-many", sentence, f"shorten description and schema below {MAX_TOKENS} tokens")
 
 
 def _plain(text: str) -> str:
@@ -229,7 +229,7 @@ def _part(keys: Keys, part: Json, kept: set[str], source: Source) -> Iterator[Pr
             sentence = f"{place} has an empty enum, which nothing satisfies"
             yield source.warning("enum", sentence, "list the choices, or remove enum", *way, "enum")
         elif not all(isinstance(choice, str) for choice in choices) and keys:
-            sentence = f"{place} has choices that are no strings, which Gemini refuses"
+            sentence = f"{place} has choices that are not strings, which Gemini refuses"
             yield source.warning("enum", sentence, "use strings, or minimum and maximum", *way, "enum")
         elif len(choices) > MAX_CHOICES:
             sentence = f"{place} has {len(choices)} choices, more than providers accept"
@@ -264,15 +264,15 @@ def _shown(keys: Keys) -> str:
 
 
 def _result_problems(tool: Tool) -> Iterator[Problem]:
-    """Find results without a text, which a model may not see, as far as the source says so outright."""
+    """Find results without text, which a model may not see, as far as the source shows them."""
     with suppress(OSError):
         source = metadata.read_start(tool.path, MAX_SOURCE_BYTES)
         text = source.decode("utf-8", "replace")
         in_shell = [found for found in _SHELL.finditer(text) if "--text" not in found[2]]
         found = [(text.count("\n", 0, each.start(1)) + 1, each[1]) for each in in_shell]
         for line, kind in _results_in_python(text) if is_python(tool.path, source) else found:
-            sentence = f"its result is {RESULTS[kind]} without a text, and many clients show a model nothing but texts"
-            fix = "put a text beside it that says what it is"
+            sentence = f"its result is {RESULTS[kind]} without text, and many clients show a model nothing but text"
+            fix = "add text that says what it is"
             yield Problem("warning", "result-text", sentence, fix, tool.path, Position(line))
 
 
@@ -293,7 +293,7 @@ def _results_in_python(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _called(node: ast.expr) -> str:
-    """The last part of the name of a called function; empty for anything else."""
+    """Return the last part of the name of a called function; empty for anything else."""
     function = getattr(node, "func", None)
     return str(getattr(function, "attr", "") or getattr(function, "id", ""))
 
@@ -321,13 +321,13 @@ def _common_problems(item: Item, source: Source) -> Iterator[Problem]:
             yield source.warning("meta-prefix", sentence, "use the name of a domain of your own", "_meta", key)
     mime_type = item.definition.get("mimeType")
     if mime_type is not None and not MIME_TYPE.fullmatch(mime_type):
-        sentence = f"mimeType {mime_type[:80]} is none, and clients do not know how to show it"
+        sentence = f"mimeType {mime_type[:80]} is not valid, so clients do not know how to show it"
         yield source.warning("mime-type", sentence, "write type/subtype, as in text/plain", "mimeType")
     for index, icon in enumerate(item.definition.get("icons") or ()):
         src = str(icon.get("src", ""))
         if src.lower().startswith("http:"):
             sentence = "an icon has an http: URL, which clients do not load"
-            fix = "use https:, or a file beside the description"
+            fix = "use https:, or a file next to the description"
             yield source.warning("icon-url", sentence, fix, "icons", index, "src")
         elif len(src) > MAX_ICON_CHARS:
             sentence = "an icon is larger than 64 KiB, and every list repeats it"
@@ -367,7 +367,7 @@ def _list_findings(project: Project, kind: str, items: Sequence[tuple[Item, Sour
         yield Finding("warning", kind, sentence, "list-long", "offer fewer, or make several projects of it")
     if tokens > MAX_LIST_TOKENS:
         sentence = f"a model reads about {tokens} tokens for the tools in every conversation"
-        yield Finding("warning", kind, sentence, "list-tokens", "offer fewer tools, with shorter texts", tokens=tokens)
+        yield Finding("warning", kind, sentence, "list-tokens", "offer fewer tools, or shorter ones", tokens=tokens)
     else:
         yield Finding("ok", kind, f"all tools: about {tokens} tokens", "tokens", tokens=tokens)
 

@@ -79,7 +79,7 @@ def _help(words: Sequence[str]) -> int:
 
 
 def _command_in(arguments: Sequence[str]) -> str:
-    """The first word that is no option, nor the value of `--project-root`, which may come first."""
+    """Return the first word that is neither an option nor the value of `--project-root`, which may come first."""
     is_value = False
     for word in arguments:
         if not is_value and (not word.startswith("-") or word in BY_NAME):
@@ -115,8 +115,8 @@ def _fault(arguments: Sequence[str], command: Command, text: str) -> str:
 
 
 def _words_of(arguments: Sequence[str], values: Mapping[str, str]) -> tuple[list[str], str | None]:
-    """The words that belong to no option, and what is wrong with the first wrong option. `values` has the value of each
-    option, or "". Options may be shortened."""
+    """Return the words that belong to no option, and what is wrong with the first wrong option. `values` has the value
+    of each option, or "". Options may be shortened."""
     words: list[str] = []
     fault = None
     rest = iter(arguments)

@@ -15,8 +15,8 @@ from mcpgreen.settings.settings import Settings
 def open_named(
     options: Options, environ: Mapping[str, str] = os.environ, *, logs_notes: bool = False
 ) -> tuple[Project, Settings, Mapping[str, str]]:
-    """The project, its settings, and the environment after its `server.d/env.sh`. With `logs_notes`, wrong settings
-    are logged."""
+    """Open the project; return it, its settings, and the environment after its `server.d/env.sh`. With `logs_notes`,
+    wrong settings are logged."""
     flags = {"project_root": options["--project-root"], "force_minimal": "true" if options.get("--minimal") else None}
     found = open_project({name: value for name, value in flags.items() if value}, environ, needs_own=True)
     if logs_notes:
@@ -26,7 +26,7 @@ def open_named(
 
 
 def seconds(options: Options) -> float | None:
-    """The value of `--timeout`. Raises UsageError."""
+    """Return the value of `--timeout`. Raises UsageError."""
     text = options["--timeout"]
     if text is None:
         return None

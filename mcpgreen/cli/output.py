@@ -1,7 +1,7 @@
 """Print and ask: text for people, JSON for programs, suggestions for mistyped names, progress, questions, a welcome.
 
-Rule: names and texts of files, scripts and clients are data. Commands print them with `say` and `tell`, or through
-`harmless`, so that they cannot steer a terminal.
+Rule: names and text from files, scripts and clients are data. Commands print them with `say` (stdout) and `tell`
+(stderr), or through `harmless`, so that they cannot control a terminal.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def print_json(value: object) -> None:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """The end of a sentence about an unknown name: a question, or nothing."""
+    """Return the end of a sentence about an unknown name: a question, or nothing."""
     from difflib import get_close_matches
 
     near = get_close_matches(name, list(islice(known, MOST_COMPARED)), n=1)
@@ -71,7 +71,7 @@ def step(text: str) -> Iterator[None]:
 
 
 def can_ask() -> bool:
-    """Whether a person sits at the terminal. Without one, the defaults count."""
+    """Tell whether a person is at the terminal. Without one, the defaults count."""
     return sys.stdin.isatty() and sys.stdout.isatty()
 
 
@@ -92,7 +92,7 @@ def ask(question: str, default: str, choices: Sequence[str] = ()) -> str:
 
 
 def welcome(server: Server) -> None:
-    """Say on stderr what a server at a terminal serves, because it would seem to hang."""
+    """Say on stderr what a server at a terminal serves. Otherwise it would seem to hang."""
     services = server.services
     counts, tool = [], "NAME"
     for kind, word in WORDS.items():

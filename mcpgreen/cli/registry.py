@@ -52,7 +52,7 @@ def _refresh(options: Options) -> int:
 
 
 def _status(options: Options) -> int:
-    """Print one line of JSON. Missing files are no error, because the server does not need them."""
+    """Print one line of JSON. Missing files are not an error, because the server does not need them."""
     project, settings, environ = open_named(options)
     name, _ = jq.find_json_tool(settings, jq.path_in(environ))
     report: Json = {"projectRoot": project.root, "jsonTool": name}
@@ -63,7 +63,7 @@ def _status(options: Options) -> int:
 
 
 def file_status(path: str) -> Json:
-    """Whether a registry file exists and can be read, and its content."""
+    """Tell whether a registry file exists and can be read, and its content."""
     found: Json = {"status": "missing", "path": path, "count": 0, "hash": None, "mtime": None}
     try:
         with open(path, "rb", opener=without_waiting) as file:

@@ -24,7 +24,7 @@ from mcpgreen.running.processes.run import Ending
 from mcpgreen.text import jsontext
 from mcpgreen.text.json_types import Json
 
-MAX_CHARS = 500  # of a text from a client or a script
+MAX_CHARS = 500  # of a string from a client or a script
 MENTIONED_A_SECOND = 20  # lines of one kind: a client must not be able to fill the log
 LONG_WAIT_MS = 100  # a longer wait for the script to begin is mentioned
 MAX_READ_BYTES = 1 << 18  # of a frame
@@ -41,8 +41,8 @@ class CallLog:
         self._counts: Counter[str] = Counter()  # of lines within this second, by their kind
 
     def ended(self, call: Call, result: Json | bytes, failure: ToolFailure | None) -> None:
-        """A call has a result. `failure` is set if the server says there that the tool failed; the tool may say so
-        itself."""
+        """Log a call that has a result. `failure` is set if the server says there that the tool failed; the tool may
+        say so itself."""
         if failure is not None:
             self.failed(call, failure)
         elif isinstance(result, dict) and result.get("isError"):
@@ -51,12 +51,12 @@ class CallLog:
             self.succeeded(call, "ok")
 
     def succeeded(self, call: Call, outcome: str) -> None:
-        """A call has ended without a failure: `outcome` is "ok", "asks" or "cancelled"."""
+        """Log a call that ended without a failure: `outcome` is "ok", "asks" or "cancelled"."""
         line, fields = _line(call, outcome, self.confidential.always)
         journal.record("info", line, fields=fields)
 
     def failed(self, call: Call, error: ToolFailure | RpcError) -> None:
-        """A call is answered with an error, or with a failure that the model reads."""
+        """Log a call that is answered with an error, or with a failure that the model reads."""
         if call.run is None or call.run.child is None:
             outcome = "failed" if isinstance(error, InternalError) else "refused"
         else:
@@ -64,7 +64,7 @@ class CallLog:
         self._write_failure(call, outcome, _reason(error))
 
     def refused(self, method: str, params: object, error: RpcError) -> None:
-        """A request was refused before it became a call."""
+        """Log a request that was refused before it became a call."""
         if self._count("refused"):
             head, fields = _target(method, params, self.confidential.always)
             reason = journal.cut(self.confidential.always.text(error.message), MAX_CHARS)
@@ -103,14 +103,14 @@ class CallLog:
 
 
 def _reason(error: ToolFailure | RpcError) -> str:
-    """The message of an error, without values from a client or a script."""
+    """Return the message of an error, without values from a client or a script."""
     if isinstance(error, RpcError):
         return error.message
     return f"{error.what}: {without_values(error.problems)}" if error.problems else error.what
 
 
 def _line(call: Call, outcome: str, secrets: Secrets) -> tuple[str, Json]:
-    """The beginning of a line, and the same as fields."""
+    """Return the beginning of a line, and the same as fields."""
     line, fields = _target(call.method, call.params, secrets)
     line += f" {outcome}"
     fields |= {"id": call.id if isinstance(call.id, int) else _shown(call.id), "outcome": outcome}
@@ -119,15 +119,15 @@ def _line(call: Call, outcome: str, secrets: Secrets) -> tuple[str, Json]:
         line += f" {fields['ms']} ms"
     if "exit" in fields:
         line += f" exit {fields['exit']}"
-    if "warm" in fields:
-        line += ", warm"
+    if call.run is not None and call.run.child is not None and call.run.child.way:
+        line += f", {call.run.child.way}"
     if fields.get("waited_ms", 0) >= LONG_WAIT_MS:
         line += f", waited {fields['waited_ms']} ms"
     return line, fields
 
 
 def _target(method: str, params: object, secrets: Secrets) -> tuple[str, Json]:
-    """The method and the name or URI of its target, as text and as fields."""
+    """Return the method and the name or URI of its target, as text and as fields."""
     name: object = None
     if type(params) is dict:
         about = params["ref"] if type(params.get("ref")) is dict else params
@@ -140,7 +140,7 @@ def _target(method: str, params: object, secrets: Secrets) -> tuple[str, Json]:
 
 
 def _times(call: Call) -> Json:
-    """How long the script or else the call took, how the script ended, and how long the call waited for its start."""
+    """Return how long the script, or the call, took, how the script ended, and how long the call waited."""
     child = call.run.child if call.run is not None else None
     if child is None:
         return {"ms": round((time.monotonic() - call.received_at) * 1000)} if call.received_at else {}
@@ -150,7 +150,7 @@ def _times(call: Call) -> Json:
         "process": child.pid,
     }
     if child.way:
-        times["warm"] = True
+        times[child.way] = True
     if call.received_at:
         times["waited_ms"] = round((child.began_at - call.received_at) * 1000)
     return times
@@ -206,7 +206,7 @@ class FrameLog:
         self._write("out", size, shown, process)
 
     def _process_of(self, call: object) -> int | None:
-        """The process that runs for a call, or has run for it."""
+        """Return the process that runs for a call, or has run for it."""
         if not isinstance(call, Call) or call.run is None:
             return None
         return call.run.child.pid if call.run.child is not None else self._services.runner.process_of(call.serial)

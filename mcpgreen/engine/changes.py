@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 
 import gevent
 from gevent.event import Event
-from gevent.lock import Semaphore
 
 from mcpgreen import journal
 from mcpgreen.catalog.catalog import Catalog
@@ -24,7 +23,7 @@ from mcpgreen.catalog.manual.registration import Registrar
 from mcpgreen.catalog.snapshot import Snapshot
 from mcpgreen.errors import InternalError
 from mcpgreen.running.disk_watcher import DiskWatcher
-from mcpgreen.running.shares import let_others
+from mcpgreen.running.shares import Places, let_others
 from mcpgreen.settings.settings import Settings
 
 if TYPE_CHECKING:
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
 START_AFTER_SECS = 0.05  # the client's first request is likely on its way, and goes first
 DEFAULT_POLL_SECS = 5.0
 SAFETY_NET_FACTOR = 6
-QUIET_SECS = 0.1  # without changes, and clients are told
+QUIET_SECS = 0.1  # without changes, before clients are notified
 LONGEST_BURST_SECS = 2.0
 A_MOMENT_SECS = 0.03  # how long requests for one item wait for a look at the disk
 LONGEST_FAULT_SECS = 60.0
@@ -58,10 +57,10 @@ class ChangeWatch:
         self._run_hook = run_hook
         self._disk = disk
         self._events = disk.interest(lambda _: self._on_news())
-        self._running_hook = Semaphore(1)
+        self._running_hook = Places(1)
         self._is_renewal_wanted = False
         self._may_have_hook = True  # False if there was none, and an event would tell of a new one
-        self._looking = {source: Semaphore(1) for source in SOURCES}
+        self._looking = {source: Places(1) for source in SOURCES}
         self._news = Event()
         self._news_at = 0.0
         self._greenlet: gevent.Greenlet | None = None
@@ -81,7 +80,7 @@ class ChangeWatch:
             self._brief_look.kill()
 
     def snapshot(self, kind: str) -> Snapshot:
-        """The items of this kind as they are on disk now. May wait."""
+        """Return the items of this kind as they are on disk now. May wait."""
         self.catch_up()
         self.bring_up_to_date(kind)
         return self._catalog.snapshot(kind)
@@ -219,6 +218,6 @@ class ChangeWatch:
 
 
 def _sources_of(method: str) -> tuple[str, ...]:
-    """The sources of a method or of a kind of items; all of them for completions, which may be about any."""
+    """Return the sources of a method or of a kind of items; all of them for completions, which may be about any."""
     source = SOURCE_OF.get(method) or method.partition("/")[0]
     return (source,) if source in SOURCES else tuple(SOURCES)

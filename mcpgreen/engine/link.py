@@ -45,11 +45,11 @@ URGENT = ("ping", "notifications/cancelled")
 SERVED_BEFORE_READY = LIFECYCLE_REQUESTS | {"initialize"}
 DROPPED: Any = object()  # the only key of a postponed request that was cancelled; no client can send it
 Serve = Callable[[object, Sink, int], None]  # a message, the sink for its answers, and its weight in bytes
-MENTIONED_LINES = 20  # of those that are not JSON; a client that sends one often sends many
+MENTIONED_LINES = 20  # that are not JSON; a client that sends one often sends many
 
 
 class PostponedMessages:
-    """The postponed messages of one link; true while there are any."""
+    """The postponed messages of one link. `greenlet` serves them, while there are any."""
 
     def __init__(self, sink: Sink, *, max_bytes: int) -> None:
         self._sink = sink
@@ -59,10 +59,7 @@ class PostponedMessages:
         self._bytes = 0
         self._room = Event()
         self._room.set()
-        self._greenlet: gevent.Greenlet | None = None  # that serves them, while there are any
-
-    def __bool__(self) -> bool:
-        return self._greenlet is not None
+        self.greenlet: gevent.Greenlet | None = None
 
     def add(self, message: object, weight_bytes: int, serve: Serve, on_fault: Callable[[Any], object]) -> None:
         """Postpone a message. `serve` should never raise; if it does, `on_fault` is called. Neither is kept for longer
@@ -72,9 +69,9 @@ class PostponedMessages:
         self._bytes += weight_bytes
         if self._bytes > self._max_bytes:
             self._room.clear()
-        if self._greenlet is None:
-            self._greenlet = gevent.spawn(self._run, serve)
-            self._greenlet.link_exception(on_fault)
+        if self.greenlet is None:
+            self.greenlet = gevent.spawn(self._run, serve)
+            self.greenlet.link_exception(on_fault)
 
     def drop(self, request_id: str | int) -> None:
         """Cancel the request with this id, the latest if there are several. If there is none, do nothing."""
@@ -88,12 +85,12 @@ class PostponedMessages:
         self._room.wait()
 
     def wait_until_served(self) -> None:
-        if self._greenlet is not None:
-            self._greenlet.join()
+        if self.greenlet is not None:
+            self.greenlet.join()
 
     def close(self) -> None:
         """Forget all messages."""
-        greenlet, self._greenlet = self._greenlet, None
+        greenlet, self.greenlet = self.greenlet, None
         if greenlet is not None:
             greenlet.kill(block=False)
         self._waiting.clear()
@@ -115,7 +112,7 @@ class PostponedMessages:
             if self._bytes <= self._max_bytes:
                 self._room.set()
             turns.pause()
-        self._greenlet = None
+        self.greenlet = None
 
 
 class Link:
@@ -141,10 +138,11 @@ class Link:
         a subscription."""
         services, stream = self._router.services, self.stream
         is_subscribed = services.subscriptions.has_subscribed(self.session)
-        return bool(stream.in_flight or stream.listens or services.has_parked or is_subscribed or self._postponed)
+        is_serving = bool(stream.in_flight or stream.listens or self._postponed.greenlet is not None)
+        return is_serving or services.has_parked or is_subscribed
 
     def wait_for_room(self, read_bytes: int) -> None:
-        """Wait after a read of so many bytes, if waiting requests take too much memory. That may last long, so reading
+        """Wait after a read of this size if waiting requests take too much memory. That may last long, so reading
         goes on slowly meanwhile: the next message may be a ping, a cancellation, or an answer that they wait for."""
         self._postponed.wait_for_room()
         waiting = self._router.services.waiting
@@ -163,10 +161,13 @@ class Link:
         other clients."""
         if sink is None:
             sink = self.stream.sink
-            if (may_wait or self._postponed) and not _is_urgent(message):
+            if (may_wait or self._postponed.greenlet is not None) and not _is_urgent(message):
                 self._postponed.add(message, weight_bytes, self._serve, self._end_after_fault)
                 return
-        self._serve(message, sink, weight_bytes)
+        if type(message) is dict:
+            self._receive_object(message, sink, weight_bytes)
+        else:
+            self._serve(message, sink, weight_bytes)
 
     def _serve(self, message: object, sink: Sink, weight_bytes: int) -> None:
         if type(message) is dict:
@@ -213,7 +214,7 @@ class Link:
         stop_stream(self.stream, self._router.services.subscriptions)
 
     def close(self) -> None:
-        """Cancel everything in flight, and tell the client so as far as it can be told."""
+        """Cancel everything in flight, and inform the client as far as possible."""
         self._is_closed = True
         self.session.streams.discard(self.stream)
         self._postponed.close()
@@ -328,11 +329,11 @@ class Link:
         view = self.session.handshake.view
         allows = view is not None and Feature.BATCHES in view.revision.features
         if not batch:
-            return "An empty batch."
+            return "The batch is empty."
         if not (allows or self._router.services.settings.compat_batches):
-            return "Batches do not exist in this protocol revision."
+            return "This protocol revision does not support batches."
         if len(batch) > MAX_BATCH_MEMBERS:
-            return f"A batch may have {MAX_BATCH_MEMBERS} members at the most; send several."
+            return f"A batch may have at most {MAX_BATCH_MEMBERS} members; send several batches."
         return None
 
     def _receive_member(self, member: object, collected: BatchSink, weight_bytes: int) -> None:
@@ -357,7 +358,7 @@ def stop_stream(stream: Stream, subscriptions: Subscriptions) -> None:
 
 def _is_urgent(message: object) -> bool:
     """Tell whether a message need not wait for earlier ones: it takes no time, and does not depend on them. That is
-    also true of responses, and of values that are no message."""
+    also true of responses, and of values that are not messages."""
     if type(message) is dict:
         return "method" not in message or message["method"] in URGENT
     return type(message) is not list or not message
@@ -365,8 +366,8 @@ def _is_urgent(message: object) -> bool:
 
 @lru_cache(maxsize=64)
 def _unnamed_error(kind: type[RpcError], message: str | None = None, data: str | None = None) -> bytes:
-    """The error for a message without an id. Cached, because a client that sends one often sends many, and its next
-    request waits behind them."""
+    """Encode the error for a message without an id. Cached, because a client that sends one often sends many, and its
+    next request waits behind them."""
     return messages.error(None, revision_fields.error_object(kind(message, data=data)))
 
 
@@ -375,7 +376,7 @@ def _is_dropped(message: object) -> bool:
 
 
 def _requests_in(message: object) -> Iterator[tuple[str | int, Json]]:
-    """The requests that can be cancelled, with their ids: the message itself, or members of a batch."""
+    """Yield the requests that can be cancelled, with their ids: the message itself, or members of a batch."""
     for each in message if type(message) is list else (message,):
         if type(each) is dict and each.get("method") != "initialize":
             request_id = normal_id(each.get("id"))

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
 import gevent
-from gevent.lock import Semaphore
 
 from mcpgreen import journal
 from mcpgreen.catalog.snapshot import KINDS
@@ -35,6 +34,8 @@ from mcpgreen.text import jsontext
 from mcpgreen.text.json_types import Json
 
 if TYPE_CHECKING:
+    from gevent.lock import Semaphore
+
     from mcpgreen.engine.call_log import CallLog
 
 # Where the route of each method is declared: the module below `features`, which is imported when it is first needed.
@@ -218,9 +219,11 @@ class Router:
                     return self._answer(call, route, target)
 
     def _gate_of(self, call: Call) -> Semaphore | None:
-        """The gate of a session: sessions of one owner take turns, because many people may share an address."""
+        """Return the gate of a session: sessions of one owner take turns, because many people may share an address."""
         if call.session is None or call.stream.owner is None:
             return None
+        from gevent.lock import Semaphore  # takes long to import, and a server with one client needs no gate
+
         return self._gates.setdefault(call.session, Semaphore(1))
 
     def _answer(self, call: Call, route: Route[Target], target: Target) -> Line:
@@ -256,7 +259,7 @@ class Router:
         return line
 
     def _refusal(self, call: Call, error: Exception) -> bytes:
-        """The response line for an error. Of an unexpected exception the client hears only that there was one."""
+        """Return the response line for an error. For an unexpected exception, it has no details."""
         if not isinstance(error, RpcError):
             journal.exception("request %r to %s failed unexpectedly", call.id, call.method)
             error = InternalError()

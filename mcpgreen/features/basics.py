@@ -51,7 +51,7 @@ def leave(call: Call) -> Json:
 
 
 def _session_of(call: Call) -> Session:
-    """The session, which these methods always have."""
+    """Return the session, which these methods always have."""
     assert call.session is not None
     return call.session
 

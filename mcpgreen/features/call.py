@@ -6,8 +6,8 @@ a cancelled call goes out at all (the sink checks `is_cancelled` next to the wri
 `Run`: places, files, helper greenlets, and room in memory for what the script prints. Its `Interaction` is what it and
 its client tell each other besides the result.
 
-Rules: a place that is taken is given back once, whatever happens to the call: see `Slot`. Only the transitions of
-`TRANSITIONS` can happen; any other one is a fault of the server.
+Rules: a place that is taken is given back exactly once, whatever happens to the call: see `Slot`. Only the transitions
+of `TRANSITIONS` can happen; any other one is a fault of the server.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import gevent
-from gevent.lock import Semaphore
 
 from mcpgreen import journal
 from mcpgreen.links.session import Session, Stream, log_params, wants_level
@@ -33,6 +32,7 @@ from mcpgreen.text.json_types import Json
 
 if TYPE_CHECKING:
     from gevent.event import Event as Bell
+    from gevent.lock import Semaphore
 
     from mcpgreen.features.services import Services
     from mcpgreen.links.principal import Principal
@@ -179,7 +179,7 @@ class Call:
 
     @property
     def roots(self) -> Roots:
-        """The roots in force now: those that the client has named, else those of the settings."""
+        """Return the roots in force now: the client's, or else those in the settings."""
         return self.services.roots if self.session is None else self.session.roots.current
 
     @property
@@ -352,7 +352,7 @@ class Slot:
     leaves the place to others.
 
     With a `gate`, only one of the calls that share it waits for a place, and the others wait for the gate: so each of
-    many sessions of an owner stands in line once, however many calls it has."""
+    an owner's sessions queues only once, however many calls it has."""
 
     def __init__(self, places: Places, owner: Hashable = None, gate: Semaphore | None = None) -> None:
         self.places = places
@@ -427,7 +427,7 @@ class Run:
         helper.rawlink(self._helpers.discard)
 
     def is_helped_by(self, helper: object) -> bool:
-        """Whether this greenlet has not been stopped: one that has been stopped may run once more before it notices."""
+        """Tell whether this helper has not been stopped: a stopped greenlet may run once more before it notices."""
         return helper in self._helpers
 
     def stop_helpers(self) -> None:
@@ -469,5 +469,5 @@ class Route(Generic[Target]):
 
 
 def without_target(serve: Callable[[Call], Json | bytes], *, uses_catalog: bool = False) -> Route[None]:
-    """A route for a method without a target."""
+    """Return a route for a method without a target."""
     return Route(lambda call: None, lambda call, target: serve(call), uses_catalog=uses_catalog)

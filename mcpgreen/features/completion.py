@@ -1,6 +1,6 @@
 """`completion/complete`: suggest values for an argument, from a script or from the argument's schema.
 
-A script is registered under the name of the item, or lies beside it: `NAME.completion` or `NAME.completion.sh`. The
+A script is registered under the name of the item, or lies next to it: `NAME.completion` or `NAME.completion.sh`. The
 registered one comes first. It gets the request through its environment, and prints an array of strings or an object
 that also says what follows.
 """
@@ -39,7 +39,7 @@ Answer = tuple[list[str], "int | None", "int | None"]
 
 
 class CompletionRequest(NamedTuple):
-    """Which argument of which item is to be completed, and how much of it is typed."""
+    """The argument of an item to complete, and what has been typed of it."""
 
     name: str
     item: Item | None  # None if only a registered script has this name
@@ -100,7 +100,7 @@ def _request(call: Call) -> CompletionRequest:
 
 
 def _context(given: object) -> Json:
-    """The client's context; it always has `arguments`, so that scripts need not check."""
+    """Return the client's context; it always has `arguments`, so that scripts need not check."""
     context = {} if given is None else given
     if not isinstance(context, dict):
         raise InvalidParams("context must be an object.")
@@ -135,7 +135,7 @@ def _referenced(call: Call, ref: Json) -> tuple[str, Item | None]:
 
 
 def _resource_at(call: Call, uri: str) -> Resource | ResourceTemplate | None:
-    """The template of this text, else the resource with this URI, else a template that fits it."""
+    """Return the template of this text, else the resource with this URI, else a template that fits it."""
     templates = call.services.catalog.snapshot("resourceTemplates").items
     resources = call.services.catalog.snapshot("resources").items
     candidates = chain(
@@ -158,7 +158,7 @@ def _require_known_argument(item: Item | None, argument: str) -> None:
 
 
 def _known_values(request: CompletionRequest) -> list[str]:
-    """The values that the schema of the argument lists."""
+    """Return the values that the schema of the argument lists."""
     item = request.item
     schemas = item.schemas if isinstance(item, Prompt) else getattr(item, "arguments", {})
     schema = schemas.get(request.argument)
@@ -180,13 +180,13 @@ def _cursor_scope(name: str, argument: str) -> str:
 
 
 def _page_of(values: list[str], request: CompletionRequest) -> Answer:
-    """The requested part of all values."""
+    """Return the requested part of all values."""
     end = request.offset + request.limit
     return values[request.offset : end], len(values), end if end < len(values) else None
 
 
 def _script_for(call: Call, name: str, item: Item | None) -> CompletionScript | None:
-    """The script that answers for this item; None if there is none."""
+    """Return the script that answers for this item; None if there is none."""
     registered = call.services.catalog.completions().get(name)
     if registered is not None:
         return registered
@@ -194,7 +194,7 @@ def _script_for(call: Call, name: str, item: Item | None) -> CompletionScript | 
         return None
     project = call.services.project
     home = project.prompts_dir if isinstance(item, Prompt) else project.resources_dir
-    # Beside the file of the item, or beside its description if it has no file.
+    # Next to the file of the item, or next to its description if it has no file.
     directory, file_name = os.path.split(item.path or os.path.join(home, item.relative_path))
     if metadata.is_description(file_name):
         owners = [metadata.described_stem(file_name)]
@@ -281,7 +281,7 @@ def _about_the_item(item: Item | None) -> dict[str, str]:
 
 
 def _printed(value: object, request: CompletionRequest) -> Answer:
-    """The answer that a script has printed: an array of strings, or `{suggestions, hasMore, next, total}`."""
+    """Return the answer that a script has printed: an array of strings, or `{suggestions, hasMore, next, total}`."""
     suggestions = value.get("suggestions", value.get("values", [])) if isinstance(value, dict) else value
     if not isinstance(suggestions, list) or not all(isinstance(each, str) for each in suggestions):
         raise InternalError("Completion provider emitted invalid JSON: an array of strings is wanted")
@@ -297,7 +297,7 @@ def _printed(value: object, request: CompletionRequest) -> Answer:
     total = counted if type(counted) is int and counted >= end else None if has_more else end
     if not has_more:
         return values, total, None
-    # If `next` were not behind this page, the client would read the same pages for ever.
+    # If `next` were not after this page, the client would read the same pages forever.
     return values, total, following if type(following) is int and following > request.offset else end
 
 

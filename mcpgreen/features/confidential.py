@@ -30,7 +30,7 @@ class Confidential:
         self._keys = {settings.remote_token_key, FALLBACK_KEY}
         self._values = [settings.remote_token, settings.state_key]
         for name, value in environ.items():
-            if len(value) >= SHORTEST_VARIABLE and is_secret_name(name):
+            if len(value) >= SHORTEST_VARIABLE and is_secret_name(name) and not _is_directory(value):
                 self._values.append(value)
         self._places = Places(services.project.root, os.path.expanduser("~"))
         self.always = Secrets(self._keys, self._values)
@@ -50,7 +50,7 @@ class Confidential:
         if call is not None:
             own = self.of(call.method, {**call.params, "arguments": call.arguments})
             secrets = self.always if own.hides_all else own
-        return LastWords(stderr, secrets, self._places)
+        return LastWords(stderr, secrets, self._places, of_server=self.always)
 
     def is_unknown(self, method: object, params: Json) -> bool:
         """Tell whether the project has to be read first to know what is secret."""
@@ -75,3 +75,8 @@ class Confidential:
             names |= secret_names(tool.definition.get("outputSchema"), whole=("structuredContent", "text"))
             snapshot.cache[key] = names
         return names
+
+
+def _is_directory(value: str) -> bool:
+    """Tell whether a value is a directory, which is shown like other paths: PASSWORD_STORE_DIR is no secret."""
+    return value.startswith("/") and "\0" not in value and os.path.isdir(value)

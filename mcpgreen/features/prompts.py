@@ -120,7 +120,7 @@ def _is_large(prompt: Prompt, arguments: object) -> bool:
 
 
 def _arguments(call: Call, prompt: Prompt) -> Json:
-    """The arguments from the client, and its answers to the prompt's input requests."""
+    """Return the arguments from the client, and its answers to the prompt's input requests."""
     arguments = call.params.get("arguments")
     if arguments is None:
         arguments = {}
@@ -130,7 +130,7 @@ def _arguments(call: Call, prompt: Prompt) -> Json:
 
 
 def _values(prompt: Prompt, arguments: Json) -> dict[str, str]:
-    """The values of all arguments as text. Raises InvalidParams if one is missing or cannot be text."""
+    """Return the values of all arguments as text. Raises InvalidParams if one is missing or cannot be text."""
     missing = [name for name in prompt.required if name not in arguments]
     if missing:
         raise InvalidParams(f"Prompt '{prompt.name}' needs the argument {', '.join(missing)}.")
@@ -146,7 +146,7 @@ def _values(prompt: Prompt, arguments: Json) -> dict[str, str]:
 
 
 def _default(prompt: Prompt, name: str) -> str:
-    """The value of an optional argument that was left out: the default of its schema, or an empty text."""
+    """Return the value of an optional argument that was left out: the default of its schema, or an empty text."""
     schema = prompt.schemas.get(name)
     value = schema.get("default") if isinstance(schema, dict) else None
     return "" if value is None else as_text(value)
@@ -192,7 +192,7 @@ def _message(call: Call, prompt: Prompt, message: object) -> Json:
     if isinstance(content, str):
         return _text_message(role, content)
     if not isinstance(content, dict) or not isinstance(content.get("type"), str):
-        raise _invalid(prompt, "content must be a text or one block with a type; several blocks are several messages")
+        raise _invalid(prompt, "content must be a string or one block with a type; several blocks are several messages")
     return {"role": role, "content": _block(call, prompt, content)}
 
 
@@ -270,9 +270,9 @@ def _from_program(call: Call, prompt: Prompt, given: dict[str, str]) -> Json:
 
 
 def _from_output(call: Call, prompt: Prompt, text: str, printed: Json | list[Any] | None) -> Json:
-    """The result of a program: `{"description", "messages"}`, an array of messages, or any other output as one text."""
+    """Read the output of a program: `{"description", "messages"}`, an array of messages, or anything else as text."""
     if isinstance(printed, list):
-        # An array of anything but messages is a text.
+        # An array of anything but messages is plain text.
         are_messages = printed and all(isinstance(each, dict) and each.keys() & {"content", "role"} for each in printed)
         printed = {"messages": printed} if are_messages else None
     if printed is None or not isinstance(printed.get("messages"), list):
@@ -312,7 +312,7 @@ def _explained(prompt: Prompt) -> Iterator[None]:
 
 
 def arguments_from(key: str, request: Json) -> list[str]:
-    """The names of the arguments that come from the answer to an input request."""
+    """Return the names of the arguments that come from the answer to an input request."""
     schema = request.get("params", {}).get("requestedSchema")
     return list(schema["properties"]) if schema else [key]
 

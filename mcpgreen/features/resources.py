@@ -135,7 +135,7 @@ def _contents(target: Target, content: Content) -> Json:
 
 
 def _uri_of(call: Call) -> str:
-    """The URI of a request, which may also name a listed resource instead."""
+    """Return the URI of a request, which may also name a listed resource instead."""
     uri, name = call.params.get("uri"), call.params.get("name")
     if isinstance(uri, str) and uri:
         return uri
@@ -178,7 +178,7 @@ def _target(item: Resource | ResourceTemplate, uri: str, more: dict[str, str], *
 
 
 def _template_variables(template: ResourceTemplate, values: dict[str, str]) -> dict[str, str]:
-    """The values of the template's variables for a script, one by one and as JSON."""
+    """Return the values of the template's variables for a script, one by one and as JSON."""
     return {
         **{"MCP_RESOURCE_VAR_" + re.sub(r"\W", "_", name): value for name, value in values.items()},
         "MCP_RESOURCE_ARGS_JSON": jsontext.dumps(values).decode("ascii"),

@@ -30,7 +30,7 @@ MAX_ROUNDS = 10  # of a script that prints its input requests and is run again w
 
 
 def named_item(call: Call, snapshot: Snapshot, noun: str) -> Any:
-    """The item that a request names. Raises InvalidParams if there is none."""
+    """Return the item that a request names. Raises InvalidParams if there is none."""
     name = call.params.get("name")
     if not isinstance(name, str) or not name:
         raise InvalidParams(f"{noun} name is required")
@@ -87,7 +87,7 @@ class Reports:
         return self._asking is None or self._asking.has_room
 
     def asking_script(self) -> AskingScript:
-        """The same for the control pipe and for elicitation by file, so that their input requests take turns."""
+        """Return one object for both control pipe and elicitation by file, so that their input requests take turns."""
         if self._asking is None:
             self._asking = self._call.services.asking.new_script(self._call, self._deadline)
         return self._asking
@@ -160,7 +160,7 @@ def output_or_error(call: Call, label: str, outcome: Outcome, timeout_secs: floa
 
 
 def last_words_of(call: Call, outcome: Outcome) -> LastWords:
-    """The part of a failed script's stderr that the client may read."""
+    """Return the part of a failed script's stderr that the client may read."""
     return call.services.confidential.last_words(outcome.stderr, call)
 
 
@@ -175,13 +175,13 @@ def encoded(value: Mapping[str, object], what: str) -> bytes:
 
 
 def as_text(value: object) -> str:
-    """Return a text as it is, and any other value as JSON. Raises ValueError for a number such as 1e999."""
+    """Return a string unchanged, and any other value as JSON. Raises ValueError for a number such as 1e999."""
     return value if isinstance(value, str) else jsontext.dumps(value).decode("ascii")
 
 
 def allowed_secs(call: Call, own_secs: float, cap_secs: float = 0) -> float:
-    """How long a script may run. A client may ask for another time than the script's `own_secs` (`timeoutSecs` in the
-    parameters, an extension): up to the cap, or up to `own_secs` if that is more."""
+    """Return how long a script may run. A client may ask for another time than the script's `own_secs` (`timeoutSecs`
+    in the parameters, an extension): up to the cap, or up to `own_secs` if that is more."""
     secs = call.params.get("timeoutSecs")
     if secs is None:
         return own_secs

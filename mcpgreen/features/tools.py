@@ -62,7 +62,7 @@ def call_tool(call: Call, terms: ToolTerms) -> Json:
     if tool.description.needs:
         _require_needs(call, tool)
     if tool.description.interaction == "park" and "requestState" not in call.params:
-        call.interaction.answers = {}  # it has asked nothing yet, so these are no answers
+        call.interaction.answers = {}  # it has asked nothing yet, so nothing can be an answer
     for _ in range(MAX_ROUNDS):
         try:
             return _run_once(call, terms, arguments_json)
@@ -146,8 +146,8 @@ def _require_needs(call: Call, tool: Tool) -> None:
 
 
 def _fell_over_a_question(call: Call, outcome: Outcome, words: LastWords) -> bool:
-    """Tell whether a script failed because it could not ask: its last words are the reason that it was given, or there
-    are none. A script with other last words, or that asked again, has gone on without the answer."""
+    """Tell whether a script failed because it could not ask: its last words are the reason that it got, or it has
+    none. A script that has other last words, or asked again, has gone on without the answer."""
     needs = call.interaction.unmet_needs
     left_silently = not words.last and outcome.exit_code <= 128  # above that, a signal killed it
     return bool(needs) and (left_silently or any(requests.lack_of(need) in words.last for need in needs))
@@ -170,7 +170,7 @@ def find_tool(call: Call) -> ToolTerms:
 
 
 def turn(call: Call, terms: ToolTerms) -> Slot | None:
-    """The place that a call waits for if its tool has `maxConcurrent`."""
+    """Return the place that a call waits for if its tool has `maxConcurrent`."""
     tool = terms.tool
     most = tool.description.max_concurrent
     if most is None:
@@ -250,7 +250,7 @@ class ToolTerms:
         return self._judge("inputSchema", "argument", arguments, encoded, call, is_lenient=self._is_lenient)
 
     def time_and_expectation(self, call: Call) -> tuple[Deadline, Expectation]:
-        """How long a call that begins now may take, and what is expected of its output."""
+        """Return how long a call that begins now may take, and what is expected of its output."""
         expected = self._expected
         if self._has_output_schema:
             expected = expected._replace(output_problems=partial(self._output_problems, call))
@@ -286,7 +286,7 @@ class ToolTerms:
 
 
 def _variables(tool: Tool) -> dict[str, str]:
-    """The variables that every run of this tool has."""
+    """Return the variables that every run of this tool has."""
     variables = {"MCP_TOOL_NAME": tool.name, "MCP_TOOL_PATH": tool.path}
     described = tool.description
     if described.progress_extends_timeout is not None:

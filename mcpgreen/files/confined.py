@@ -1,16 +1,16 @@
 """Files of this machine as resources: opened without blocking, and only inside the allowed directories.
 
 `open_file` first resolves the symbolic links of a path and checks the result. Then it walks that path from the allowed
-directory, step by step, and follows no further link. So a link that ends inside is followed, and one that is put there
-after the check leads nowhere. A hard link cannot be distinguished from the file itself: a file that is linked into an
-allowed directory is allowed. The kernel's own files (/proc, /sys and /dev) are outside of every directory, and none of
-these is a root. A project that lies there as a whole, in a memory disk such as /dev/shm, may serve its own files.
+directory, step by step, and follows no further link. So a link that ends inside is followed, and a later link leads
+nowhere. A hard link cannot be distinguished from the file itself: a file that is linked into an allowed directory is
+allowed. The kernel's own files (/proc, /sys and /dev) are outside of every directory, and none of these is a root. A
+project that lies there as a whole, in a memory disk such as /dev/shm, may serve its own files.
 
 `Private` is the part of a project that is never served: not to clients, not to scripts that embed files, not for
 descriptions that name a file.
 
-Rule: outside, a file that exists and one that does not must look the same. After the check, the system is only asked
-about names relative to an open directory inside.
+Rule: outside, existing and missing files must look the same. After the check, the system is only asked about
+names relative to an open directory inside.
 """
 
 from __future__ import annotations
@@ -91,8 +91,8 @@ class OpenFile:
         self._file.close()
 
     def chunks(self, limit_bytes: int) -> Iterator[bytes]:
-        """The content, from the beginning at each call. Raises TooLarge: at once if the file is too large, later if it
-        grows while it is read."""
+        """Return the content, from the beginning at each call. Raises TooLarge: at once if the file is too large, later
+        if it grows while it is read."""
         if self.size > limit_bytes:
             raise TooLarge(limit_bytes)
         return self._read(limit_bytes)
@@ -170,17 +170,17 @@ def _failure(error: OSError) -> FileFailure:
 
 
 def is_kernel_path(path: str) -> bool:
-    """Whether an absolute path without links leads into /proc, /sys or /dev."""
+    """Tell whether an absolute path without links leads into /proc, /sys or /dev."""
     return any(is_within(path, directory) for directory in KERNEL_DIRECTORIES)
 
 
 def holds(directory: str, path: str) -> bool:
-    """Whether the permission to read a directory covers this path. Both are absolute and free of symbolic links."""
+    """Tell whether permission to read a directory covers this path. Both are absolute and free of symbolic links."""
     return is_within(path, directory) and (not is_kernel_path(path) or is_kernel_path(directory))
 
 
 def lies_in_kernel(device: int) -> bool:
-    """Whether the kernel makes up the files of a device (`st_dev`). False on systems without /proc."""
+    """Tell whether the kernel makes up the files of a device (`st_dev`). False on systems without /proc."""
     number = b"%d:%d" % (os.major(device), os.minor(device))
     try:
         with open("/proc/self/mountinfo", "rb") as file:

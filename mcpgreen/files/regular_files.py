@@ -38,7 +38,7 @@ def regular(descriptor: int, path: str | bytes) -> int:
     """Return the descriptor. Closes it and raises OSError if it is not that of a regular file."""
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise OSError(errno.EINVAL, "it is no regular file", path)
+        raise OSError(errno.EINVAL, "it is not a regular file", path)
     return descriptor
 
 
@@ -103,5 +103,5 @@ def content_of(path: str, limit_bytes: int) -> bytes:
 
 
 def unguessable() -> str:
-    """A part of a name that no other program can have guessed and used before us."""
+    """Return a part of a name that no other program can have guessed and used before us."""
     return os.urandom(16).hex()

@@ -120,11 +120,11 @@ class SessionRoots:
 
 
 def _roots_named_in(answer: object, *, bounds: list[str] | None, pause: Callable[[], None]) -> Roots | None:
-    """The usable roots of a `roots/list` result, inside `bounds` if there are any; None if the list is empty. `pause`
-    is called after each root that was looked up.
+    """Return the usable roots of a `roots/list` result, inside `bounds` if there are any; None if the list is empty.
+    `pause` is called after each root that was looked up.
 
-    A root that we cannot use is left out with a warning. Raises ValueError for an answer that is no such result, and
-    if no root is left.
+    A root that we cannot use is left out with a warning. Raises ValueError if the answer is not such a result, or
+    no root is left.
     """
     entries = _entries(answer)
     if not entries:
@@ -168,7 +168,7 @@ def _usable_root(entry: Json, bounds: list[str] | None) -> Root | None:
 
 
 def _path_of_root(uri: str) -> str:
-    """The path in a file URI of this machine, without looking at the disk. Raises ValueError for any other URI."""
+    """Return the path in a local file URI, without looking at the disk. Raises ValueError for any other URI."""
     found = FILE_URI.fullmatch(uri)
     if found is None:
         raise ValueError("it must be a file:// URI with an absolute path on this machine, without query and fragment")

@@ -154,7 +154,7 @@ class OutgoingRequests:
     server sends no requests. Callers check that the client has declared the capability that a request needs.
 
     Ids are integers from 1, which all clients understand; each direction has its own ids. `needs_token`: messages have
-    to carry a token. Responses cannot, as no revision has a place for one, so ids are texts that cannot be guessed.
+    to carry a token. Responses cannot, as no revision has a place for one, so ids are unguessable strings.
 
     Rule: a request leaves nothing behind, however it ends. Its entry lives exactly as long as a greenlet waits for the
     answer, and an answer without an entry (late, a second one, to nothing) is ignored.
@@ -211,7 +211,7 @@ class OutgoingRequests:
 
 
 def _refusal(error: object) -> RefusedByClient:
-    """The error of a client as an exception, whatever its shape."""
+    """Return the error of a client as an exception, whatever its shape."""
     if type(error) is not dict:
         error = {}
     code, message = error.get("code"), error.get("message")
@@ -246,7 +246,7 @@ class WaitingCalls:
         return self._bytes.held > self._max_bytes
 
     def wait_for_room(self, secs: float) -> None:
-        """Wait until they take less memory, at most so long."""
+        """Wait until the requests take less memory, or the time is up."""
         self._room.wait(secs)
 
     def require_place(self, *, free_slots: int, owner: Hashable = None) -> None:

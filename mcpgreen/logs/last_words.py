@@ -3,19 +3,24 @@
 Clients pass it to a model, which often runs on another machine. Paths of the project become relative, the home
 directory becomes `~`, and any other path is reduced to its file name. Frames of our own code are removed.
 
-Rule: only the last `READ_CHARS` of stderr are looked at, and no pattern takes more than one pass over them.
+Rule: only the last `READ_CHARS` of stderr are looked at, and `OUTPUT_CHARS` of what a failed script printed; no pattern
+takes more than one pass over them. What is longer is cut, never sent as it is.
 """
 
 from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable
 from functools import cached_property
 from itertools import dropwhile
 
 import mcpgreen
 from mcpgreen.logs.secrets import READ_CHARS, Secrets
 
+OUTPUT_CHARS = 1 << 18
+KEY_CHARS = 16_384  # more than a private key has
+CUT_NOTE = "(The beginning of the output is left out.)\n"
 TAIL_LINES = 20
 TAIL_BYTES = 1024
 REASON_LINES = 10
@@ -25,6 +30,8 @@ COLOURS = re.compile(r"\x1b\[[0-9;?]{0,20}[A-Za-z]")
 # Frames of exception groups are indented with bars, too.
 FRAME = re.compile(r'[\s|]*File "(.*)", line (\d+)')
 TRACEBACK = re.compile(r"[\s|+]*(?:Exception Group )?Traceback \(most recent call last\)")
+# A line of an exception in a group, or of what was written behind the group.
+IN_GROUP = re.compile(r" *\| (\S.*)|([^\s|+].*)")
 OUR_CODE = os.path.dirname(os.path.abspath(mcpgreen.__file__))
 STARTING = ("<frozen runpy>", "<frozen importlib", f"{OUR_CODE}/", f"{os.path.realpath(OUR_CODE)}/")
 # A frame of a stack in JavaScript, Java, Ruby, Perl and PHP, and what stands behind the frames.
@@ -41,6 +48,8 @@ BEGINNING = (
 )
 BEFORE = r"\g<scheme>\g<option>"
 PART = r"[^/\s\"'`:;,<>()\[\]{}|=*?]+"
+# Between quotes a path may contain anything, unless it is the beginning of a sentence: '/usr/lib/x: no such file'.
+PART_IN_QUOTES = r"(?:(?!(?P=quote))[^/\n:;,]|[:;,](?!\s)){1,255}"
 PART_OF_WINDOWS = r"[^\\/\s\"'`:;,<>()|=*?]+"
 OF_WINDOWS = re.compile(rf"(?<![A-Za-z0-9])[A-Za-z]:[\\/]+(?:{PART_OF_WINDOWS}[\\/]+)+(?={PART_OF_WINDOWS})")
 
@@ -58,39 +67,47 @@ class Places:
         known = "|".join(spellings).replace("/", SLASH)
         self._known = re.compile(rf"{BEGINNING}(?P<known>{known})(?P<slash>{SLASH}+|(?![\w.-]))") if known else None
 
-    def hidden_in(self, text: str) -> str:
-        """The text without the paths of this machine."""
+    def hidden_in(self, text: str, turn: Callable[[], object] = tuple) -> str:
+        """The text without the paths of this machine. `turn` is called between the passes over a long text."""
         text = OF_WINDOWS.sub("", text)
         if self._known is not None:
+            turn()
             text = self._known.sub(self._replacement, text)
-        return self._others.sub(BEFORE, text)
+        for pattern, before in self._others:
+            turn()
+            text = pattern.sub(before, text)
+        return text
 
     def _replacement(self, found: re.Match[str]) -> str:
         shown = self._shown[found["known"].replace("\\/", "/")]
         return found.expand(BEFORE) + ("" if shown == "." and found["slash"] else shown + found["slash"])
 
     @cached_property
-    def _others(self) -> re.Pattern[str]:
-        """Matches the directories of any other path. It must begin with a directory of this machine: `/users/5` may be
-        a part of a URL."""
+    def _others(self) -> list[tuple[re.Pattern[str], str]]:
+        """Patterns for the directories of any other path, between quotes and elsewhere, with what is kept. It must
+        begin with a directory of this machine: `/users/5` may be a part of a URL."""
         roots = "|".join(map(re.escape, sorted(os.listdir("/"), key=len, reverse=True)))
         top = (
             rf"(?:(?<!:(?=//)){SLASH}+|(?:\.\.{SLASH}+){{3}})(?:\.\.?{SLASH}+)*"  # with fewer it may be in the project
         )
-        return re.compile(rf"{BEGINNING}{top}(?:{roots}){SLASH}+(?:{PART}/+)*(?={PART})")
+        top += rf"(?:{roots}){SLASH}+"
+        quoted = rf"(?<=(?P<quote>[\"'`]))(?P<scheme>file:{SLASH}{{2}}[\w.-]{{0,64}})?{top}"
+        quoted += rf"(?:{PART_IN_QUOTES}/+)*(?={PART_IN_QUOTES}(?P=quote))"
+        return [
+            (re.compile(quoted), r"\g<scheme>"),
+            (re.compile(rf"{BEGINNING}{top}(?:{PART}/+)*(?={PART})"), BEFORE),
+        ]
 
 
 class LastWords:
-    """The end of one stderr."""
+    """The end of one stderr. `secrets` are those of the call. The server's own are hidden before the paths, in case
+    they contain one; those of the call after them, because a client could choose a part of a path as its secret."""
 
-    def __init__(self, stderr: bytes, secrets: Secrets, places: Places) -> None:
-        said = COLOURS.sub("", stderr[-READ_CHARS:].decode("utf-8", "replace").replace("\0", ""))
-        if len(stderr) > READ_CHARS:
-            said = said.partition("\n")[2]  # the first line is cut, perhaps inside a secret
-        lines = _without_our_frames(secrets.text(said).splitlines())
-        self.lines = places.hidden_in("\n".join(lines)).splitlines()
+    def __init__(self, stderr: bytes, secrets: Secrets, places: Places, *, of_server: Secrets | None = None) -> None:
+        self._secrets, self._places, self._of_server = secrets, places, of_server or secrets
+        said = _end_of(stderr, READ_CHARS)
+        self.lines = self._cleaned(said).splitlines()
         self._said = {line for line in said.split("\n") if line.strip()}
-        self._secrets, self._places = secrets, places
 
     @property
     def tail(self) -> str:
@@ -118,23 +135,44 @@ class LastWords:
             lines = [lines[0], *lines[1 - REASON_LINES :]]
         return _cut("\n".join(lines[-REASON_LINES:]).strip() or self.last, keeps_end=not exception)
 
-    def cleaned(self, text: str) -> str:
-        """A text of the script, without secrets and paths if it repeats a line of stderr. A long text is left alone."""
-        if len(text) > READ_CHARS or self._said.isdisjoint(text.split("\n")):
-            return text
-        return self._places.hidden_in(self._secrets.text(text))
+    def are_in(self, text: str) -> bool:
+        """Tell whether a text repeats a line of stderr."""
+        return not self._said.isdisjoint(text.split("\n"))
 
-    def cleaned_output(self, text: str) -> str:
-        """What the script printed before it failed, which may be the words that others write to stderr."""
-        text = "\n".join(_without_our_frames(COLOURS.sub("", text).split("\n")))
-        return self._places.hidden_in(self._secrets.text(text, limit_chars=len(text)))
+    def cleaned_output(self, text: str | bytes, turn: Callable[[], object] = tuple) -> str:
+        """What the script printed before it failed, which may be the words that others write to stderr. Of a long text
+        the end. `turn` is called between the passes over it."""
+        note = CUT_NOTE if len(text) > OUTPUT_CHARS else ""
+        return note + self._cleaned(_end_of(text, OUTPUT_CHARS), turn)
+
+    def _cleaned(self, text: str, turn: Callable[[], object] = tuple) -> str:
+        text = "\n".join(_without_our_frames(text.split("\n")))
+        turn()
+        text = self._places.hidden_in(self._of_server.without_known_values(text), turn)
+        turn()
+        return self._secrets.text(text, limit_chars=len(text), turn=turn)
 
     def _exception(self) -> list[str]:
-        """The lines after the frames of the last traceback."""
-        for at in range(len(self.lines) - 1, -1, -1):
-            if FRAME.match(self.lines[at]) or TRACEBACK.match(self.lines[at]):
-                return list(dropwhile(lambda line: line[:1].isspace(), self.lines[at + 1 :]))
-        return []
+        """The lines after the frames of the last traceback; of an exception group, also those of its members."""
+        lines = self.lines
+        frames = [at for at, line in enumerate(lines) if FRAME.match(line) or TRACEBACK.match(line)]
+        if not frames:
+            return []
+        if lines[frames[-1]].lstrip()[:1] not in ("|", "+"):
+            return list(dropwhile(lambda line: line[:1].isspace(), lines[frames[-1] + 1 :]))
+        group = max((at for at in frames if lines[at].lstrip().startswith("+ Exception Group")), default=0)
+        below = [IN_GROUP.match(line) for line in lines[group:] if not TRACEBACK.match(line)]
+        return [found[1] or found[2] for found in below if found]
+
+
+def _end_of(said: str | bytes, limit: int) -> str:
+    """The end of a text, from a whole line, and not from within a private key. Without colours."""
+    end = said[-limit:]
+    text = end if isinstance(end, str) else end.decode("utf-8", "replace")
+    if len(said) > limit:
+        text = text.partition("\n")[2]  # the first line is cut, perhaps inside a secret
+        text = text[max(0, text.find("-----END ", 0, KEY_CHARS)) :]
+    return COLOURS.sub("", text.replace("\0", ""))
 
 
 def _without_our_frames(lines: list[str]) -> list[str]:

@@ -26,7 +26,7 @@ from mcpgreen.settings.settings import Settings
 from mcpgreen.text import jsontext
 
 MAX_FILE_BYTES = 10 << 20  # of a log file, before a new one is started
-KEPT_FILES = 3  # older ones beside it
+KEPT_FILES = 3  # older ones next to it
 MAX_QUEUED_BYTES = 4 << 20
 CLOSE_SECS = 1.0
 TOLD_AGAIN_SECS = 60.0
@@ -53,7 +53,7 @@ def set_up(settings: Settings, root: str) -> Callable[[], None]:
 
 
 def json_line(level: str, message: str, rest: str, fields: journal.Fields) -> bytes:
-    """A line with one JSON object. `rest` is left out: the fields have the same."""
+    """Return a line with one JSON object. `rest` is left out: the fields have the same."""
     common = {"time": _now(), "level": level, "pid": os.getpid(), "message": message[: journal.MAX_CHARS]}
     try:
         return jsontext.dumps({**common, **fields}) + b"\n"
@@ -62,7 +62,7 @@ def json_line(level: str, message: str, rest: str, fields: journal.Fields) -> by
 
 
 def dated_line(level: str, message: str, rest: str, fields: journal.Fields) -> bytes:
-    """The line of stderr with the time, which a program that collects stderr adds itself."""
+    """Return the line of stderr with the time, which a program that collects stderr adds itself."""
     return journal.as_text(level, message, rest, mark=f"{_now()} mcpgreen[{os.getpid()}]")
 
 
@@ -165,7 +165,7 @@ class LogFile:
             if error.errno == errno.ELOOP:
                 raise OSError(errno.ELOOP, "it is a link") from None
             if error.errno == errno.ENXIO:
-                raise OSError(errno.ENXIO, "it is no regular file") from None
+                raise OSError(errno.ENXIO, "it is not a regular file") from None
             raise
         self._fd = fd
         found = os.fstat(fd)

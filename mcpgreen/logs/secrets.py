@@ -9,7 +9,7 @@ Rule: hide too much rather than too little, and look at no more than a bounded p
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from itertools import islice
 
@@ -36,18 +36,20 @@ PARTS = (
     *("apikey", "accesskey", "privatekey", "signingkey", "requeststate"),
 )
 WORDS = frozenset({"auth", "bearer", "jwt", "key", "keys", "otp", "pass", "pin", "pwd"})
-HARMLESS = frozenset({"progresstoken"})
+HARMLESS = frozenset({"progresstoken", "PWD", "OLDPWD"})
 WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
 # Secrets in a text: a header to the end of its line, a name with its value, a login in a URL, what looks like a key.
-# All repeats but the last one of each are bounded, so that no text takes long.
+# All repeats but the last one of each are bounded, and a lookahead keeps a long one from being tried again with each
+# length, so that no text takes long.
 HEADER = re.compile(r"(?i)((?:authorization|cookie)\\?[\"']?[ \t]{0,8}[:=][ \t]{0,8})[^\r\n]+")
 VALUE = (
     r"([\[({]|(?:[bru]{1,2}(?=[\"']))?(?:\\\"(?:[^\"\\]|\\[^\"])*(?:\\?\")?|\"(?:[^\"\\]|\\[\s\S])*\"?"
     r"|'(?:[^'\\]|\\[\s\S])*'?|[^\s\"'&,;<>{}\[\]]+))"
 )
 NAMES = r"password|passwd|passphrase|passcode|secret|token|credential|(?:api|access|private|signing)[_-]?key"
-NAMED = rf"(?i)((?:%s)[\w.-]{{0,64}}\\?[\"']?\s{{0,8}}[:=]\s{{0,8}}){VALUE}"
+NAMES += r"|(?:(?-i:[Pp]wd)|(?<=_)pwd)(?!\w)"  # not PWD, the directory
+NAMED = rf"(?i)((?:%s)(?=([\w.-]{{0,64}}))\2\\?[\"']?\s{{0,8}}[:=]\s{{0,8}}){VALUE}"
 ASSIGNED = re.compile(NAMED % NAMES)
 OPTION = re.compile(rf"(?i)(?<![\w-])(--?[\w-]{{0,32}}?(?:{NAMES}|pass(?=\s))[\w-]{{0,64}}\s{{1,8}})(?!-){VALUE}")
 # What matters within a list or an object that is a value.
@@ -55,12 +57,17 @@ BRACKET_OR_STRING = re.compile(
     r"([\[({])|([\])}])|\\\"[\s\S]*?(?:\\\"|\Z)|\"(?:[^\"\\]|\\[\s\S])*\"?|'(?:[^'\\]|\\[\s\S])*'?"
 )
 BEARER = re.compile(r"(?i)\b(bearer\s{1,8})[\w.~+/=-]{8,}")
-LOGIN = re.compile(r"(://[^/\s:@]{0,200}:)(?!\d{1,5}[/?#])[^\s\"'<>]{1,200}(?=@)")
-USER = re.compile(r"(?<![\w-])((?:-u|--user|--proxy-user)[\s=]{0,8}[\"']?[^\s:\"']{1,200}:)[^\s\"']+")
+LOGIN = re.compile(r"(://[^/\s:@]{0,200}:)(?!\d{1,5}[/?#])(?=[^\s\"'<>@]{0,200}@)[^\s\"'<>]{1,200}(?=@)")
+USER = re.compile(
+    r"(?<![\w-])((?:-u|--user|--proxy-user)[\s=]{0,8}[\"']?[^\s:\"']{1,200}:|mysql\w{0,8}\s(?:[^\n]{0,64}?\s)?-p)"
+    r"[^\s\"']+"
+)
 PRIVATE_KEY = r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY[\s\S]*?(?:-----END [A-Z0-9 ]{0,60}-----|\Z)"
 LOOKS = re.compile(
     rf"(){PRIVATE_KEY}|\b(?:gh[a-z]_\w{{16,}}|github_pat_\w{{16,}}|glpat-[\w-]{{16,}}|sk[-_][\w-]{{16,}}"
-    r"|A[KS]IA[A-Z0-9]{16}\b|xox[a-z]-[\w-]{8,})|(?<![\w-])eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*"
+    r"|A[KS]IA[A-Z0-9]{16}\b|xox[a-z]-[\w-]{8,}|rk_(?:live|test)_\w{8,}|AIza[\w-]{30,}|(?:npm|hf)_[A-Za-z0-9]{20,}"
+    r"|dckr_[a-z]{3}_[\w-]{16,}|pypi-A[\w-]{16,}|ya29\.[\w-]{16,}|SG\.[\w-]{16,}\.[\w-]{16,})"
+    r"|(?<![\w-])eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*"
 )
 
 
@@ -68,7 +75,7 @@ def is_secret_name(name: str, value: object | None = None) -> bool:
     """Whether a value with this name is secret. A number of tokens is not."""
     words = [word.lower() for word in WORD.findall(name[:200])]
     joined = "".join(words)
-    if joined in HARMLESS or (joined.endswith("tokens") and isinstance(value, (int, float))):
+    if name in HARMLESS or joined in HARMLESS or (joined.endswith("tokens") and isinstance(value, (int, float))):
         return False
     return any(part in joined for part in PARTS) or not WORDS.isdisjoint(words)
 
@@ -130,20 +137,25 @@ class Secrets:
             level = below
         return None if level else found
 
-    def text(self, text: str, *, limit_chars: int = READ_CHARS) -> str:
-        """The text with its secrets hidden, cut at the limit."""
+    def without_known_values(self, text: str) -> str:
+        for value in self._values:
+            text = text.replace(value, HIDDEN)
+        return text
+
+    def text(self, text: str, *, limit_chars: int = READ_CHARS, turn: Callable[[], object] = tuple) -> str:
+        """The text with its secrets hidden, cut at the limit. `turn` is called between the passes over a long text."""
         if self.hides_all:
             return HIDDEN if text else ""
         is_cut = len(text) > limit_chars
-        text = text[:limit_chars]
-        for value in self._values:
-            text = text.replace(value, HIDDEN)
+        text = self.without_known_values(text[:limit_chars])
         if is_cut and self._values:
             text = text[: -len(self._values[0])]  # where one of them may begin
         text = HEADER.sub(rf"\1{HIDDEN}", text)
         for named in (ASSIGNED, OPTION, *((self._named,) if self._named else ())):
+            turn()
             text = _without_values(text, named)
         for pattern in (BEARER, LOGIN, USER, LOOKS):
+            turn()
             text = pattern.sub(rf"\1{HIDDEN}", text)
         return text
 
@@ -159,7 +171,7 @@ def _without_values(text: str, named: re.Pattern[str]) -> str:
     start = 0
     while found := named.search(text, start):
         kept += [text[start : found.end(1)], HIDDEN]
-        start = _end_of_brackets(text, found.end()) if found[2] in ("[", "(", "{") else found.end()
+        start = _end_of_brackets(text, found.end()) if found[found.lastindex or 0] in ("[", "(", "{") else found.end()
     return "".join([*kept, text[start:]])
 
 

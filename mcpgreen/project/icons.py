@@ -1,6 +1,6 @@
 """Prepare icons for clients: local files become data: URIs, members of the wrong type are left out.
 
-A file is embedded if it lies in the project, or beside the description that names it, and is not private. In server.d/
+A file is embedded if it lies in the project, or next to the description that names it, and is not private. In server.d/
 only pictures are embedded.
 
 For tools and for the server itself. An icon is decoration, so a bad one is left out, and the caller gets a complaint to
@@ -24,7 +24,7 @@ LEFT_OUT = "an icon is left out"
 
 
 def wire_icons(value: object, *, directories: Sequence[str], private: Private) -> tuple[list[Json], list[str]]:
-    """The usable icons, and a complaint about each of the others. Relative files are looked up in `directories`."""
+    """Return usable icons, and a complaint about each of the others. Relative files are looked up in `directories`."""
     if not isinstance(value, list):
         return [], ["icons must be an array; they are left out"]
     usable: list[Json] = []
@@ -74,7 +74,7 @@ def _content_of(src: str, directories: Sequence[str], private: Private) -> bytes
         except TooLarge:
             raise ValueError(f"{src} is larger than {MAX_ICON_BYTES // 1024} KiB") from None
         except OutsideRoots:
-            problem = f"{src} lies outside the project, or is private; put the picture beside the description"
+            problem = f"{src} lies outside the project, or is private; put the picture next to the description"
         except FileFailure as failure:
             raise ValueError(f"{src} cannot be read: {failure}") from failure
         except (OSError, ValueError):  # a link to itself, or a name that no file can have

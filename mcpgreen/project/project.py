@@ -79,11 +79,11 @@ class Project:
         return f"<Project {self.root}>"
 
     def shown(self, path: str) -> str:
-        """The path for messages: relative to the root if it lies below the root."""
+        """Return the path for messages: relative to the root if it lies below the root."""
         return path.removeprefix(self.root.rstrip(os.sep) + os.sep)
 
     def server_file(self, name: str) -> str:
-        """The path of a file of server.d/."""
+        """Return the path of a file of server.d/."""
         return os.path.join(self.server_dir, name)
 
     @property
@@ -94,7 +94,7 @@ class Project:
         return Private(self.root, self.server_dir)
 
     def ground(self, directory: str) -> Ground:
-        """One of the directories, for checks of the files in it that are executed."""
+        """Return one of the directories, for checks of the files in it that are executed."""
         from mcpgreen.running.trust import Ground
 
         return Ground(directory, root=self.root, named=self._named.get(directory))
@@ -106,12 +106,12 @@ class Project:
             raise Untrusted(path, f"it is not trusted: {problem}")
 
     def server_name(self) -> str:
-        """The name of the server, also in the URIs of its apps."""
+        """Return the name of the server, also in the URIs of its apps."""
         name = object_in(self.server_file("server.meta.json")).get("name")
         return name if isinstance(name, str) and name else self.default_name
 
     def server_info(self) -> Json:
-        """The `serverInfo` of the protocol: name, title and version always; description, websiteUrl and icons if
+        """Return the `serverInfo` of the protocol: name, title and version always; description, websiteUrl and icons if
         server.meta.json has them."""
         path = self.server_file("server.meta.json")
         fields = object_in(path)
@@ -144,11 +144,11 @@ class Project:
         return {"name": name, "title": title, "version": version or default}
 
     def instructions(self) -> str | None:
-        """The text of server.instructions.md for the model, without trailing newlines."""
+        """Return the text of server.instructions.md for the model, without trailing newlines."""
         return (_text_in(self.server_file("server.instructions.md")) or "").rstrip("\r\n") or None
 
     def variables(self) -> dict[str, str]:
-        """The `KEY=value` lines of `server.d/env`. Nothing is expanded; quotes around a value are removed.
+        """Return the `KEY=value` lines of `server.d/env`. Nothing is expanded; quotes around a value are removed.
 
         Raises Untrusted if others could have written the file: variables decide what is run, and for which callers. To
         ignore the file would not be safe either, so the server does not start."""
@@ -216,7 +216,7 @@ def find_project(explicit: str | None, *, cwd: str, directories: Mapping[str, st
 
 
 def upwards(place: str) -> Iterator[str]:
-    """A folder, and all folders around it."""
+    """Yield a folder, and all folders around it."""
     while True:
         yield place
         parent = os.path.dirname(place)
@@ -277,7 +277,7 @@ def open_project(
 
 
 def bundled_project_root() -> str:
-    """The project to serve when there is none: shipped inside the package, or beside it in a checkout."""
+    """Return the example to serve if there is no project: shipped inside the package, or next to it in a checkout."""
     shipped = os.path.join(PACKAGE_DIR, "default_project")
     return shipped if os.path.isdir(shipped) else os.path.join(os.path.dirname(PACKAGE_DIR), "project")
 
@@ -298,7 +298,7 @@ def _text_in(path: str) -> str | None:
 
 
 def object_in(path: str) -> Json:
-    """The object in a JSON file; an empty one, with a warning, if the file cannot be used."""
+    """Return the object in a JSON file; an empty one, with a warning, if the file cannot be used."""
     text = _text_in(path)
     try:
         value = jsontext.loads(text) if text is not None else {}

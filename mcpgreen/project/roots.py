@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property
 from typing import NamedTuple
 
 from mcpgreen import journal
@@ -40,12 +41,16 @@ class Roots:
         distinct: dict[str, str] = {}
         for path, name in roots:
             distinct.setdefault(path, os.path.basename(path) if name is None else name)
-        listed = [{"uri": file_uri(path), "name": name, "path": path} for path, name in distinct.items()]
+        self._names = distinct
         self.paths = list(distinct)
-        self.variables = {
+
+    @cached_property
+    def variables(self) -> dict[str, str]:
+        listed = [{"uri": file_uri(path), "name": name, "path": path} for path, name in self._names.items()]
+        return {
             "MCP_ROOTS_JSON": jsontext.dumps(listed).decode("ascii"),
-            "MCP_ROOTS_PATHS": "\n".join(distinct),
-            "MCP_ROOTS_COUNT": str(len(distinct)),
+            "MCP_ROOTS_PATHS": "\n".join(self.paths),
+            "MCP_ROOTS_COUNT": str(len(self.paths)),
         }
 
     def __repr__(self) -> str:
@@ -55,7 +60,7 @@ class Roots:
 def configured_roots(
     project_root: str, configured: str, *, warn: Callable[[str], None] = lambda text: journal.warning("%s", text)
 ) -> Roots:
-    """The roots for a client that names none: the setting, else `config/roots.json`, else the project.
+    """Return the roots for a client that names none: the setting, else `config/roots.json`, else the project.
 
     Raises ProjectError if one of the colon-separated `configured` paths is not usable. Such entries of the file are
     skipped.
@@ -65,7 +70,7 @@ def configured_roots(
         try:
             named.append(Root(_resolved(path, project_root)))
         except ValueError as error:
-            raise ProjectError(path, f"this is no root: {error}; correct MCPGREEN_ROOTS or --roots") from error
+            raise ProjectError(path, f"this is not a root: {error}; correct MCPGREEN_ROOTS or --roots") from error
     if named:
         return Roots(named)
     try:
@@ -77,7 +82,7 @@ def configured_roots(
 
 
 def real_path(path: str) -> str:
-    """The path without symbolic links. Raises ValueError, with the reason, if it cannot be a root."""
+    """Return the path without symbolic links. Raises ValueError, with the reason, if it cannot be a root."""
     real = os.path.realpath(path)
     # MCP_ROOTS_PATHS has one path per line: a newline would turn one root into two.
     if "\n" in real:
@@ -90,7 +95,7 @@ def real_path(path: str) -> str:
 
 
 def roots_in_file(project_root: str, *, warn: Callable[[str], None]) -> Iterator[Root]:
-    """The roots in `config/roots.json`. Raises ProjectError if the file cannot be used."""
+    """Yield the roots in `config/roots.json`. Raises ProjectError if the file cannot be used."""
     file = os.path.join(project_root, ROOTS_FILE)
     if not os.path.lexists(file):
         return
@@ -107,7 +112,7 @@ def roots_in_file(project_root: str, *, warn: Callable[[str], None]) -> Iterator
         path = entry.get("path") if isinstance(entry, dict) else None
         try:
             if not isinstance(path, str) or not path:
-                raise ValueError("its path must be a text")
+                raise ValueError("its path must be a string")
             real = _resolved(path, project_root)
         except ValueError as error:
             warn(f"{file}: root {path!r} is skipped: {error}")
@@ -121,13 +126,13 @@ def _resolved(path: str, project_root: str) -> str:
 
 
 def resource_directories(project: Project, settings: Settings) -> list[str]:
-    """The directories whose files may be read as resources besides the roots: resources/, and those of the operator."""
+    """Return the directories whose files may be read as resources besides the roots: resources/, the operator's."""
     refused = refused_directories(project, settings)
     return [project.resources_dir, *(path for path in _named_for_resources(project, settings) if path not in refused)]
 
 
 def refused_directories(project: Project, settings: Settings) -> list[str]:
-    """The directories of the operator from which no resource is served."""
+    """Return the directories of the operator from which no resource is served."""
     named = _named_for_resources(project, settings)
     return [path for path in named if is_kernel_path(path) and not is_within(path, project.root)]
 

@@ -1,4 +1,4 @@
-"""Settings that keep a server from starting if they are wrong: the operator is told before `initialize` is answered.
+"""Check the settings that keep a server from starting if they are wrong, before `initialize` is answered.
 
 Modules are imported only if the setting is used, so that the first answer does not wait for them.
 """
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def remote_token(settings: Settings) -> RemoteToken | None:
-    """The token that messages have to carry. Raises ProjectError for one that could be guessed."""
+    """Return the token that messages have to carry. Raises ProjectError for a token that could be guessed."""
     if not settings.remote_token:
         return None
     from mcpgreen.protocol.token import configured_token
@@ -32,7 +32,7 @@ def require_tmp_root(project: Project, settings: Settings) -> None:
 
 
 def operator_roots(project: Project, settings: Settings) -> Roots | None:
-    """The roots that the operator names, or None. Raises ProjectError if one of them cannot be used."""
+    """Return the roots that the operator names, or None. Raises ProjectError if one of them cannot be used."""
     if not settings.roots:
         return None
     from mcpgreen.project.roots import configured_roots

@@ -28,7 +28,7 @@ HEAD_BYTES = 4096
 
 
 def unmarked_root(place: str) -> str | None:
-    """The nearest folder with a server.d/, else the nearest with an item in it. `place` is a real path."""
+    """Return the nearest folder with a server.d/, else the nearest with an item in it. `place` is a real path."""
     for folder in upwards(place):
         if _is_trusted_directory(os.path.join(folder, SERVER_DIRECTORY)):
             return folder
@@ -52,12 +52,12 @@ def _is_trusted_directory(path: str) -> bool:
 
 
 def forgotten_script(place: str) -> str | None:
-    """A script in tools/ that would make this folder a project, if it were executable."""
+    """Return a script in tools/ that would make this folder a project, if it were executable."""
     return _first_in(os.path.join(place, "tools"), lambda entry: _head_of(entry).startswith(b"#!"))
 
 
 def _first_in(directory: str, is_wanted: Callable[[os.DirEntry[str]], bool]) -> str | None:
-    """The first file of this kind, nearer to the top first. Links are not followed."""
+    """Return the first file of this kind, nearer to the top first. Links are not followed."""
     if not _is_trusted_directory(directory):
         return None
     left = MAX_BELOW
@@ -89,7 +89,7 @@ def _head_of(entry: os.DirEntry[str]) -> bytes:
 
 
 def _is_ours(entry: os.DirEntry[str]) -> bool:
-    """An executable, a description, or a Python function that is a tool."""
+    """Tell whether it is an executable, a description, or a Python function that is a tool."""
     if entry.name.endswith(".py") and b"mcp_tool" in _head_of(entry):
         return True  # needs no executable bit
     return entry.name.endswith(META_SUFFIXES) or bool(entry.stat(follow_symlinks=False).st_mode & ANY_EXECUTABLE_BIT)

@@ -71,7 +71,7 @@ class Handshake:
 
 
 def admit(method: str, params: Json, handshake: Handshake, offered: Set[str]) -> ClientView:
-    """The client for which this request is served. Raises the `RpcError` that refuses the request."""
+    """Return the client for which this request is served. Raises the `RpcError` that refuses the request."""
     meta = params.get("_meta", NO_META)
     if type(meta) is not dict:
         if meta is not None:
@@ -89,7 +89,7 @@ def admit(method: str, params: Json, handshake: Handshake, offered: Set[str]) ->
 
 
 def is_stateless(params: object) -> bool:
-    """Whether a request has the modern envelope, complete or not."""
+    """Tell whether a request has the modern envelope, complete or not."""
     meta = params.get("_meta") if isinstance(params, dict) else None
     return isinstance(meta, dict) and PROTOCOL_VERSION in meta
 
@@ -166,7 +166,7 @@ def _require_offered(method: str, offered: Set[str]) -> None:
 
 
 def incomplete_envelope(meta: Json) -> InvalidParams:
-    """The error for a request without all members that the stateless era requires."""
+    """Return the error for a request without all members that the stateless era requires."""
     absent = [key for key in (PROTOCOL_VERSION, CLIENT_CAPABILITIES) if key not in meta]
     if not absent:
         return InvalidParams(f"_meta {CLIENT_CAPABILITIES} must be an object.")

@@ -48,7 +48,7 @@ def problem_of_block(block: Json) -> str | None:
 
 
 def view_of_resource(contents: Json) -> str | Attachment:
-    """What a screen shows of the contents of a resource."""
+    """Return what a screen shows of the contents of a resource."""
     return str(contents["text"]) if "text" in contents else _attachment(contents, "blob")
 
 

@@ -39,7 +39,7 @@ def size_of(line: Line) -> int:
 
 
 def normal_id(value: object) -> RequestId | None:
-    """The id as we keep and echo it, or None if it is not a valid id.
+    """Return the id as we keep and echo it, or None if it is not a valid id.
 
     `1.0` is the integer 1, because JSON makes no difference. Null, booleans, fractions, arrays, objects and long
     strings are not valid ids.
@@ -54,12 +54,12 @@ def response(request_id: RequestId, body: bytes) -> bytes:
 
 
 def response_in_pieces(request_id: RequestId, body: list[bytes]) -> list[bytes]:
-    """The same as `response`, without copying a large body."""
+    """Like `response`, without copying a large body."""
     return [b'{"jsonrpc":"2.0","id":%b,"result":' % _encoded_id(request_id), *body, b"}"]
 
 
 def error(request_id: RequestId | None, error_object: Json) -> bytes:
-    """An error response. Without a usable id it has no member `id`, because no revision's schema allows null."""
+    """Return an error response. Without a usable id it has no member `id`, because no revision's schema allows null."""
     body = jsontext.dumps(error_object)
     if request_id is None:
         return b'{"jsonrpc":"2.0","error":%b}' % body
@@ -67,7 +67,7 @@ def error(request_id: RequestId | None, error_object: Json) -> bytes:
 
 
 def error_code(line: bytes, request_id: RequestId) -> int | None:
-    """The code of an error that we send to this request; None for a result."""
+    """Return the code of an error that we send to this request; None for a result."""
     beginning = b'{"jsonrpc":"2.0","id":%b,"error":{"code":' % _encoded_id(request_id)
     if not line.startswith(beginning):
         return None
@@ -76,7 +76,7 @@ def error_code(line: bytes, request_id: RequestId) -> int | None:
 
 
 def is_without_ids(line: bytes) -> bool:
-    """Whether a line that we send, or an array of them, consists of errors without an id."""
+    """Tell whether a line that we send, or an array of them, consists of errors without an id."""
     beginnings = b'{"jsonrpc":"2.0","error":', b'[{"jsonrpc":"2.0","error":'
     return line.startswith(beginnings) and b'{"jsonrpc":"2.0","id":' not in line
 
@@ -86,13 +86,13 @@ def notification(method: str, params: Json | None = None) -> bytes:
 
 
 def request(request_id: RequestId, method: str, params: Json | None = None) -> bytes:
-    """A request of ours to the client."""
+    """Return a request of ours to the client."""
     message = {"jsonrpc": "2.0", "id": request_id, "method": method}
     return jsontext.dumps(message if params is None else {**message, "params": params})
 
 
 def request_id_in(head: bytes, tail: bytes) -> RequestId | None:
-    """The id, if these are the two ends of a request."""
+    """Return the id, if these are the two ends of a request."""
     found = re.match(_ID_FIRST, head) or (re.match(_METHOD_FIRST, head) and re.search(_ID_LAST, tail))
     try:
         return normal_id(jsontext.loads(found.group(1))) if found else None
@@ -101,8 +101,8 @@ def request_id_in(head: bytes, tail: bytes) -> RequestId | None:
 
 
 def request_ids_in(line: bytes) -> list[RequestId]:
-    """The ids of the requests in a line that is JSON except for NaN, Infinity, integers that are too long, control
-    characters or bytes that are not UTF-8."""
+    """Return the ids of the requests in a line that is JSON except for NaN, Infinity, integers that are too long,
+    control characters or bytes that are not UTF-8."""
     if len(line) > jsontext.PIECE_BYTES:
         id = request_id_in(line[:END_BYTES], line[-END_BYTES:])
         return [] if id is None else [id]

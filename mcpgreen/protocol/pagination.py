@@ -50,14 +50,14 @@ def is_first(cursor: object) -> bool:
 
 
 def page_length(limit: object, most: int) -> int:
-    """How many items to send for this `limit`: a number, or its digits, because shell clients send those."""
+    """Return how many items to send for this `limit`: a number, or its digits, because shell clients send those."""
     if isinstance(limit, str) and limit.isdecimal() and limit.isascii():
         return min(int(limit[:MAX_LIMIT_DIGITS]) or most, most)
     return min(limit, most) if type(limit) is int and limit >= 1 else most  # True is not a limit
 
 
 def offset_in(cursor: object, collection: str, hash: str) -> int:
-    """The offset in a cursor of this collection and hash. Raises InvalidParams for any other cursor."""
+    """Return the offset in a cursor of this collection and hash. Raises InvalidParams for any other cursor."""
     content = _decode(cursor)
     if content.get("collection") != collection:
         raise InvalidParams("This cursor belongs to another list; start again without a cursor.")
@@ -86,5 +86,5 @@ def _decode(cursor: object) -> Json:
         if type(content.get("offset")) is not int:
             raise ValueError
     except ValueError:  # also what the decoder and loads raise
-        raise InvalidParams("This is not a cursor of this server; start again without a cursor.") from None
+        raise InvalidParams("The cursor was not issued by this server; start again without a cursor.") from None
     return content

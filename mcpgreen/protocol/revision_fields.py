@@ -50,7 +50,7 @@ FIELD_NEEDS: dict[str, dict[str, str]] = {
 
 
 def fit_fields(kind: str, value: Json, revision: Revision) -> Json:
-    """A copy without the fields that this revision does not have."""
+    """Return a copy without the fields that this revision does not have."""
     needs = FIELD_NEEDS[kind]
     return {name: field for name, field in value.items() if name not in needs or needs[name] in revision.features}
 
@@ -70,7 +70,7 @@ def fit_tool(definition: Json, revision: Revision) -> Json:
 
 
 def fit_resource(definition: Json, revision: Revision) -> Json:
-    """A resource or a resource template."""
+    """Adapt a resource or a resource template."""
     resource = fit_fields("resource", definition, revision)
     if "annotations" in resource:
         resource["annotations"] = fit_fields("annotations", resource["annotations"], revision)
@@ -85,7 +85,7 @@ def fit_prompt(definition: Json, revision: Revision) -> Json:
 
 
 def fit_contents(result: Json, revision: Revision) -> Json:
-    """The result of reading a resource."""
+    """Adapt the result of reading a resource."""
     return {**result, "contents": [fit_fields("contents", each, revision) for each in result["contents"]]}
 
 
@@ -109,7 +109,7 @@ def fit_call_result(result: Json, revision: Revision) -> Json:
 
 
 def fit_block(block: Json, revision: Revision) -> Json:
-    """A content block in a form that this revision has."""
+    """Return a content block in a form that this revision has."""
     row = CONTENT_TYPES[block["type"]]
     if row.since is not None and row.since not in revision.features:
         block = row.for_older(block)
@@ -126,17 +126,18 @@ def finish(result: Json, revision: Revision, server_info: Json) -> Json:
 
     A handler sets `ttlMs` on a result that the client may cache. The cache is always private to this client.
     """
+    fitted = fit_fields("result", result, revision)
     if Feature.RESULT_TYPE not in revision.features:
-        return fit_fields("result", result, revision)
-    stamped = {"resultType": "complete", **result}
+        return fitted
+    stamped = {"resultType": "complete", **fitted}
     if "ttlMs" in stamped:
         stamped.setdefault("cacheScope", "private")
-    stamped["_meta"] = {**result.get("_meta", {}), SERVER_INFO: server_info}
+    stamped["_meta"] = {**result.get("_meta", {}), SERVER_INFO: fit_fields("implementation", server_info, revision)}
     return stamped
 
 
 def error_object(error: RpcError, revision: Revision | None = None) -> Json:
-    """The `error` member for an exception. A code that a script chose is replaced if the revision reserves it."""
+    """Return the `error` member for an exception. A script's own code is replaced if the revision reserves it."""
     code = error.code
     if revision is not None and Feature.RESERVED_ERROR_CODES in revision.features:
         if error.stateless_code is not None:
@@ -150,7 +151,7 @@ def error_object(error: RpcError, revision: Revision | None = None) -> Json:
 
 
 def _bounded(data: object) -> object:
-    """The data of an error, cut or left out if it is too long."""
+    """Return the data of an error, cut or left out if it is too long."""
     if isinstance(data, str):
         return cut(data, MAX_DATA_CHARS)
     try:
@@ -161,7 +162,7 @@ def _bounded(data: object) -> object:
 
 
 def _is_reserved(code: int, error: RpcError) -> bool:
-    """Whether only the protocol itself may use this code in the stateless era."""
+    """Tell whether only the protocol itself may use this code in the stateless era."""
     chosen_by_us = type(error).code == code
     return (code in (-32002, -32042) or -32099 <= code <= -32020) and not chosen_by_us
 

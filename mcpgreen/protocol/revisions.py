@@ -16,7 +16,7 @@ from mcpgreen.text.json_types import Json
 
 
 class Era:
-    """How a client introduces itself: once per connection, or anew in each request."""
+    """How a client introduces itself: once per connection, or in each request."""
 
     HANDSHAKE = "handshake"
     STATELESS = "stateless"
@@ -76,7 +76,8 @@ class Revision(NamedTuple):
         return f"<Revision {self.name}>"
 
 
-# The capability that a method needs. Other methods need none. The first revision has all of these methods.
+# The capability that a method needs. Other methods need none. The first revision has all of these methods; a later
+# one gets its line below the revision that adds it.
 CAPABILITY_OF = {
     "logging/setLevel": "logging",
     "tools/list": "tools",
@@ -180,7 +181,7 @@ UI_DETAILS: Json = {"mimeTypes": ["text/html;profile=mcp-app"]}
 
 
 def negotiated(requested: str) -> Revision:
-    """The revision to answer `initialize` with: the requested one, else the latest of the handshake era."""
+    """Return the revision to answer `initialize` with: the requested one, else the latest of the handshake era."""
     revision = BY_NAME.get(requested)
     if revision is not None and revision.era == Era.HANDSHAKE:
         return revision
@@ -188,12 +189,12 @@ def negotiated(requested: str) -> Revision:
 
 
 def offered_capabilities(*, is_minimal: bool) -> frozenset[str]:
-    """The capabilities that this server offers: all, or logging alone in minimal mode."""
+    """Return the capabilities that this server offers: all, or logging alone in minimal mode."""
     return frozenset({"logging"} if is_minimal else CAPABILITY_DETAILS)
 
 
 def capabilities(offered: Set[str], revision: Revision, *, has_ui: bool = False) -> Json:
-    """The `capabilities` object for a client of this revision. `has_ui`: the client supports MCP Apps."""
+    """Return the `capabilities` object for a client of this revision. `has_ui`: the client supports MCP Apps."""
     named: Json = {
         name: dict(details)
         for name, details in CAPABILITY_DETAILS.items()
@@ -205,6 +206,6 @@ def capabilities(offered: Set[str], revision: Revision, *, has_ui: bool = False)
 
 
 def supports_ui(client_capabilities: Json) -> bool:
-    """Whether a client has declared that it shows MCP Apps."""
+    """Tell whether a client has declared that it shows MCP Apps."""
     extensions = client_capabilities.get("extensions")
     return type(extensions) is dict and extensions.get(UI_EXTENSION) is not None

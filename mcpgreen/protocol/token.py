@@ -52,7 +52,7 @@ class RemoteToken:
 
 
 def configured_token(settings: Settings) -> RemoteToken | None:
-    """The token of the settings, or None. Raises ProjectError for a token that is short enough to guess."""
+    """Return the token of the settings, or None. Raises ProjectError for a token that is short enough to guess."""
     secret = settings.remote_token
     if not secret:
         return None

@@ -40,7 +40,7 @@ def refusal(text: str) -> ProviderFailure:
 
 
 def rpc_error(status: int, text: str, uri: str) -> RpcError:
-    """The error for the client when a provider for `uri` failed with this status and this text on stderr."""
+    """Return the error for the client when a provider for `uri` failed with this status and this text on stderr."""
     if status == OUTSIDE_ROOTS:
         return InternalError("Resource outside allowed roots")
     if status == NOT_FOUND:

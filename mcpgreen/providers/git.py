@@ -104,7 +104,7 @@ def read_uri(uri: str) -> Wanted:
     if not colon:
         ref, path = "HEAD", ref
     if not path:
-        raise refusal(f"The URI must name a file behind #: {FORM}.")
+        raise refusal(f"The URI must name a file after #: {FORM}.")
     if not ref or NEVER_IN_A_REF.search(ref):
         raise refusal("The part between # and : is not the name of a branch, a tag or a commit.")
     if "\0" in path or any(part in ("", ".", "..") for part in path.split("/")):
@@ -113,7 +113,7 @@ def read_uri(uri: str) -> Wanted:
 
 
 def usable_git() -> str:
-    """The path of git. Raises ProviderFailure if it is missing or too old."""
+    """Return the path of git. Raises ProviderFailure if it is missing or too old."""
     git = shutil.which("git")
     if git is None:
         raise refusal("The git provider needs git, which is not installed on the server.")
@@ -275,7 +275,7 @@ class Repository:
 
 
 def size_of(directory: str) -> int:
-    """The size of all files below a directory. Files may disappear meanwhile."""
+    """Return the size of all files below a directory. Files may disappear meanwhile."""
     total = 0
     for place, _, names in os.walk(directory):
         for name in names:
@@ -285,7 +285,7 @@ def size_of(directory: str) -> int:
 
 
 def _pinned(url: Url, addresses: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
-    """The URL and the configuration that make git connect to these addresses and no others."""
+    """Return the URL and the configuration that make git connect to these addresses and no others."""
     shown = [f"[{address}]" if ":" in address else address for address in addresses]
     if url.scheme == "git":
         return f"git://{shown[0]}:{url.port}{url.target}", ()

@@ -37,7 +37,7 @@ def provide_file(uri: str, settings: Settings, out: BinaryIO) -> None:
 
 @lru_cache(maxsize=16)  # one request asks several times, and a long path takes 0.2 ms
 def path_of_uri(uri: str, *, base: str) -> str:
-    """The path that a `file:` URI names. A relative path is below `base`. Raises ProviderFailure."""
+    """Return the path that a `file:` URI names. A relative path is below `base`. Raises ProviderFailure."""
     try:
         return path_of(uri, base=base)
     except ValueError as error:
@@ -74,7 +74,7 @@ def provide_ui(uri: str, settings: Settings, out: BinaryIO) -> None:
 
 
 def html_of(uri: str, project: Project, *, limit_bytes: int) -> bytes:
-    """The page of an app. Raises ProviderFailure."""
+    """Return the page of an app. Raises ProviderFailure."""
     try:
         app = app_for(uri, project, project.server_name())
         if app is None:

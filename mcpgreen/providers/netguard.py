@@ -92,7 +92,7 @@ def read_url(uri: str, default_ports: Mapping[str, int]) -> Url:
 
 
 def canonical_host(host: str) -> str:
-    """The spelling of a host that is compared, resolved and connected to: lower case, ASCII, no final dot.
+    """Return the spelling of a host that is compared, resolved and connected to: lower case, ASCII, no final dot.
 
     Raises ProviderFailure for an invalid host, and for an unusual spelling of an address (`127.1`, `0x7f000001`,
     `010.0.0.1`), which some libraries read as an address, others as a name or as another address.
@@ -102,7 +102,7 @@ def canonical_host(host: str) -> str:
             raise refusal("An IPv6 address must not name a network interface.")
         return _address(host, IPv6Address, "is not an IPv6 address.")
     if not host or len(host) > MAX_HOST_CHARS:
-        raise refusal("The URI has no host, or one that is too long.")
+        raise refusal("The URI has no host, or its host is too long.")
     try:
         name = host.encode("idna").decode("ascii").lower().removesuffix(".")
     except UnicodeError:
@@ -116,7 +116,7 @@ def canonical_host(host: str) -> str:
 
 
 def _bare_host(netloc: str) -> str:
-    """The host as it is written. `urlsplit(...).hostname` would drop the text after a bracket."""
+    """Return the host as it is written. `urlsplit(...).hostname` would drop the text after a bracket."""
     if netloc.startswith("["):
         host, bracket, rest = netloc[1:].partition("]")
         if not bracket or not re.fullmatch(r"(:[0-9]*)?", rest) or ":" not in host:
@@ -181,7 +181,7 @@ class Guard:
 
 
 def why_not_public(address: IPv4Address | IPv6Address) -> str:
-    """The kind of an address that is not public, with its article; empty for a public address."""
+    """Return the kind of an address that is not public, with its article; empty for a public address."""
     is_foreign = address.version == 6 and address not in PUBLIC_V6
     return next((kind for network, kind in _NETWORKS if address in network), "a reserved" if is_foreign else "")
 

@@ -89,18 +89,18 @@ class Providers:
         self._reason_in = reason_in
 
     def needs_process(self, provider: str) -> bool:
-        """Whether this provider runs as a process."""
+        """Tell whether this provider runs as a process."""
         return provider in NETWORK_PROVIDERS or self.has_own(provider)
 
     def knows(self, provider: str) -> bool:
         return provider in PROVIDERS or self.has_own(provider)
 
     def has_own(self, provider: str) -> bool:
-        """Whether the project has a script for this provider."""
+        """Tell whether the project has a script for this provider."""
         return script_for(provider, self._project) is not None
 
     def local_path(self, request: Request) -> str | None:
-        """The path of the file that would be read in the server, or None. It may not exist."""
+        """Return the path of the file that would be read in the server, or None. It may not exist."""
         if request.provider != "file" or self.needs_process("file"):
             return None
         try:
@@ -109,7 +109,7 @@ class Providers:
             return None
 
     def is_large(self, request: Request) -> bool:
-        """Whether a large file would be read, which takes long."""
+        """Tell whether a large file would be read, which takes long."""
         path = self.local_path(request)
         try:
             return path is not None and os.stat(path).st_size > LARGE_FILE_BYTES
@@ -117,7 +117,7 @@ class Providers:
             return False
 
     def is_below(self, request: Request, directories: Sequence[str]) -> bool:
-        """Whether a file in one of these directories would be read."""
+        """Tell whether a file in one of these directories would be read."""
         path = self.local_path(request)
         try:
             return path is not None and any(is_within(os.path.realpath(path), each) for each in directories)

@@ -1,7 +1,7 @@
 """The project's own provider scripts: find the script of a provider, and how to start it.
 
-A script is an executable file in providers/, or a file without the bit that is a shell script or begins with `#!`. Its
-name without the suffix is the name of the provider.
+A script is a file in providers/ that is executable, is a shell script, or begins with `#!`. Its name without the suffix
+is the name of the provider.
 
 Rule: nothing is cached, so that a new, changed or removed script counts at once.
 """
@@ -22,7 +22,7 @@ MAX_FILES = 2000  # in providers/; reading more names would block the server, an
 
 
 def script_for(provider: str, project: Project) -> Script | None:
-    """The script of this provider, if the project has one."""
+    """Return the script of this provider, if the project has one."""
     directory = project.providers_dir
     for name in _names_for(provider, directory):
         path = os.path.join(directory, name)
@@ -38,7 +38,7 @@ def script_for(provider: str, project: Project) -> Script | None:
 
 
 def why_missing(provider: str, directory: str) -> str:
-    """Why the project does not have this provider, as the end of a sentence."""
+    """Return why the project does not have this provider, as the end of a sentence."""
     place = os.path.basename(directory)
     present = _names_for(provider, directory)
     if present:
@@ -51,12 +51,12 @@ def _names_for(provider: str, directory: str) -> list[str]:
         with os.scandir(directory) as entries:
             names = [entry.name for entry in islice(entries, MAX_FILES)]
             if next(entries, None) is not None:
-                _warn_of_crowd(os.path.basename(directory))
+                _warn_of_too_many(os.path.basename(directory))
     except OSError:
         return []
     return sorted(name for name in names if os.path.splitext(name)[0] == provider and not name.startswith("."))
 
 
 @cache  # once
-def _warn_of_crowd(place: str) -> None:
+def _warn_of_too_many(place: str) -> None:
     journal.warning("%s/ has more than %d files; the others are ignored", place, MAX_FILES)

@@ -81,8 +81,8 @@ class Inotify:
             self._libc.inotify_rm_watch(self.fd, watch)
 
     def events(self) -> Iterator[tuple[str, str, bool]]:
-        """The events since the last call: the directory, the path in it or the directory itself, and whether that was
-        only created. Never blocks. Afterwards, directories that were renamed are no longer watched."""
+        """Yield the events since the last call: the directory, the path in it or the directory itself, and whether that
+        was only created. Never blocks. Afterwards, directories that were renamed are no longer watched."""
         try:
             raw = os.read(self.fd, READ_BYTES)
         except BlockingIOError:
@@ -140,14 +140,14 @@ def _error_of(what: str) -> OSError:
 class Interest:
     """The directories that one part of the server watches.
 
-    `on_change` gets the paths that changed: files, or directories of which no more is known. With each comes whether
+    `on_change` gets the paths that changed: files, or directories if no more is known. With each comes whether
     it has merely appeared, and may be about to be written. Without a path, what has changed is reported later.
     """
 
     def __init__(self, disk: DiskWatcher, on_change: OnChange, *, hears_all: bool) -> None:
         self._disk = disk
         self.on_change = on_change
-        self.directories: set[str] = set()  # that are watched; not those that were removed or moved since
+        self.directories: set[str] = set()  # watched now, without removed or moved ones
         self.hears_all = hears_all  # until the system refuses to watch something
 
     def want(self, directories: Iterable[str]) -> bool:

@@ -1,5 +1,5 @@
 # shellcheck shell=sh
-# The guardian: waits on descriptor 3 until the server is gone, and cleans up after one that was killed.
+# The guardian: waits on descriptor 3 until the server is gone, and cleans up after a server that was killed.
 #
 #   sh -c "$(cat guardian.sh)" NAME PATTERN SESSION
 #

@@ -4,7 +4,7 @@
 #   bash hook_prelude.sh VERB FD FILE [ARGUMENT...]
 #
 # Sources FILE as the hook that VERB names and writes what it has to say to the descriptor FD: the environment as
-# `env -0` gives it, or records of two texts, each closed by a NUL: what it is, and its content.
+# `env -0` gives it, or records of two strings, each ended by a NUL: what it is, and its content.
 #
 # Rules of this file:
 #  * The grammar of bash 3.2, because that is what macOS ships.
@@ -133,7 +133,7 @@ mcp_completion_manual_finalize() { __mcp_record "finalize completions"; }
 mcp_completion_manual_abort() { __mcp_record "abort completions"; }
 mcp_register_completion() { mcp_completion_register_manual "$@"; }
 
-# policy.sh: CODE MESSAGE [DATA_JSON], what a refused client is told
+# policy.sh: CODE MESSAGE [DATA_JSON], for the refused client
 
 mcp_tools_error() {
   _MCP_TOOLS_ERROR_CODE=${1-} _MCP_TOOLS_ERROR_MESSAGE=${2-} _MCP_TOOLS_ERROR_DATA=${3-}

@@ -4,8 +4,8 @@ A hook is a file that `hook_prelude.sh` sources, so it finds the functions that 
 comes back through a pipe. Nothing of it can change the server. Whether a hook may run at all is decided by the caller
 that runs it, see `trust`.
 
-Two ways to run one: `run_blocking` when there is no server yet, or none at all (plain `subprocess`, nothing else goes
-on meanwhile), and `run` in a server, where the runner stops what has to be stopped.
+There are two ways to run a hook: `run_blocking` without a server (plain `subprocess`; everything else waits), and `run`
+in a server, where the runner stops what has to be stopped.
 
 Rule: imported before the first answer when a project has an `env.sh`, so nothing here imports gevent at the top.
 """
@@ -120,7 +120,7 @@ class HookShell:
 
 
 class Sourced(NamedTuple):
-    """What a file did to the environment: the variables that it exports anew or otherwise, and those that it unsets."""
+    """What a file did to the environment: the variables that it sets or changes, and the ones that it unsets."""
 
     changed: dict[str, str]
     removed: frozenset[str]
@@ -147,7 +147,7 @@ def _is_variable(name: str) -> bool:
 
 
 def records_in(answer: bytes) -> list[tuple[str, str]]:
-    """What a hook recorded, in order: what it is, and its content. Log messages among it go to the journal."""
+    """Return what a hook recorded, in order: what it is, and its content. Log messages among it go to the journal."""
     texts = answer.decode("utf-8", "replace").split("\0")
     records = []
     for what, content in zip(texts[0:-1:2], texts[1:-1:2], strict=False):
@@ -211,8 +211,8 @@ class _Answer:
 
 
 def _listen(child: Any, listeners: dict[int, _Answer], *, secs: float) -> bool:
-    """Read until the child has ended, or for so many seconds; return whether it has. Other processes may hold the pipes
-    longer. Neither `wait` nor `sleep` is used: in a server, greenlets would run then, and reap the child."""
+    """Read until the child has ended, or the time is up; return whether it has ended. Other processes may hold the
+    pipes longer. Uses neither `wait` nor `sleep`: in a server, other greenlets would run and reap the child."""
     import select
 
     poller = select.poll()

@@ -3,7 +3,7 @@
 Everything may by default; an allow-list, when set, restricts. Whether a script can be trusted is another question,
 asked of every one when it is run: see `launch`.
 
-The hook runs anew for each call, as the greenlet of that call: cancelling the call stops it. It sees all variables of
+The hook runs again for each call, in the greenlet of that call: cancelling the call stops it. It sees all variables of
 the server but its secrets, not the few that a tool gets.
 
 Rule: no clear yes is a no, and a file that others could have written says nothing clear. Only a file that is not there,
@@ -100,7 +100,7 @@ def _refusal(name: str, said: dict[str, str]) -> Denied | ScriptError:
 
 
 def _data(text: str) -> object:
-    """JSON where it is JSON; any other text as it is; None if there is none."""
+    """Parse JSON; return any other text unchanged, and None for no text."""
     try:
         value: object = jsontext.loads(text) if text else None
     except ValueError:

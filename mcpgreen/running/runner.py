@@ -95,7 +95,8 @@ class Runner:
         child = running.child
         try:
             running.wait(run.deadline)
-            running.settle()
+            if running.settle(run.deadline.remaining_secs()):
+                journal.warning("%s has exited, but something still writes for it: that is cut off", run.script.label)
             if is_anything_left(child, self._strays):
                 signal_all_of(child, signal.SIGTERM, self._strays)
                 wait_or_kill(child, KILL_GRACE_SECS, self._strays)
@@ -119,7 +120,7 @@ class Runner:
         is_shell = run.script.wants_table
         spare = warm.spawner_for(run) if warm is not None and not is_shell else None
         if spare is not None:
-            with suppress(OSError):  # its process has died meanwhile, or cannot be told so much
+            with suppress(OSError):  # its process has died, or the message is too long for it
                 return self._started(run, spare, tag)
         with self.starts:
             running = self._started(run, self.spawner, tag)
@@ -142,7 +143,7 @@ class Runner:
         journal.debug("call %d: %s was process %d for %d ms%s", run.serial, run.script.label, child.pid, took_ms, how)
 
     def process_of(self, serial: int) -> int | None:
-        """The process that runs for the call with this number."""
+        """Return the process that runs for the call with this number."""
         tag = self.tags.of(serial)
         return next((pid for pid, child in self._leaders.items() if child.tag == tag), None)
 
@@ -182,8 +183,8 @@ class Runner:
         self.spawner.close()
 
     def know(self, pid: int) -> None:
-        """Know a child that is no script, and no stray process, until it ends or `end_known` ends it. One that is
-        stopped is ended: a call would have to wait for it."""
+        """Register a child that is neither a script nor a stray, until it ends or `end_known` ends it. If the child is
+        stopped, it is ended, because a call would have to wait for it."""
         number = b"%d" % pid
         self._known.add(number)
 
@@ -196,7 +197,7 @@ class Runner:
         reaper().watch(pid, on_change)
 
     def knows(self, pid: int) -> bool:
-        """Tell whether it has not ended yet; else another process may have the number by now."""
+        """Tell whether the child is still running; otherwise another process may have its number by now."""
         return b"%d" % pid in self._known
 
     def end_known(self, pid: int) -> None:
@@ -204,7 +205,7 @@ class Runner:
             signal_process(pid, signal.SIGKILL)
 
     def stop_expecting(self, tag: int) -> None:
-        """Expect no more forks of a helper: an unknown process that still carries its tag is none of them."""
+        """Expect no more forks of a helper: from now on, an unknown process with its tag is a stray."""
         self.expected_tags.discard(tag)
         if self._kill_leftovers():
             self._in_background(self._sweep)
@@ -267,8 +268,8 @@ class Runner:
             self._in_background(self._sweep)
 
     def _kill_leftovers(self) -> bool:
-        """Kill processes that cannot belong to a running call; return whether there were any. One that has lost its tag
-        can be told from those of the calls only when no call is running."""
+        """Kill processes that cannot belong to a running call; return whether there were any. A process without
+        its tag can be recognised only when no call is running."""
         if self._strays is None:
             return False
         if not self._leaders:
@@ -288,7 +289,7 @@ def _keep_descriptors_from_scripts() -> None:
         numbers = range(min(system.descriptor_limit(), MANY_DESCRIPTORS))
     for number in numbers:
         if number > 2:
-            with suppress(OSError):  # that of the listing itself, closed by now, or one that never was
+            with suppress(OSError):  # of the listing itself and closed by now, or never open
                 os.set_inheritable(number, False)
 
 

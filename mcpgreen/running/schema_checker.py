@@ -54,7 +54,7 @@ def compiled(schema: bytes, noun: str) -> validator.Checker:
 
 
 def answer_to(schema: bytes, value: bytes, *, noun: str, is_lenient: bool) -> dict[str, Any]:
-    """What is wrong with the value, or with the schema; and what was meant, as JSON, if only that is right."""
+    """Return what is wrong with the value, or with the schema; and what was meant, as JSON, if only that is right."""
     try:
         checker, given = compiled(schema, noun), jsontext.loads(value)
         problems = checker.problems(given)

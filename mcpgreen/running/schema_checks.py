@@ -4,7 +4,7 @@ Most values need no such thing: short ones that are plainly valid by a plain sch
 microseconds here. For all others two processes at the most stay ready; each ends when it has been idle for a minute.
 Callers have their shares of these, and a schema that takes long again and again has one of them at the most.
 
-Rule: when a check is left early, for whatever reason, no process is left in the middle of one.
+Rule: if a check ends early, for any reason, no process may be left in the middle of it.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ QUICK_BYTES = 16384  # up to which a value is looked at here
 MEANT_BYTES = 4096  # and up to which it is read as it was meant, which takes five times as long
 PROCESSES = 2
 CHECK_SECS = 5.0  # of processor time for one check
-SLOW_SECS = 0.5  # a check that takes so long
-MANY_SLOW = 2  # of which a schema has so many in a row is a slow one
+SLOW_SECS = 0.5  # a check that takes longer is slow
+MANY_SLOW = 2  # slow checks in a row make a schema a slow one
 PATIENCE_FACTOR = 5  # by which a check may take longer on a busy machine: its time is that of the processor
 START_SECS = 20.0  # for the first answer of a process, on such a machine
 READ_BYTES = 65536
@@ -58,7 +58,7 @@ class Schema:
         return self.slow_checks >= MANY_SLOW
 
     def judge_at_once(self, value: Any, encoded: bytes, *, is_lenient: bool) -> bytes | None:
-        """The JSON of a value that is certainly valid, as it was meant if we are lenient. None says nothing."""
+        """Return the JSON of a value that is certainly valid, as it was meant if we are lenient. None says nothing."""
         if not self._is_plain or len(encoded) > QUICK_BYTES:
             return None
         if quick.matches(self._schema, value):
@@ -87,9 +87,9 @@ class SchemaChecks:
     def judge(
         self, schema: Schema, encoded: bytes, *, is_lenient: bool, owner: Hashable = None
     ) -> tuple[list[str], bytes]:
-        """What is wrong, in a few sentences that a model can act on, empty when nothing is; and the value as JSON, as
-        it was meant if we are lenient and only that is valid. `encoded` is the value as it was sent. Waits: ask
-        `schema.judge_at_once` first. Raises `schemas.BadSchema`, and InternalError when no process can be had."""
+        """Return what is wrong, in a few sentences that a model can act on, empty when nothing is; and the value as
+        JSON, as it was meant if we are lenient and only that is valid. `encoded` is the value as it was sent. Waits:
+        ask `schema.judge_at_once` first. Raises `schemas.BadSchema`, and InternalError when no process can be had."""
         with self._turn(schema, owner):
             began_at = time.monotonic()
             answer = self._answer(schema, encoded, is_lenient=is_lenient)
@@ -101,7 +101,7 @@ class SchemaChecks:
 
     @contextmanager
     def _turn(self, schema: Schema, owner: Hashable) -> Iterator[None]:
-        """All slow schemas together stand in line once. That a schema is slow may turn out while its check waits."""
+        """Wait for a turn. All slow schemas share one place; a schema may prove slow while its check waits."""
         with ExitStack() as taken:
             if not schema.is_slow:
                 taken.enter_context(self._turns.held_by(owner))
@@ -135,7 +135,7 @@ class SchemaChecks:
             is_overdue = time.monotonic() - began_at >= self._timeout_secs
         what = f"took longer than {self._timeout_secs:g} s" if is_overdue else "failed"
         journal.warning("a check of a value by its schema %s", what)
-        return {"problems": [f"checking it {what}; send less, or something simpler"]}
+        return {"problems": [f"checking it {what}; send less data, or simpler data"]}
 
 
 class _Process:
@@ -154,7 +154,7 @@ class _Process:
         runner.know(self._pid)
 
     def ask(self, schema: Schema, encoded: bytes, *, is_lenient: bool, secs: float) -> bytes | None:
-        """The line that it answers; None if there is none in time, or it has ended."""
+        """Return the line that it answers; None if there is none in time, or it has ended."""
         about = {"noun": schema.noun, "is_lenient": is_lenient, "secs": secs}
         rest = memoryview(b"\n".join([jsontext.dumps(about), schema.encoded, encoded, b""]))
         line: bytes = b""

@@ -42,7 +42,7 @@ class Shares:
         return self._held_by.get(owner, 0)
 
     def has_room(self, owner: Hashable, amount: int = 1, *, spare: int = 0) -> bool:
-        """Tell whether the owner may hold so much more. `spare` is what it can have elsewhere."""
+        """Tell whether the owner may hold this much more. `spare` is what it can have elsewhere."""
         left = self.size + spare - self.held - amount
         if left < 0:
             return False
@@ -139,7 +139,7 @@ def let_others() -> None:
 
 
 def in_turns(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """The same bytes, in stretches with a turn for others between them."""
+    """Yield the same bytes, in stretches with a turn for others between them."""
     done_bytes = 0
     for chunk in chunks:
         for start in range(0, len(chunk), STRETCH_BYTES):

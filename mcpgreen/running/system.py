@@ -11,7 +11,7 @@ import os
 import resource
 import sys
 
-MAX_SECS = 1e9  # 30 years; more is no time that a clock could be set to
+MAX_SECS = 1e9  # 30 years; clocks cannot be set to more
 MAX_VARIABLE_CHARS = 120 * 1024  # Linux takes 128 KiB for one variable, name included
 
 PR_SET_DUMPABLE = 4
@@ -37,7 +37,7 @@ def shut_out_others() -> None:
 
 
 def adopt_orphans() -> None:
-    """Become the parent of all processes below this one that lose their own."""
+    """Become the parent of every descendant process whose own parent ends."""
     if not sys.platform.startswith("linux"):
         raise OSError("orphans are adopted on Linux only")
     _ask(PR_SET_CHILD_SUBREAPER, 1)
@@ -63,24 +63,24 @@ def _ask(option: int, value: int) -> None:
 
 
 def descriptor_limit() -> int:
-    """Every descriptor of this process, and of its children, has a lower number."""
+    """Return a number above every descriptor of this process and of its children."""
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     return limit if limit != resource.RLIM_INFINITY else sys.maxsize
 
 
 def fitting_descriptor(limit: int) -> int:
-    """The number of the control pipe in a script: the usual one, or one below the limit."""
+    """Return the number of the control pipe in a script: the usual one, or one below the limit."""
     if limit > CONTROL_FD:
         return CONTROL_FD
     return max(HIGHEST_BY_HAND + 1, limit - BELOW_THE_LIMIT)
 
 
 def scripts_that_fit(wanted: int, limit: int) -> int:
-    """How many scripts can run at a time if so many are wanted; at least one is tried."""
+    """Return how many of the `wanted` scripts can run at a time; at least one is tried."""
     return max(1, min(wanted, (limit - OWN_DESCRIPTORS) // DESCRIPTORS_OF_A_SCRIPT))
 
 
 def connections_that_fit(wanted: int, limit: int, *, scripts: int) -> int:
-    """How many connections a server can have beside so many scripts; at least one is tried."""
+    """Return how many connections a server can have in addition to its scripts; at least one is tried."""
     room = limit - OWN_DESCRIPTORS - scripts * DESCRIPTORS_OF_A_SCRIPT - PASSING_CONNECTIONS
     return max(1, min(wanted, room))

@@ -1,9 +1,9 @@
 """Which users could have written what we are about to execute? One rule for all scripts and hooks.
 
 The file, and every directory from it up to the project's, must belong to us or to root and not be writable by others:
-a user who can write to a directory can put another file in the place of the one that was looked at. A sticky directory
-is no help, because in it all users can make the files that are not there yet. Of what lies outside the project by a
-setting, the directories count up to the one that is named. Links are followed step by step, and the directory in which
+a user who can write to a directory can replace the file after the check. A sticky directory does not help, because all
+users can create missing files in it. If a setting names a place outside the project, the directories count up to that
+place. Links are followed step by step, and the directory in which
 each lies counts too.
 
 Knows no policy: what becomes of a file that cannot be trusted is for the caller to decide. A look costs an `lstat` a
@@ -37,19 +37,19 @@ class Ground:
         self._named = named if named is not None and is_within(named, root) else directory
 
     def problem_with(self, path: str, *, may_be_link: bool = True) -> str | None:
-        """Why the file, which lies in the directory, must not be executed: the end of a sentence that begins with it.
-        None if nothing speaks against it. Raises FileNotFoundError if it is not there."""
+        """Return why the file, which lies in the directory, must not be executed: the end of a sentence that begins
+        with it. None if nothing speaks against it. Raises FileNotFoundError if it is not there."""
         return self._problem(path, is_wanted=stat.S_ISREG, kind="regular file", may_be_link=may_be_link)
 
     def problem_with_hook(self, path: str) -> str | None:
-        """The same for a file of a fixed name, which needs no link, and which should be there."""
+        """Like `problem_with`, for a file of a fixed name, which needs no link and should exist."""
         try:
             return self.problem_with(path, may_be_link=False)
         except FileNotFoundError as error:
             return f"it cannot be examined: {error.strerror}"
 
     def problem_with_directory(self, path: str | None = None) -> str | None:
-        """The same for the directory, or one in it: why nothing there will be executed."""
+        """Like `problem_with`, for the directory, or one in it: why nothing there will be executed."""
         try:
             return self._problem(path or self.directory, is_wanted=stat.S_ISDIR, kind="directory")
         except FileNotFoundError:
@@ -79,11 +79,11 @@ class Ground:
             return f"it cannot be examined: {error.strerror}"
         if not is_within(place, self.directory):
             return f"it leads out of {os.path.basename(self.directory)}/"
-        return None if is_wanted(mode) else f"it is no {kind}"
+        return None if is_wanted(mode) else f"it is not a {kind}"
 
     def _steps(self, path: str) -> Iterator[tuple[str, os.stat_result, bool]]:
-        """All that decides where a path leads, from the project on: directories, links, and what is there at last; and
-        whether it matters which users can write to it."""
+        """Yield all that decides where a path leads, from the project on: directories, links, and what is there at
+        last; and whether it matters which users can write to it."""
         place = self._root
         yield place, os.lstat(place), True
         if not is_within(path, place):

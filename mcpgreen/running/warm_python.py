@@ -10,7 +10,7 @@ A `Helper` is a process of one interpreter, whose program is in `sdk/warm`; a `S
 slow, or gone, costs a call no more than a fresh start.
 
 Rule: what belongs to a call goes to a spare alone. A spare has no job before the runner knows it as a child; until then
-its tag, which is the helper's, tells it from the processes that scripts have left.
+its tag, which is the helper's, distinguishes it from processes that scripts have left.
 """
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ MAX_SPARES = 16  # that are there or on their way
 MAX_FAILURES = 16
 MAX_FORKS = 10_000  # of one helper, because all its forks have the same seed of hashes
 PATIENCE_SECS = 0.25  # a fresh start takes less than that on a busy machine
-STUCK_SECS = 3.0  # a helper that forks nothing for so long is given up
+STUCK_SECS = 3.0  # a helper that forks nothing for longer is given up
 MAX_REPORT_BYTES = 2000
 
 # The variables that a helper is started with: what the start of an interpreter, its libraries and usual packages depend
-# on. All scripts that it forks have them in memory, so there is none here that may hold a secret, or belongs to a call.
+# on. Every script that it forks has them in memory, so none of these may hold a secret or belong to a call.
 LASTING = frozenset(
     b"PATH HOME USER LOGNAME SHELL LANG LANGUAGE LOCPATH TZ TZDIR TMPDIR TMP TEMP VIRTUAL_ENV CONDA_PREFIX "
     b"CONDA_DEFAULT_ENV PYENV_ROOT PYENV_VERSION GLIBC_TUNABLES OPENSSL_CONF OPENSSL_MODULES COVERAGE_PROCESS_START "
@@ -87,12 +87,12 @@ class WarmPython:
         self._is_over = False
 
     def why_not(self, run: ScriptRun) -> str:
-        """Say why there was no spare for this script; empty if it is no Python script."""
+        """Say why there was no spare for this script; empty if it is not a Python script."""
         reason = why_fresh(run.script, run.env)
         return "no fork was ready for it" if reason == "" else reason or ""
 
     def spawner_for(self, run: ScriptRun) -> Spare | None:
-        """A process to become this script; None if it has to be started afresh. May wait for a moment."""
+        """Return a process to become this script; None if it has to be started afresh. May wait for a moment."""
         script = run.script
         words = interpreter_of(script.path, script.command) if script.warm is not None else None
         if words is None or script.warm is None:
@@ -179,7 +179,7 @@ class Spare:
         self._on_used = on_used
 
     def spawn(self, run: ScriptRun, *, outputs: Sequence[int], tag: int) -> int:
-        """Raises OSError when it has died, or when the job is too long for a packet; then it is no spare any more."""
+        """Hand it the job. Raises OSError if it has died, or the job is too long for a packet; then it is used up."""
         path, words = os.fsencode(run.script.path), b"\0".join(map(os.fsencode, run.script.command))
         variables = b"\0".join([name + b"=" + value for name, value in run.env.items()])
         job = b"\0\0".join((b"%d %d" % (tag, CONTROL_FD), path, words, variables))
@@ -312,7 +312,7 @@ class Helper:
             self._fork()
 
     def _on_used(self) -> None:
-        """One of our spares is over. Others are forked when its answer has gone: they would take its processor."""
+        """Note that a spare has ended. Others are forked after its answer is sent: they would take its processor."""
         gevent.get_hub().loop.run_callback(self._refill)
 
     def _refill(self) -> None:
@@ -346,7 +346,7 @@ class Helper:
             self._coming[socket] = watcher, time.monotonic()
 
     def _on_spare(self, socket: Any) -> None:
-        """In the hub: a spare tells its number. If it could not be forked, or has died, its socket is closed."""
+        """In the hub: receive the number of a spare. If it could not be forked, or has died, its socket is closed."""
         try:
             pid = int(socket.recv(MAX_REPORT_BYTES).partition(b"ready ")[2])
         except (OSError, ValueError):
@@ -383,13 +383,13 @@ def _send(socket: Any, packet: bytes, descriptors: Sequence[int]) -> None:
 
 
 def interpreter_of(path: str, command: Sequence[str]) -> Words | None:
-    """The words that start the interpreter of a script that is run by this command; None if it needs a fresh start."""
+    """Return the words that start the interpreter of a script with this command; None if it needs a fresh start."""
     has_arguments = command[-1] != path
     return None if has_arguments else plain_python(_first_words(path, command))
 
 
 def plain_python(words: Sequence[str]) -> Words | None:
-    """The words, if they are a Python, or `env` and a Python, and nothing else."""
+    """Return the words, if they are a Python, or `env` and a Python, and nothing else."""
     names = [os.path.basename(word) for word in words]
     if len(words) == 2 and names[0] == "env" and names[1] == words[1]:
         names = names[1:]
@@ -397,7 +397,7 @@ def plain_python(words: Sequence[str]) -> Words | None:
 
 
 def lasting(env: Mapping[bytes, bytes]) -> dict[bytes, bytes]:
-    """The variables of an environment that a helper is started with."""
+    """Return the variables of an environment that a helper is started with."""
     return {name: value for name, value in env.items() if name in LASTING or name.startswith(LASTING_PREFIXES)}
 
 
@@ -407,7 +407,7 @@ def unusual_variables(env: Mapping[bytes, bytes]) -> list[str]:
 
 
 def why_fresh(script: Script, env: Mapping[bytes, bytes]) -> str | None:
-    """Say why each run of a Python script starts its interpreter; empty without a reason, None if it is no Python."""
+    """Say why each run of a Python script starts its interpreter; empty if it need not, None for other scripts."""
     words = _first_words(script.path, script.command)
     if not any(os.path.basename(word).startswith("python") for word in words):
         return None
@@ -420,7 +420,7 @@ def why_fresh(script: Script, env: Mapping[bytes, bytes]) -> str | None:
 
 
 def _first_words(path: str, command: Sequence[str]) -> Sequence[str]:
-    """The words that start the interpreter: those before the path, or those of the first line; none if it has none."""
+    """Return the words that start the interpreter: before the path, or in the first line; none without one."""
     if len(command) > 1:
         return command[:-1]
     line, newline, _ = head_of(path).partition(b"\n")

@@ -27,7 +27,7 @@ mcp_extract_cli_error() {
 __MCP_TRUNCATE_PROGRAM='
   def problem($type; $message): {result: null, truncated: false, error: {type: $type, message: $message}};
   def size: tojson | utf8bytelength;
-  # The longest beginning of an array that fits into so many bytes.
+  # The longest beginning of an array that fits into this many bytes.
   def prefix($room):
     . as $items
     | (reduce .[] as $item ([0, 0, true];

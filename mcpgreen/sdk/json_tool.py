@@ -1,11 +1,11 @@
-"""The command jq for scripts on hosts that have none, by the Python package `jq`: options, inputs, outputs, statuses.
+"""The command jq for scripts on hosts without jq, by the Python package `jq`: options, inputs, outputs, statuses.
 
 Not a part of the server: it imports nothing from mcpgreen, and `json-tool` runs it with the Python of the package. The
-package takes a text and gives Python values, which would lose the digits of numbers; so filters end with `tojson`, and
-the texts that they give are printed.
+package takes text and returns Python values, which would lose digits of numbers; so filters end with `tojson`, and the
+resulting strings are printed.
 
 Statuses: 0; 1 with -e when the last output was false or null, 4 when there was none; 2 for wrong options, for files
-that cannot be read or written, and where the package is missing; 3 for a text that is no filter; 5 when the filter
+that cannot be read or written, and where the package is missing; 3 for an invalid filter; 5 when the filter
 failed on the last input or the input is not JSON; and what `halt_error` says.
 """
 
@@ -144,7 +144,7 @@ def _content_of(option: str, path: str) -> str:
 
 
 def _values_in(text: str) -> Iterator[str]:
-    """The JSON texts in a text, one by one. Raises ValueError when it comes to what is none."""
+    """Return the JSON values in a text, one by one, as JSON. Raises ValueError at the first that is not JSON."""
     import jq
 
     return iter(jq.compile("tojson").input_text(text.removeprefix("\ufeff")))
@@ -198,7 +198,7 @@ class Command:
     """A filter, its inputs, and where its outputs go."""
 
     def __init__(self, options: Options, out: BinaryIO) -> None:
-        """Raises ValueError for a text that is no filter."""
+        """Raises ValueError for an invalid filter."""
         import jq
 
         self._options, self._switches, self._out = options, options.switches, out
@@ -209,7 +209,7 @@ class Command:
             program = _content_of("from-file", program)
         if "\0" in program:
             raise BadUsage("program file contains NUL bytes")
-        calls = CALL_OF_INPUTS.findall(_without_texts(program))
+        calls = CALL_OF_INPUTS.findall(_without_strings(program))
         if len(calls) > 1:
             raise BadUsage(f"inputs more than once: {ELSEWHERE}")  # the second would get what the first has left
         self._takes_all = "null-input" in self._switches and bool(calls)
@@ -238,7 +238,7 @@ class Command:
         return FAILED if status == FAILED else OK
 
     def _inputs(self) -> Iterator[str]:
-        """The JSON texts to run the filter on. Raises ValueError when it comes to what is none."""
+        """Yield the inputs of the filter, as JSON. Raises ValueError at the first that is not JSON."""
         is_raw, is_slurped = "raw-input" in self._switches, "slurp" in self._switches
         if "null-input" in self._switches and not self._takes_all:
             yield "null"
@@ -287,8 +287,8 @@ class Command:
             self._out.flush()
 
 
-def _without_texts(program: str) -> str:
-    """The filter without its texts and comments. Filters inside of texts stay."""
+def _without_strings(program: str) -> str:
+    """Return the filter without its strings and comments. Filters inside of strings stay."""
     pieces, opened, at = [], [""], 0
     while at < len(program):
         piece = (IN_TEXT if opened[-1] == '"' else IN_FILTER).match(program, at)
@@ -309,7 +309,7 @@ def _without_texts(program: str) -> str:
 
 
 def _indented(text: str, unit: str) -> str:
-    """Compact JSON on many lines. Only texts can have spaces inside."""
+    """Spread compact JSON over many lines. Only strings can have spaces inside."""
     pieces, depth = [], 0
     for piece in PIECE.findall(text):
         if piece in ("{", "["):

@@ -86,7 +86,7 @@ __mcp_empty() {
   { : >"$1"; } 2>/dev/null
 }
 
-# Three processes beside the command: one waits for it, one watches the clock, one reads its stderr. They use only pipes,
+# Three processes in addition to the command: one waits for it, one watches the clock, one reads its stderr. They use only pipes,
 # so that no file is left behind. 34: matching lines, 35: the stderr of the command, 36: its stdout.
 __mcp_run() {
   # A script that handles the signal of a cancellation needs the status of the command.

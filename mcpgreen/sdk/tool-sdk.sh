@@ -3,7 +3,7 @@
 #
 # Source it at the top of a tool: source "${MCP_SDK:?}/tool-sdk.sh"
 #
-# The functions that most tools use are here. A file beside this one is sourced when one of its functions is called for
+# The functions that most tools use are here. A file next to this one is sourced when one of its functions is called for
 # the first time, because every call of every tool pays for the lines that bash reads here.
 #
 # Rules of these files:
@@ -76,7 +76,7 @@ __mcp_has_json() {
   fi
 }
 
-# Escapes a short piece. Replacing takes quadratic time in bash, so long texts are passed in slices.
+# Escapes a short piece. Replacing takes quadratic time in bash, so long strings are passed in slices.
 # Patterns and replacements are quoted variables, the only form that all versions since 3.2 read in the same way.
 __mcp_escape_piece() {
   __MCP_OUT=$1

@@ -44,7 +44,10 @@ mcp_result_with_ui_data() {
 __mcp_ui_page() {
   local caller=$1 template=$2 config=${3:-} title=${4:-${MCP_TOOL_NAME:-Page}}
   local home=${MCPBASH_HOME:-${__MCP_SDK_DIR%/*}}
-  printf '%s' "$config" | "${MCPGREEN_PYTHON:-python3}" -c '
+  # An empty or relative part of PYTHONPATH is the working directory, and no place for modules.
+  local places
+  places=$(printf '%s' "${PYTHONPATH:-}" | tr : '\n' | sed -n '/^\//p' | paste -sd : -)
+  printf '%s' "$config" | PYTHONPATH=$places "${MCPGREEN_PYTHON:-python3}" -c '
 import sys
 sys.path[0] = sys.argv[1]
 try:

@@ -4,7 +4,7 @@ A setting is one attribute of a class derived from `Values`, declared with `sett
 type of the attribute follows from its parser, so mypy knows the type of every setting and refuses a misspelt one.
 Callers collect the variables and flags, and print the notes.
 
-Rule: a typo never stops the server. A value out of bounds is moved to the nearest bound, one that cannot be read is
+Rule: a typo never stops the server. A value out of bounds is moved to the nearest bound, an unreadable value is
 replaced by the default, and both leave a note. An empty string counts as not set. A variable that was a setting once
 leaves a note, too.
 """
@@ -94,13 +94,13 @@ class Values:
         return f"<Settings: {', '.join(changed) or 'all defaults'}>"
 
     def origin(self, name: str) -> str:
-        """Where the value came from: `flag`, a variable's name, `project file: NAME`, `default` or `code`."""
+        """Return where the value came from: `flag`, a variable's name, `project file: NAME`, `default` or `code`."""
         if name not in self._origins:
             raise AttributeError(f"There is no setting {name!r}.")
         return self._origins[name]
 
     def with_values(self: V, **changes: object) -> V:
-        """A copy with these values as they are: neither parsed nor moved into bounds."""
+        """Return a copy with these values as they are: neither parsed nor moved into bounds."""
         for name in changes:
             self.origin(name)
         values = {name: getattr(self, name) for name in self._origins}
@@ -108,7 +108,7 @@ class Values:
 
 
 def rows_of(table: type[Values]) -> tuple[Row, ...]:
-    """The rows of a class and of its base classes, in the order of their declaration."""
+    """Return the rows of a class and of its base classes, in the order of their declaration."""
     bases = [row for base in table.__bases__ if issubclass(base, Values) for row in rows_of(base)]
     return (*bases, *(row._replace(name=name) for name, row in vars(table).items() if isinstance(row, Row)))
 
@@ -125,8 +125,8 @@ def resolve(
     """Find the value of every row of a table: flag, then environment, then project file, then default.
 
     `flags` is keyed by setting name; None and False mean that the flag was not given. The other two are keyed by
-    variable name, `MCPGREEN_*` being stronger than its aliases. `others` are variables that are no settings and
-    no typos either; `former` are the names of settings that are gone.
+    variable name, `MCPGREEN_*` being stronger than its aliases. `others` are variables that are neither settings
+    nor typos; `former` are the names of settings that are gone.
     """
     sources = tuple(
         (prefix, {name: given[name] for name in given if name.startswith(COMMON_PREFIX)})
@@ -208,7 +208,7 @@ text = str  # as it is
 
 
 def directory(raw: str) -> str:
-    """A path, with `~` expanded. It need not exist."""
+    """Parse a path, with `~` expanded. It need not exist."""
     if "\0" in raw:
         raise ValueError("is not a path")
     return os.path.expanduser(raw)
@@ -233,7 +233,7 @@ def _variables(name: str) -> tuple[str, str]:
 
 
 def _first_set(names: tuple[str, ...], sources: Sources) -> tuple[str, str] | None:
-    """The first of these variables that is not empty: its value, and where it is."""
+    """Return the first of these variables that is not empty: its value, and where it is."""
     for prefix, variables in sources:
         for name in names if variables else ():
             raw = variables.get(name, "").strip()
@@ -243,7 +243,7 @@ def _first_set(names: tuple[str, ...], sources: Sources) -> tuple[str, str] | No
 
 
 def _switched(row: Row, sources: Sources, notes: list[str]) -> tuple[str, str] | None:
-    """The value that a switch stands for, and the variable of the switch. Adds a note for one that cannot be read."""
+    """Return the value that a switch stands for, and the variable of the switch. Adds a note if it cannot be read."""
     for switch in row.switches:
         raw, origin = _first_set(switch.variables, sources) or ("", "")
         try:
@@ -270,7 +270,7 @@ def _shown(raw: str) -> str:
 
 
 def _notes_on_names(sources: Sources, known: set[str], former: Container[str]) -> Iterator[str]:
-    """Notes on variables that were settings once, and on those that look like settings but are none."""
+    """Yield notes on variables that were settings once, or only look like settings."""
     for prefix, variables in sources:
         for name in variables:
             bare = name.removeprefix(OUR_PREFIX)

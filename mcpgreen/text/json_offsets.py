@@ -11,7 +11,7 @@ _TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"?|[{}\[\]:,]|[^\s{}\[\]:,"]+', re.
 
 
 def offsets_in(text: str) -> tuple[dict[Keys, int], list[tuple[Keys, int]]]:
-    """The offset of each member name and array item of a JSON text, and the members that occur again."""
+    """Return the offset of each member name and array item of a JSON text, and the members that occur again."""
     found: dict[Keys, int] = {}
     again: list[tuple[Keys, int]] = []
     path: list[str | int] = []  # the member or item that is being read, of each open brace or bracket

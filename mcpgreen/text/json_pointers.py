@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def steps_of(reference: str) -> list[str]:
-    """The names and indices of a pointer. Raises LookupError for a reference to another document."""
+    """Return the names and indices of a pointer. Raises LookupError for a reference to another document."""
     from urllib.parse import unquote
 
     if reference != "#" and not reference.startswith("#/"):
@@ -13,7 +13,7 @@ def steps_of(reference: str) -> list[str]:
 
 
 def pointed_at(document: object, reference: str) -> object:
-    """The value that a reference names in its own document. Raises LookupError if there is none."""
+    """Return the value that a reference names in its own document. Raises LookupError if there is none."""
     for step in steps_of(reference):
         if isinstance(document, list) and step.isdecimal():
             document = document[int(step)]

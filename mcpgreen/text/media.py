@@ -20,7 +20,7 @@ CONTROLS = bytes(code for code in range(32) if code not in b"\t\n\r")
 TEXT = "text/plain"
 BINARY = "application/octet-stream"
 
-# Extensions by the family of their types; behind a colon the subtype, if it is not the extension.
+# Extensions by the family of their types; after a colon the subtype, if it is not the extension.
 EXTENSIONS = {
     "application": "gz:gzip json jsonl pdf sql tar:x-tar tgz:gzip toml wasm xml yaml yml:yaml zip",
     "audio": "flac m4a:mp4 mp3:mpeg oga:ogg ogg wav",
@@ -54,7 +54,7 @@ BY_CONTENT = (
 
 
 def mime_type(name: str, head: bytes, declared: str | None) -> str:
-    """The declared type, else the type by the extension of the name, else by how the content begins."""
+    """Return the declared type, else the type by the extension of the name, else by how the content begins."""
     fitting = (mime for mime, starts, later in BY_CONTENT if head.startswith(starts) and head[8:].startswith(later))
     known = declared or type_by_name(name) or next(fitting, None)
     return known or (TEXT if is_text(head) else BINARY)
@@ -65,7 +65,7 @@ def type_by_name(name: str) -> str | None:
 
 
 def is_text(head: bytes) -> bool:
-    """Whether the content may be text, by its beginning, which may be cut inside a character."""
+    """Tell whether the content may be text, by its beginning, which may be cut inside a character."""
     try:
         TextDecoder().decode(head)
     except NotText:
@@ -74,8 +74,8 @@ def is_text(head: bytes) -> bool:
 
 
 def text_or_blob(chunks: Callable[[], Iterable[bytes]]) -> dict[str, LargeText | LargeBlob]:
-    """A whole content as its field of `contents`, one chunk in memory at a time. If it turns out not to be text, it is
-    read from the beginning again."""
+    """Return a whole content as its field of `contents`, one chunk in memory at a time. If it turns out not to be text,
+    it is read from the beginning again."""
     try:
         return {"text": LargeText(chunks(), decoder=TextDecoder())}
     except NotText:

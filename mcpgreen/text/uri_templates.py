@@ -52,7 +52,7 @@ class UriTemplate:
         self.variables: tuple[str, ...] = tuple(dict.fromkeys(names))
 
     def match(self, uri: str) -> dict[str, str] | None:
-        """The values that expand to this URI, without absent ones; None if the URI does not match."""
+        """Return the values that expand to this URI, without absent ones; None if the URI does not match."""
         first = self._parts[0]
         if isinstance(first, Literal) and not uri.startswith(first.text):
             return None  # the cheap way to rule out most templates
@@ -111,7 +111,7 @@ class Subject:
 
 
 class Literal:
-    """Text that stands in the URI as it is."""
+    """Text that is in the URI as it is."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -128,7 +128,7 @@ class Literal:
 
 
 class Expression:
-    """What stands in braces."""
+    """What is in braces."""
 
     def __init__(self, operator: str, names: list[str]) -> None:
         self.names = names
@@ -139,7 +139,7 @@ class Expression:
         return subject.table(lambda position: self._end(subject, position, following) is not None)
 
     def take(self, subject: Subject, position: int, following: Sequence[int]) -> tuple[int, list[tuple[str, str]]]:
-        """Where the expression ends if it takes as much as it can, and its values, still encoded."""
+        """Return where the expression ends if it takes as much as it can, and its values, still encoded."""
         end = self._end(subject, position, following)
         assert end is not None  # the table said so
         values = self._values(subject, position)
@@ -153,7 +153,7 @@ class Expression:
         return best
 
     def _values(self, subject: Subject, position: int) -> Iterator[Value]:
-        """The values that may stand here, one behind the other."""
+        """Return the values that may be here, one after the other."""
         if not subject.uri.startswith(self.prefix, position):
             return iter(())
         start = position + len(self.prefix)

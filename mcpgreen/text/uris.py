@@ -19,19 +19,19 @@ MAX_PATH_PARTS = 256  # each costs a look at the disk when the path is resolved
 
 
 def file_uri(path: str) -> str:
-    """The URI of an absolute path, percent-encoded."""
+    """Return the URI of an absolute path, percent-encoded."""
     from urllib.parse import quote  # takes long to import, and a server with tools alone needs no URI
 
     return "file://" + quote(os.fsencode(path))
 
 
 def is_within(path: str, directory: str) -> bool:
-    """Whether a path is this directory or lies below it. Both are absolute and free of symbolic links."""
+    """Tell whether a path is this directory or lies below it. Both are absolute and free of symbolic links."""
     return path == directory or path.startswith(directory.rstrip("/") + "/")
 
 
 def scheme_of(uri: str) -> str:
-    """The scheme in lower case, empty if there is none."""
+    """Return the scheme in lower case, empty if there is none."""
     scheme, colon, _ = uri.partition(":")
     if not colon or scheme[:1] not in LETTERS or not SCHEME_CHARACTERS.issuperset(scheme):
         return ""
@@ -93,7 +93,7 @@ def percent_decoded(text: str) -> bytes:
 
 
 def path_of(uri: str, *, base: str) -> str:
-    """The absolute path that a `file:` URI names, the inverse of `file_uri`. Symbolic links are not resolved.
+    """Return the absolute path that a `file:` URI names, the inverse of `file_uri`. Symbolic links are not resolved.
 
     `file://./x` is x in `base`: older projects name their own files like this. Raises ValueError with the reason, as
     the end of a sentence, for everything that is ambiguous: other hosts, `..`, encoded separators, drive letters.

@@ -178,7 +178,7 @@ class Outbox:
         return bool(lines)
 
     def _enlarge_pipe(self) -> None:
-        with suppress(OSError, AttributeError):  # it is no pipe, this is not Linux, or the quota is used up
+        with suppress(OSError, AttributeError):  # it is not a pipe, this is not Linux, or the quota is used up
             fcntl.fcntl(self._endpoint.fd, fcntl.F_SETPIPE_SZ, LARGE_PIPE_BYTES)
 
     def _wait_writable(self) -> None:
@@ -251,8 +251,8 @@ class CorruptionGuard:
 
 
 def is_sound(line: Line) -> bool:
-    """Whether this is one line of UTF-8. Of a line in pieces the ends are checked; the text between them was encoded
-    in pieces."""
+    """Tell whether this is one line of UTF-8. Of a line in pieces the ends are checked; the text between them was
+    encoded in pieces."""
     if isinstance(line, list):
         return is_sound(line[0]) and is_sound(line[-1])
     try:
@@ -262,7 +262,7 @@ def is_sound(line: Line) -> bool:
 
 
 def _error_instead_of(line: Line, call: Answerable | None) -> bytes | None:
-    """The error that goes out instead of an unsound line; None if it answers no request that we know."""
+    """Return the error that goes out instead of an unsound line; None if it answers no request that we know."""
     try:
         message = jsontext.loads(whole(line))
     except ValueError:

@@ -1,9 +1,9 @@
 """Serve one client over stdin and stdout, from the first line to the end of the process.
 
 `LineReader` reads the lines of the client, checks their size, decodes them, and hands them to the link. A line that
-spans several reads is checked while it arrives (`jsontext.Bounds`), so that one which will not be parsed is dropped
+spans several reads is checked while it arrives (`jsontext.Bounds`), so that a line that cannot be served is dropped
 early. Other greenlets get a turn every few milliseconds, whatever comes in. Messages that take longer wait in the link,
-while pings and cancellations behind them are read and served.
+while pings and cancellations after them are read and served.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ if TYPE_CHECKING:
     from mcpgreen.protocol.token import RemoteToken
 
 READ_BYTES = 65536
-PROMPT_SECS = 0.005
+PROMPT_SECS = 0.005  # after this, the other lines of the same read may be postponed
 TURN_SECS = 0.025
 BOM = b"\xef\xbb\xbf"
 EOF_GRACE_SECS = 10.0  # for running calls when the client has closed stdin and still reads stdout
 LAST_FLUSH_SECS = 0.2
 HANGUP_CHECK_SECS = 0.05
 FAULTY_OUTPUT_STATUS = 2
-FAULT_STATUS = 70  # "internal software error", as sysexits.h has it
+FAULT_STATUS = 70  # EX_SOFTWARE in sysexits.h: internal software error
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 LOOKS_PER_TIMEOUT = 10
 INIT_PID = 1
@@ -115,7 +115,7 @@ class LineReader:
         self._refusal: ValueError | None = None  # why the line will not be served, once that is clear
         self._head = self._tail = b""  # of the line: if it is refused, its id may be there
         self._turn_ends_at = 0.0
-        self._is_late = False  # the lines before it, of the same read, have taken long already
+        self._is_late = False  # earlier lines of the same read have taken long already
         self.on_message: Callable[[Link, bytes, object], None] | None = None
         self.reads = 0  # how often something was read: unchanged while the client is silent
 
@@ -207,12 +207,14 @@ class LineReader:
         bare = b""
         try:
             if self._parts_bytes:
-                bare = self._joined(line)
+                bare = self._finish_parts(line)
                 message = jsontext.parsed(bare) if bare else None
             elif len(line) > self._max_line_bytes:
                 raise TooCostly(self._too_long)
             else:
-                bare = _bare(line)
+                bare = line.strip()
+                if bare.startswith(BOM):
+                    bare = _bare(bare)
                 message = jsontext.loads(bare) if bare else None
         except TooCostly as error:
             self._refuse(error, line[:END_BYTES], line[-END_BYTES:])
@@ -236,8 +238,8 @@ class LineReader:
         else:
             self._link.receive_rubbish(str(reason), [] if id is None else [id])
 
-    def _joined(self, last: bytes) -> bytes:
-        """The line that came in parts; b"" if it is refused."""
+    def _finish_parts(self, last: bytes) -> bytes:
+        """Join and reset the parts of a line. If the line was given up, refuse it and return b""."""
         self._keep(last)
         parts, refusal, head, tail = self._parts, self._refusal, self._head, self._tail
         self._parts, self._parts_bytes, self._bounds, self._refusal = Pieces(), 0, Bounds(), None
@@ -321,7 +323,7 @@ def serve(
 
 
 def _wait_for_calls(grace_secs: float, link: Link, outbox: Outbox, target: Endpoint, received: list[int]) -> None:
-    """Wait until all answers are read, the client does not read any more, a signal comes, or the time is up."""
+    """Wait until all answers are read, the client stops reading, a signal comes, or the time is up."""
     give_up_at = time.monotonic() + grace_secs
     if grace_secs:
         link.close_listens()
@@ -363,7 +365,7 @@ def _end_when_idle(link: Link, reads: Callable[[], int], settings: Settings, par
 
 
 def is_hung_up(fd: int) -> bool:
-    """Whether the other end of this pipe is closed."""
+    """Tell whether the other end of this pipe is closed."""
     import select
 
     poller = select.poll()

@@ -135,6 +135,8 @@ def test_an_mcp_comment_adds_the_rest_also_after_many_arguments() -> None:
         (["# @arg a[x|y] bool"], "@arg a has choices that are no bool; they are left out (line 2, column 3)"),
         (["# @arg a!=x"], "@arg a is required, so its default is left out (line 2, column 3)"),
         (["# @arg a integr  How many"], "@arg a has the type string: integr is no type; write int (line 2, column 3)"),
+        (["# @arg a=5 nubmer Count"], "@arg a has the type string: nubmer is no type; write number (line 2, column 3)"),
+        (["# @arg a[1|2]=1 integr"], "@arg a has the type string: integr is no type; write int (line 2, column 3)"),
         (["# @arg a strng"], "@arg a has the type string: strng is no type; write string (line 2, column 3)"),
         (
             ["# @arg a!\tdate  When"],

@@ -137,7 +137,7 @@ REASONS = {
     "a link": "not trusted: it is a symbolic link",
     "open file": "not trusted: it may be written to by others (chmod go-w",
     "open directory": "may be written to by others (chmod go-w",
-    "directory": "not trusted: it is no regular file",
+    "directory": "not trusted: it is not a regular file",
     "torn": "not valid JSON",
     "older": "another format than 1",
     "newer": "another format than 1",

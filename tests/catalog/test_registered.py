@@ -207,7 +207,7 @@ def test_a_completion_has_its_file_and_its_time(desk: Desk) -> None:
         ("resourceTemplates", "resource template", {}, "uriTemplate is missing"),
         ("resourceTemplates", "resource template", {"uriTemplate": None}, "uriTemplate is missing"),
         ("resourceTemplates", "resource template", {"uriTemplate": "a:b"}, "uriTemplate: it has no variable"),
-        ("prompts", "prompt", {}, "path must be a text that names a file below prompts/"),
+        ("prompts", "prompt", {}, "path must be a string that names a file below prompts/"),
         ("prompts", "prompt", {"path": "no.md"}, "there is no file no.md in prompts/"),
         ("prompts", "prompt", {"path": "../tools"}, "path ../tools leads out of prompts/"),
         ("prompts", "prompt", {"path": "out.md"}, "path out.md leads out of prompts/"),
@@ -349,7 +349,7 @@ def test_what_register_sh_does_wrong_is_told_whatever_it_registers(desk: Desk) -
     reading = Reading(desk)
     reading.items("tools")
 
-    assert reading.told == ["server.d/register.sh: an item of resources is left out: name must be a text, found null"]
+    assert reading.told == ["server.d/register.sh: an item of resources is left out: name must be a string, found null"]
 
 
 def test_a_new_mistake_in_register_sh_is_told_although_nothing_else_changes(desk: Desk) -> None:

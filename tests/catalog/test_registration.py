@@ -139,9 +139,9 @@ def test_a_completion_names_a_file_of_the_project(desk: Desk) -> None:
         ({"version": 1, "tools": {}}, "tools must be an array, found an object"),
         ({"version": 1, "prompts": False}, "prompts must be an array, found false"),
         ({"version": 1, "tools": ["a"]}, 'tools[0] must be an object, found "a"'),
-        ({"version": 1, "tools": [{"name": "a"}, {}]}, "tools[1].name must be a text, found null"),
-        ({"version": 1, "resources": [{"name": ""}]}, 'resources[0].name must be a text, found ""'),
-        ({"version": 1, "completions": [{"name": "a"}]}, "completions[0].path must be a text, found null"),
+        ({"version": 1, "tools": [{"name": "a"}, {}]}, "tools[1].name must be a string, found null"),
+        ({"version": 1, "resources": [{"name": ""}]}, 'resources[0].name must be a string, found ""'),
+        ({"version": 1, "completions": [{"name": "a"}]}, "completions[0].path must be a string, found null"),
         ({"version": 1, "completions": [{"name": "a", "path": "no"}]}, 'completions[0].path: there is no file "no"'),
         (
             {"version": 1, "completions": [{"name": "a", "path": "../../../etc/hostname"}]},
@@ -272,9 +272,9 @@ def test_it_finds_helpers_for_json(desk: Desk) -> None:
     [
         (f"mcp_register_tool '{TOOL_A}'; exit 3", "Manual registration script failed: it ended with status 3"),
         ("return 1", "Manual registration script failed: it ended with status 1"),
-        ("echo nonsense", "what it prints is no registration: not valid JSON"),
-        ("echo '[]'", "what it prints is no registration: must be an object, found an array"),
-        ("echo '{\"tools\":1}'", "what it prints is no registration: tools must be an array, found 1"),
+        ("echo nonsense", "its output is not a registration: not valid JSON"),
+        ("echo '[]'", "its output is not a registration: must be an object, found an array"),
+        ("echo '{\"tools\":1}'", "its output is not a registration: tools must be an array, found 1"),
     ],
 )
 def test_a_script_that_fails_is_an_error(desk: Desk, script: str, reason: str) -> None:
@@ -393,13 +393,13 @@ def test_registered_tools_replace_those_on_disk_and_are_described_alike(desk: De
 @pytest.mark.parametrize(
     ("fields", "warning"),
     [
-        ({}, "path must be a text that names a file below tools/"),
-        ({"path": 5}, "path must be a text that names a file below tools/"),
+        ({}, "path must be a string that names a file below tools/"),
+        ({"path": 5}, "path must be a string that names a file below tools/"),
         ({"path": "no.sh"}, "there is no file no.sh in tools/"),
         ({"path": "../server.d/register.json"}, "path ../server.d/register.json leads out of tools/"),
         ({"path": "out.sh"}, "path out.sh leads out of tools/"),
         ({"path": "/etc/hostname"}, "path /etc/hostname leads out of tools/"),
-        ({"path": "."}, "path . is no file"),
+        ({"path": "."}, "path . is not a file"),
         ({"path": "data"}, "tools/data is neither executable nor a script (chmod +x)"),
         ({"path": "good/good.sh", "inputSchema": []}, "inputSchema must be an object, found an array"),
     ],

@@ -182,7 +182,7 @@ def test_a_readme_that_is_left_out_is_told_to_who_asks(tree: TreeBuilder) -> Non
         described(tree, f"{place}notes.meta.json", title="Notes")
         tree.write(f"resources/{place}README.md", "About them.")
 
-    reason = "not a resource: a README beside something described, without a description of its own"
+    reason = "not a resource: a README next to something described, without a description of its own"
     hints = discovered(tree)["resources"].hints
     assert sorted(hints) == [f"resources/README.md: {reason}", f"resources/more/README.md: {reason}"]
 

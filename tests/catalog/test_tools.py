@@ -146,7 +146,7 @@ def test_helpers_data_and_hidden_files_are_no_tools(tree: TreeBuilder) -> None:
     assert discovery.items == []
     assert sorted(discovery.warnings) == [
         "tools/x/data.txt: described, but neither executable nor a script (chmod +x)",
-        "tools/x/y.meta.json: describes no script: none of that name is beside it",
+        "tools/x/y.meta.json: describes no script: no script of that name is next to it",
     ]
 
 
@@ -169,7 +169,7 @@ def test_nothing_below_a_folder_ui_is_a_tool(tree: TreeBuilder) -> None:
         tree.write(f"{place}/described.meta.json", "{}")
     discovery = discovered(tree)
     assert [tool.name for tool in discovery.items] == ["good"]
-    assert discovery.hints == ["tools/ui: not a tool, and none is in it: the files below ui/ belong to a page"]
+    assert discovery.hints == ["tools/ui: not a tool, and contains none: the files below ui/ belong to a page"]
 
 
 def test_a_project_without_tools_directory_has_no_tools(tmp_path: Path) -> None:
@@ -407,4 +407,4 @@ def test_what_lies_too_deep_is_left_out_and_said(tree: TreeBuilder) -> None:
     found = discovered(tree)
 
     assert [tool.name for tool in found.items] == ["near"]
-    assert found.warnings == ["tools: it has more than 32 levels or 5000 folders; those beyond are left out"]
+    assert found.warnings == ["tools: it has more than 32 levels or 5000 folders; the others are left out"]

@@ -121,7 +121,7 @@ def test_a_form_with_all_kinds_of_fields(project: ProjectBuilder) -> None:
         "tags": ["a", "c"],
     }
     assert "name must have at least 2 characters" in seen.text
-    assert "age=old: this is no integer." in seen.text
+    assert "age=old: this is not a valid integer." in seen.text
     assert "mail must be an email address, got ada" in seen.text
 
 

@@ -109,7 +109,7 @@ def test_an_environment_that_is_half_made_is_tried_first(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("python", "reason"),
     [
-        (None, b"is not found"),
+        (None, b"does not exist"),
         ("exit 3", b"is older than Python 3.10"),
         ("exit 1", b"lacks mcpgreen's packages"),
     ],

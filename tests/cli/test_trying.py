@@ -49,8 +49,8 @@ def test_words_become_values_by_the_schema(words: list[str], schema: dict[str, A
     [
         ("a", {}, "a: write key=value"),
         ("=a", {}, "=a: write key=value"),
-        ("a=x", {"a": {"type": "integer"}}, "a=x: this is no integer."),
-        ("a=maybe", {"a": {"type": "boolean"}}, "a=maybe: this is no boolean."),
+        ("a=x", {"a": {"type": "integer"}}, "a=x: this is not a valid integer."),
+        ("a=maybe", {"a": {"type": "boolean"}}, "a=maybe: this is not a valid boolean."),
         ("a:={", {}, "a:= is not JSON"),
         ("a=@/does/not/exist", {}, "@/does/not/exist: No such file or directory."),
     ],

@@ -146,7 +146,7 @@ def test_a_tool_that_others_may_write_to_is_not_well(project: ProjectBuilder) ->
 @pytest.mark.parametrize(
     ("first_line", "fault"),
     [
-        ("#!/bin/sh\r", "has the line ends of Windows, of which"),
+        ("#!/bin/sh\r", "has Windows line endings, so"),
         ("#!/no/such/shell", "is for the interpreter /no/such/shell, which does not exist"),
         ("#!/usr/bin/env no-such-shell", "is for the interpreter no-such-shell, which is not on the PATH"),
     ],
@@ -181,8 +181,8 @@ def test_placeholders_that_are_no_arguments(project: ProjectBuilder) -> None:
 
     assert status == 0
     assert said(report, "warning") == [
-        "prompt letter: {{nmae}} is no declared argument, so clients cannot fill it; did you mean name?",
-        "prompt letter: {{xyz}} is no declared argument, so clients cannot fill it",
+        "prompt letter: {{nmae}} is not a declared argument, so clients cannot fill it; did you mean name?",
+        "prompt letter: {{xyz}} is not a declared argument, so clients cannot fill it",
     ]
 
 

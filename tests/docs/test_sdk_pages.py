@@ -256,7 +256,7 @@ def test_the_complete_example_copes_without_an_answer(folder: Path) -> None:
     result = json.loads(clean_up(folder, unanswered("timeout")).stdout)
 
     assert result["isError"]
-    assert result["content"][0]["text"].endswith("nobody could be asked: There was no answer in time.")
+    assert result["content"][0]["text"].endswith("no one could be asked: There was no answer in time.")
 
 
 def test_the_complete_example_runs_in_the_server(project: ProjectBuilder, folder: Path, speak: Speak) -> None:
@@ -264,7 +264,7 @@ def test_the_complete_example_runs_in_the_server(project: ProjectBuilder, folder
     project.tool("clean-up.py", EXAMPLE)
     client = speak()
 
-    assert "nobody could be asked" in text_of(client.call_tool("clean-up", {"folder": "folder"}))
+    assert "no one could be asked" in text_of(client.call_tool("clean-up", {"folder": "folder"}))
     assert text_of(client.call_tool("clean-up", {"folder": "gone"})).startswith("There is no such folder.\nHint: ")
     assert client.call_tool("clean-up", {"folder": "tools"})["structuredContent"] == {"removed": [], "kept": []}
     assert client.error("tools/call", {"name": "clean-up", "arguments": {"folder": "/"}})["code"] == -32602

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import time
 from typing import Any
 
 import pytest
@@ -64,12 +65,9 @@ def test_an_id_that_is_too_long_is_none(speak: Speak) -> None:
     assert answer["error"]["code"] == -32600
 
 
-@pytest.mark.parametrize("exit_code", [0, 1])
 @pytest.mark.parametrize("beginning", ["", "{", "["])
-def test_output_that_is_too_long_as_json_is_refused(
-    project: ProjectBuilder, speak: Speak, beginning: str, exit_code: int
-) -> None:
-    project.tool("say", f"printf '{beginning}'; {FILL.format(4_000_000)}; exit {exit_code}")
+def test_output_that_is_too_long_as_json_is_refused(project: ProjectBuilder, speak: Speak, beginning: str) -> None:
+    project.tool("say", f"printf '{beginning}'; {FILL.format(4_000_000)}")
     error = speak(LEAST_RESPONSE_BYTES=10 * MIB, RESPONSE_FACTOR=1).error("tools/call", {"name": "say"})
 
     assert error == {"code": -32603, "message": "Response exceeded response size limit (10485760 bytes)"}
@@ -85,13 +83,38 @@ def test_what_a_script_may_print_also_fits_into_a_response(project: ProjectBuild
     assert text_of(speak().call_tool("say")) == f"{line}\n" * lines
 
 
-@pytest.mark.parametrize("exit_code", [0, 1])
 @pytest.mark.parametrize("beginning", ["", "{"])
-def test_long_output_arrives_whole(project: ProjectBuilder, speak: Speak, beginning: str, exit_code: int) -> None:
-    project.tool("say", f"printf '{beginning}'; yes 'ä line' | head -n 100000; exit {exit_code}")
-    blocks = speak().call_tool("say")["content"]
+def test_long_output_arrives_whole(project: ProjectBuilder, speak: Speak, beginning: str) -> None:
+    project.tool("say", f"printf '{beginning}'; yes 'ä line' | head -n 100000")
 
-    assert blocks[-1]["text"] == beginning + "ä line\n" * 100_000
+    assert text_of(speak().call_tool("say")) == beginning + "ä line\n" * 100_000
+
+
+@pytest.mark.parametrize("beginning", ["", "{"])
+def test_of_the_long_output_of_a_failed_script_the_end_arrives(
+    project: ProjectBuilder, speak: Speak, beginning: str
+) -> None:
+    """All of it would take too long to look through for secrets, so it was sent with them."""
+    project.tool("say", f"printf '{beginning}'; yes 'ä line' | head -n 100000; echo 'the end'; exit 1")
+    note, *lines, last = speak().call_tool("say")["content"][-1]["text"].splitlines()
+
+    assert ("beginning" in note, set(lines), last) == (True, {"ä line"}, "the end")
+    assert len(lines) > 32_000
+
+
+def test_others_are_answered_while_the_output_of_a_failed_script_is_cleaned(
+    project: ProjectBuilder, speak: Speak
+) -> None:
+    project.python_tool("say", "import sys; print('token /usr/x ' * 20_000); sys.exit(1)")
+    client = speak()
+    id = client.start_tool("say")
+    longest_secs = 0.0
+    while not any(message.get("id") == id for message in client.wire.seen):
+        asked = time.monotonic()
+        client.request("ping")
+        longest_secs = max(longest_secs, time.monotonic() - asked)
+
+    assert longest_secs < 0.5
 
 
 def test_others_are_answered_while_long_output_is_written_as_json(project: ProjectBuilder, speak: Speak) -> None:

@@ -127,6 +127,62 @@ def test_a_model_reads_no_paths_of_the_machine_and_no_secrets(
     assert client.error("resources/read", {"uri": "odd://x"})["message"] == CLEAN
 
 
+LEAKING_OUTPUTS = {
+    "one long line": ("print('x' * 32747, LEAK * 1000)", 1),
+    "a longer line": ("print(LEAK * 9000, 'end', sep='\\n')", 1),
+    "many lines": ("print((LEAK + '\\n') * 9000)", 1),
+    "a key": ("print('log line\\n' * 1780 + '-----BEGIN RSA PRIVATE KEY-----\\n' + 'hunter2\\n' * 90)", 1),
+    "a result": ("print(json.dumps({'content': [{'type': 'text', 'text': LEAK * 9000}]}))", 3),
+    "not the declared output": ("print(LEAK, '\\n{}')", 0),
+    "a wrong value": ("print(json.dumps({'a': LEAK}))", 0),
+}
+
+
+@pytest.mark.requirement("G-diagnostics")
+@pytest.mark.parametrize("case", LEAKING_OUTPUTS)
+def test_a_model_reads_none_either_in_what_a_failed_script_printed(
+    project: ProjectBuilder, speak: Speak, case: str
+) -> None:
+    """Long output, a key across the end of a piece, and output that does not match its schema were sent unchanged."""
+    statement, status = LEAKING_OUTPUTS[case]
+    leak = "LEAK = '/usr/lib/deep/x password=hunter2 abc-defghi-jkl '"
+    script = f"import json, sys\n{leak}\n{statement}\nsys.exit({status})\n"
+    schema = {"type": "object", "properties": {"a": {"type": "string", "maxLength": 3}}, "required": ["a"]}
+    project.python_tool("f.py", script, **({} if status else {"outputSchema": schema}))
+    result = speak(env={"API_TOKEN": "abc-defghi-jkl"}).call_tool("f")
+
+    assert result["isError"]
+    for leak in ("/usr/lib", "hunter2", "abc-defghi-jkl"):
+        assert leak not in str(result["content"])
+
+
+@pytest.mark.requirement("G-diagnostics")
+def test_what_a_wrapped_command_printed_is_cleaned(project: ProjectBuilder, speak: Speak) -> None:
+    command = "'sh', '-c', 'echo /usr/lib/x pwd=hunter2; exit 3'"
+    project.write("wrapped.py", f"import mcp_tool\nmcp_tool.CommandLine({command}).run()")
+    project.tool("wrapped", 'exec "$MCPGREEN_PYTHON" "$PWD/wrapped.py"')
+
+    said = [block["text"] for block in speak().call_tool("wrapped")["content"]]
+    assert said == ["sh failed with exit status 3.", "x pwd=[redacted]\n"]
+
+
+@pytest.mark.requirement("G-diagnostics")
+def test_what_a_script_says_itself_about_a_failure_is_kept(project: ProjectBuilder, client: Wire) -> None:
+    project.tool("says", """echo '{"content":[{"type":"text","text":"No folder /usr/lib/x"}],"isError":true}'""")
+
+    assert text_of(client.call_tool("says")) == "No folder /usr/lib/x"
+
+
+@pytest.mark.requirement("G-diagnostics")
+@pytest.mark.parametrize("name", ["PWD", "OLDPWD", "PASSWORD_STORE_DIR"])
+def test_a_directory_is_no_secret(project: ProjectBuilder, speak: Speak, name: str) -> None:
+    """PWD sounds like a password. Models read `[redacted]/shop/data/none`."""
+    project.tool("fails", 'echo "no $MCPGREEN_PROJECT_ROOT/data/none" >&2; exit 1')
+    client = speak(env={name: str(project.root.parent)})
+
+    assert text_of(client.call_tool("fails")) == "Tool failed: no data/none"
+
+
 @pytest.mark.requirement("G-diagnostics")
 def test_a_forked_traceback_has_only_frames_of_the_project(project: ProjectBuilder, speak: Speak) -> None:
     project.python_tool("f.py", "import json\ndef g():\n    json.loads('x')\ng()\n")

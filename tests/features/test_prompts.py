@@ -386,9 +386,9 @@ def test_other_json_is_text(project: ProjectBuilder, speak: Speak, printed: Any)
     ("message", "problem"),
     [
         ({"role": "system", "content": "x"}, 'the role "system"; user and assistant exist'),
-        ({"role": "user"}, "content must be a text or one block"),
-        ({"role": "user", "content": [{"type": "text", "text": "x"}]}, "content must be a text or one block"),
-        ({"role": "user", "content": {"text": "x"}}, "content must be a text or one block"),
+        ({"role": "user"}, "content must be a string or one block"),
+        ({"role": "user", "content": [{"type": "text", "text": "x"}]}, "content must be a string or one block"),
+        ({"role": "user", "content": {"text": "x"}}, "content must be a string or one block"),
         ({"content": {"type": "film"}}, "content.type 'film' is unknown"),
         ({"content": {"type": "image", "data": "???", "mimeType": "image/png"}}, "content.data must be base64"),
         ("hello", "each message must be an object"),

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import re
 from pathlib import Path
 
 import pytest
 
 import mcpgreen
-from mcpgreen.logs.last_words import REASON_LINES, TAIL_BYTES, TAIL_LINES, LastWords, Places
+from mcpgreen.logs.last_words import CUT_NOTE, OUTPUT_CHARS, REASON_LINES, TAIL_BYTES, TAIL_LINES, LastWords, Places
 from mcpgreen.logs.secrets import READ_CHARS, Secrets
 
 ROOT, HOME = "/usr/shop", "/home/ada"
@@ -58,6 +57,12 @@ def words(said: str | bytes) -> LastWords:
         ("cc -isystem/usr/lib/x '-I/usr/lib/y'", "cc -isystemx '-Iy'"),
         (r"C:\Users\ada\x.py and 'D:\\srv\\y' in c:/srv/z", "x.py and 'y' in z"),
         ("see a:/b and http://c/d/e", "see a:/b and http://c/d/e"),
+        ("No: '/home/bob smith/My Documents/x y'", "No: 'x y'"),
+        ('"/home/o\'brien/x (1)/[a]/z"', '"z"'),
+        (r'{"a": "\"\/usr\/my lib\/x\""}', r'{"a": "\"x\""}'),
+        ("'/home/bob/a:b,c;d/x' and \"file:///usr/my lib/y\"", "'x' and \"file://y\""),
+        ("'/usr/lib/x: cannot read /usr/lib/y'", "'x: cannot read y'"),
+        ("PWD=/usr/lib/x OLDPWD=/usr/shop/x", "PWD=x OLDPWD=x"),
     ],
 )
 def test_paths_of_the_machine_and_secrets_are_not_shown(said: str, shown: str) -> None:
@@ -202,6 +207,9 @@ def test_a_long_reason_keeps_what_says_most() -> None:
         '  File "',
         " |",
         "a:/",
+        "'/usr/a b/",
+        "\"/usr/'/usr/",
+        "'/usr/a:",
         "\n",
     ],
 )
@@ -213,17 +221,66 @@ def test_no_text_takes_long_to_clean(said: str) -> None:
     assert words(text).reason is not None
 
 
-def test_an_exception_group_is_told() -> None:
-    said = '  + Exception Group Traceback (most recent call last):\n  |   File "/usr/lib/x.py", line 1, in <module>\n'
-    said += "  | ExceptionGroup: two (1 sub-exception)\n  +-+---------------- 1 ----------------\n"
-    said += "    | ValueError: no\n    +------------------------------------\n"
+GROUP = """\
+  + Exception Group Traceback (most recent call last):
+  |   File "/usr/lib/x.py", line 1, in <module>
+  |     raise many
+  | ExceptionGroup: many (2 sub-exceptions)
+  +-+---------------- 1 ----------------
+    | Traceback (most recent call last):
+    |   File "/usr/lib/x.py", line 3, in f
+    |     open("/usr/lib/y")
+    | FileNotFoundError: no '/usr/my lib/y'
+    +---------------- 2 ----------------
+    | ExceptionGroup: in (1 sub-exception)
+    +-+---------------- 1 ----------------
+      | KeyError: 'x'
+      +------------------------------------
+"""
+MEMBERS = "ExceptionGroup: many (2 sub-exceptions)\nFileNotFoundError: no 'y'\nExceptionGroup: in (1 sub-exception)\n"
 
-    assert re.search("ValueError: no", words(said).reason)
-    assert "/usr" not in words(said).reason
+
+@pytest.mark.parametrize("before", ["", TRACEBACK + "ValueError: no\n\nDuring handling:\n\n"])
+@pytest.mark.parametrize("after", ["", "\nit failed"])
+def test_an_exception_group_is_told_with_its_members(before: str, after: str) -> None:
+    """The text for the model began with a frame."""
+    assert words(before + GROUP + after).reason == f"{MEMBERS}KeyError: 'x'{after}"
 
 
-def test_a_text_that_repeats_stderr_is_cleaned_and_no_other() -> None:
+def test_an_exception_group_whose_beginning_was_not_read_is_told_without_frames() -> None:
+    assert words(GROUP.partition("\n")[2]).reason == f"{MEMBERS}KeyError: 'x'"
+
+
+def test_a_text_that_repeats_stderr_is_known() -> None:
     said = words("cat: /usr/lib/x: gone\n\nmore\n")
 
-    assert said.cleaned("It failed.\ncat: /usr/lib/x: gone") == "It failed.\ncat: x: gone"
-    assert said.cleaned("There is no /usr/lib/y\n") == "There is no /usr/lib/y\n"
+    assert said.are_in("It failed.\ncat: /usr/lib/x: gone")
+    assert not said.are_in("There is no /usr/lib/y\n")
+
+
+KEY = "-----BEGIN RSA PRIVATE KEY-----\n" + f"{'MIIE' * 16}\n" * 25 + "-----END RSA PRIVATE KEY-----\n"
+
+
+@pytest.mark.parametrize("lines", [0, 1780, 1821, OUTPUT_CHARS // 9 - 30, OUTPUT_CHARS // 9])
+def test_output_is_cleaned_wherever_a_key_stands(lines: int) -> None:
+    """Cleaned piece by piece, most of a key near the end of a piece was sent."""
+    for text in (KEY + "log line\n" * lines, "log line\n" * lines + KEY):
+        cleaned = words("").cleaned_output(text)
+        assert "MIIE" not in cleaned
+        assert cleaned.startswith(CUT_NOTE) == (len(text) > OUTPUT_CHARS)
+
+
+@pytest.mark.parametrize("times", [1, 1000, 9000])
+def test_one_long_line_is_cleaned_or_left_out(times: int) -> None:
+    text = "/usr/lib/x password=hunter2 hunter2-and-more " * times
+    for cleaned in map(words("").cleaned_output, (text, text.encode(), f"{text}\nthe end")):
+        assert "/usr" not in cleaned and "hunter2" not in cleaned
+    assert cleaned.endswith("the end")
+
+
+def test_no_value_of_a_call_shows_a_path() -> None:
+    """The client chooses it, so it could leave the rest of each path."""
+    secrets = SECRETS.with_values_in({"token": "/hom", "key": 'File "/usr'})
+    said = LastWords(b'File "/usr/lib/x", /home/bob/y', secrets, PLACES, of_server=SECRETS)
+
+    assert said.lines == ['File "x", y']

@@ -58,7 +58,7 @@ def test_a_name_says_that_its_value_is_secret(name: str) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["name", "keyboard", "monkey", "author", "authors", "spinner", "path", "compass", "progressToken", "query", ""],
+    ["name", "keyboard", "monkey", "author", "authors", "spinner", "path", "compass", "progressToken", "PWD", ""],
 )
 def test_other_names_say_nothing(name: str) -> None:
     assert not is_secret_name(name, SECRET)
@@ -125,12 +125,23 @@ def test_secrets_are_hidden_wherever_they_stand(value: Any) -> None:
         ("a sk_live_abcdefghijklmnopqrstuvwx b", "a [redacted] b"),
         ("a AKIAIOSFODNN7EXAMPLE b", "a [redacted] b"),
         ("a xoxb-1234567890-abcdef b", "a [redacted] b"),
+        ("pwd=hunter2 MYSQL_PWD=hunter2", "pwd=[redacted] MYSQL_PWD=[redacted]"),
+        ("PWD=/srv/shop OLDPWD=/srv", "PWD=/srv/shop OLDPWD=/srv"),
+        ("mysqldump -u root -phunter2 shop", "mysqldump -u root -p[redacted] shop"),
         ("a eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJhIn0.abcdefghijk b", "a [redacted] b"),
         ("task-force-of-many-people risk-of-something-else", "task-force-of-many-people risk-of-something-else"),
     ],
 )
 def test_secrets_are_known_by_how_they_look(said: str, shown: str) -> None:
     assert Secrets().text(said) == shown
+
+
+@pytest.mark.parametrize(
+    "beginning", ["AIza", "npm_", "hf_", "dckr_pat_", f"SG.{'y' * 20}.", "pypi-A", "ya29.", "rk_live_"]
+)
+def test_tokens_of_services_are_known_by_their_beginning(beginning: str) -> None:
+    assert Secrets().text(f"a {beginning}{'x1Y' * 12} b") == "a [redacted] b"
+    assert Secrets().text(f"a {beginning}x b") == f"a {beginning}x b"
 
 
 def test_the_rest_is_shown_as_it_is() -> None:

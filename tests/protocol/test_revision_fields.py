@@ -122,6 +122,23 @@ def test_only_the_stateless_era_stamps_results() -> None:
     }
 
 
+def test_a_later_stateless_revision_can_have_fields_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    later = BY_NAME[MODERN].next("later", gains={"colours"})
+    for kind in ("result", "implementation"):
+        monkeypatch.setitem(revision_fields.FIELD_NEEDS[kind], "colour", "colours")
+    result, server = {"colour": "red"}, {**SERVER, "colour": "blue"}
+
+    assert revision_fields.finish(result, later, server) == {
+        "resultType": "complete",
+        "colour": "red",
+        "_meta": {validation.SERVER_INFO: server},
+    }
+    assert revision_fields.finish(result, BY_NAME[MODERN], server) == {
+        "resultType": "complete",
+        "_meta": {validation.SERVER_INFO: SERVER},
+    }
+
+
 def test_meta_of_a_result_is_kept_beside_the_stamp() -> None:
     finished = revision_fields.finish({"_meta": {"x": 1}}, BY_NAME[MODERN], SERVER)
 

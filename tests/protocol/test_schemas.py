@@ -276,6 +276,32 @@ class TestPatterns:
             assert (problems({"$schema": dialect, "pattern": pattern}, text) == []) is is_fitting
             assert (problems(named, {text: 1}) == []) is is_fitting
 
+    @pytest.mark.parametrize(
+        ("pattern", "fitting", "others"),
+        [
+            (r"^\d+$", "123", ["١٢٣", "1٢"]),
+            (r"^\D$", "\u0661", ["1"]),
+            (r"^\w+$", "a_1", ["ſé", "é"]),
+            (r"^\W$", "é", ["a"]),
+            (r"^[\w-]+$", "a-b", ["é-b"]),
+            (r"^[^\d]$", "٣", ["3"]),
+            (r"é\b.", "éa", ["é-"]),
+            (r"^.+$", "a\t\x85", ["a\rb", "\u2028", "a\u2029", "a\nb"]),
+            (r"^[.]\.$", "..", ["a.", "\r."]),
+            (r"^\s$", "\u00a0", ["a"]),
+            (r"^[\w\s]$", "\u00a0", ["-"]),
+            (r"^\\d$", "\\d", ["\\1"]),
+            (r"(?<=\d)x", "1x", ["\u0661x"]),
+        ],
+    )
+    def test_digits_and_letters_are_those_of_ascii_and_a_dot_ends_no_line(
+        self, pattern: str, fitting: str, others: list[str]
+    ) -> None:
+        assert problems({"pattern": pattern}, fitting) == []
+        assert all(problems({"pattern": pattern}, other) for other in others)
+        named = {"patternProperties": {pattern: {}}, "additionalProperties": False}
+        assert [bool(problems(named, {text: 1})) for text in (fitting, *others)] == [False] + [True] * len(others)
+
     def test_names_with_a_final_newline_are_members_that_were_not_expected(self) -> None:
         named = {"patternProperties": {"^a$": {"type": "integer"}}}
         for schema in (

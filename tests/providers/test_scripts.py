@@ -13,6 +13,7 @@ import mcpgreen
 from tests.providers.conftest import Desk
 from tests.providers.site import Site
 from tests.support.client import Speak
+from tests.support.foreign_modules import AT_START, plant_traps
 from tests.support.project import ProjectBuilder
 from tests.support.wire import text_of
 
@@ -47,6 +48,24 @@ def test_modules_in_the_working_directory_are_not_imported(tmp_path: Path) -> No
         (tmp_path / name).write_text("raise SystemExit('wrong module')\n", encoding="utf-8")
 
     assert run(str(PACKAGE / "providers" / "echo.sh"), "echo://x", cwd=tmp_path) == (0, b"x", "")
+
+
+@pytest.mark.parametrize("python_path", [":/nonexist:", ".", "lib", "/none::./lib", ":", "/none:lib", "/a b:lib"])
+@pytest.mark.parametrize("program", ["providers/echo.sh", "sdk/json-tool", "page"])
+def test_nor_are_they_by_an_empty_or_relative_part_of_the_path(tmp_path: Path, program: str, python_path: str) -> None:
+    """Python imports some of these before it runs anything."""
+    trace = plant_traps(tmp_path, *AT_START)
+    page = f". '{PACKAGE}/sdk/tool-sdk.sh'; . '{PACKAGE}/sdk/ui-sdk.sh'; mcp_ui_table '{{}}'; echo \"$PYTHONPATH\""
+    command = {
+        "providers/echo.sh": [str(PACKAGE / program), "echo://x"],
+        "sdk/json-tool": [str(PACKAGE / program), "-n", "1"],
+        "page": ["bash", "-c", page],
+    }[program]
+    status, printed, error = run(*command, cwd=tmp_path, PYTHONPATH=python_path)
+
+    assert (status, error) == (0, "")
+    assert not trace.exists()
+    assert program != "page" or printed.decode().endswith(f"{python_path}\n")
 
 
 def test_a_script_runs_from_a_directory_with_spaces_and_through_a_relative_path(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import re
 import resource
 import subprocess
 import sys
+import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -90,6 +91,30 @@ def test_a_script_that_is_stopped_and_goes_on_has_not_ended(project: ProjectBuil
     project.tool("dozing", "(sleep 0.1; kill -CONT $$) & kill -STOP $$; echo awake")
 
     assert text_of(client.call_tool("dozing")) == "awake\n"
+
+
+def test_output_that_comes_through_a_filter_after_the_exit_arrives_whole(project: ProjectBuilder, client: Wire) -> None:
+    slowly = "for n in 1 2 3 4 5 6; do sleep 0.1; echo $n; done"
+    project.tool("filtered", f"exec 3>&1 >&2\n({slowly}; for n in $(seq 9000); do echo $n; done) >&3 3>&- 2>&- &\n")
+    project.tool("on_stderr", f"({slowly}; echo done >&2) >&2 &\necho 'out'\n")
+
+    lines = text_of(client.call_tool("filtered")).split()
+    assert lines == [str(number) for number in (*range(1, 7), *range(1, 9001))]
+    assert text_of(client.call_tool("on_stderr")) == "out\n"
+
+
+def test_what_writes_without_end_after_the_exit_is_cut_off_with_a_word(project: ProjectBuilder, start: Start) -> None:
+    project.tool("endless", "(while sleep 0.02; do echo more; done) &\necho first\n")
+    project.tool("silent", "sleep 60 &\necho first\n")
+    wire = start(DRAIN_SECS=0.1)
+    wire.handshake()
+    began_at = time.monotonic()
+    text = text_of(wire.call_tool("endless"))
+    assert text.startswith("first\nmore\nmore\n")
+    assert time.monotonic() - began_at < 30
+    eventually(lambda: "Tool 'endless' has exited, but something still writes for it" in wire.stderr)
+    assert text_of(wire.call_tool("silent")) == "first\n"
+    assert "Tool 'silent'" not in wire.stderr
 
 
 @needs_proc

@@ -11,8 +11,8 @@ from tests.support.project import ProjectBuilder
 from tests.support.wire import Wire, text_of
 
 FAULTS = {
-    "#!/bin/sh\r\necho hi\r\n": "line ends of Windows",
-    "#!/usr/bin/env bash\r\necho hi\r\n": "line ends of Windows",
+    "#!/bin/sh\r\necho hi\r\n": "Windows line endings",
+    "#!/usr/bin/env bash\r\necho hi\r\n": "Windows line endings",
     "#!/no/such/interpreter -x\n": "/no/such/interpreter, which does not exist",
     "#!  \n": "no interpreter",
     "#!/usr/bin/env -S NAME=1 no-such-program\n": "no-such-program, which is not on the PATH",

@@ -155,7 +155,7 @@ def test_what_is_no_file_is_not_trusted(root: Path) -> None:
     (root / "tools/sub/run.sh").unlink()
     os.mkfifo(root / "tools/sub/run.sh", 0o600)
 
-    assert problem(root) == "it is no regular file"
+    assert problem(root) == "it is not a regular file"
 
 
 def test_of_a_hook_that_does_not_exist_nothing_is_known(root: Path) -> None:

@@ -9,6 +9,6 @@ try:
 except (mcp_tool.Declined, mcp_tool.Dismissed):
     is_meant = False
 except mcp_tool.Unsupported:
-    mcp_tool.error("not_asked", "Nothing was deleted, because nobody could be asked.")
+    mcp_tool.error("not_asked", "Nothing was deleted, because no one could be asked.")
     sys.exit()
 mcp_tool.emit_text("The bin is empty." if is_meant else "Nothing was deleted.")

@@ -1,6 +1,6 @@
 """Find the MCP Apps of a project, which are `ui://` resources that hosts show, and make their HTML.
 
-An app is a directory `ui/` beside a tool, or a directory in the project's own `ui/`, with ui.meta.json or index.html.
+An app is a directory `ui/` next to a tool, or a directory in the project's own `ui/`, with ui.meta.json or index.html.
 Its text is its HTML file or, without one, a template.
 
 Rule: one bad app costs this app and a warning. No symbolic link is followed, so that clients only see files in the
@@ -68,7 +68,7 @@ class App(NamedTuple):
 
 
 def discover_apps(project: Project, server_name: str, pace: Pace = UNPACED) -> tuple[list[App], list[str]]:
-    """Every app, sorted by name, those of tools first; and warnings about apps that cannot be served."""
+    """Return every app, sorted by name, those of tools first; and warnings about apps that cannot be served."""
     warnings: list[str] = []
     apps: dict[str, App] = {}
     for name, directory in pace.over(_candidates(project, warnings, pace)):
@@ -81,8 +81,8 @@ def discover_apps(project: Project, server_name: str, pace: Pace = UNPACED) -> t
 
 
 def app_for(uri: str, project: Project, server_name: str) -> App | None:
-    """The app of `ui://<server>/<name>` or `ui://<name>`. Raises InvalidParams for any other URI. Reads no other app:
-    there may be thousands."""
+    """Return the app of `ui://<server>/<name>` or `ui://<name>`. Raises InvalidParams for any other URI. Reads no other
+    app: there may be thousands."""
     name = _name_in(uri)
     if name.startswith(".") or not name.isprintable():
         return None
@@ -95,7 +95,7 @@ def app_for(uri: str, project: Project, server_name: str) -> App | None:
 
 
 def _name_in(uri: str) -> str:
-    """The name of the app in its URI. Raises InvalidParams."""
+    """Return the name of the app in its URI. Raises InvalidParams."""
     scheme, rest = uri[: len(SCHEME)], uri[len(SCHEME) :]
     segments = rest.split("/")
     if scheme.lower() != SCHEME or not segments[-1] or len(segments) > 2:
@@ -109,7 +109,7 @@ def _name_in(uri: str) -> str:
 
 
 def app_html(app: App, *, limit_bytes: int) -> bytes:
-    """The document, in UTF-8. Raises ProjectError if it cannot be made, OutputTooLarge if it is too long."""
+    """Return the document, in UTF-8. Raises ProjectError if it cannot be made, OutputTooLarge if it is too long."""
     if app.entry is not None:
         content = _content_of(app, app.entry, limit_bytes)
     else:
@@ -124,12 +124,12 @@ def app_html(app: App, *, limit_bytes: int) -> bytes:
 
 
 def directory_beside(script: str) -> str:
-    """The directory of a script's app, which need not exist."""
+    """Return the directory of a script's app, which need not exist."""
     return os.path.join(os.path.dirname(script), "ui")
 
 
 def with_ui(tool_meta: Json | None, *, app_uri: str) -> Json:
-    """The `_meta` of a tool with an app: the author's fields, and defaults for those that are missing."""
+    """Return the `_meta` of a tool with an app: the author's fields, and defaults for the missing ones."""
     meta = dict(tool_meta or {})
     ui = dict(meta["ui"]) if isinstance(meta.get("ui"), dict) else {}
     flat_uri = meta.pop(FLAT_KEY, None)
@@ -139,14 +139,14 @@ def with_ui(tool_meta: Json | None, *, app_uri: str) -> Json:
 
 
 def look_at_apps(project: Project, pace: Pace = UNPACED) -> Tree:
-    """A tree whose fingerprint changes whenever a file of an app does. Reads no file."""
+    """Return a tree whose fingerprint changes whenever a file of an app does. Reads no file."""
     directories = [directory for _, directory in _candidates(project, [], pace)]
     # It is not served, and may have thousands of files.
     return survey(project, directories, pace=pace, without=("node_modules",))
 
 
 def _candidates(project: Project, warnings: list[str], pace: Pace) -> Iterator[tuple[str, str]]:
-    """The names and directories of possible apps."""
+    """Yield the names and directories of possible apps."""
     for name, path in _directories_in(project, project.tools_dir, [], pace):  # its warnings come with the tools
         below = os.path.join(path, "ui")
         if _accept_directory(project, below, warnings):
@@ -156,7 +156,7 @@ def _candidates(project: Project, warnings: list[str], pace: Pace) -> Iterator[t
 
 
 def _directories_in(project: Project, parent: str, warnings: list[str], pace: Pace) -> Iterator[tuple[str, str]]:
-    """The directories in `parent`, with their names, sorted."""
+    """Yield the directories in `parent`, with their names, sorted."""
     try:
         with os.scandir(parent) as entries:
             found = [entry for entry in pace.over(entries) if entry.is_symlink() or entry.is_dir(follow_symlinks=False)]
@@ -187,7 +187,7 @@ def _accept_directory(project: Project, path: str, warnings: list[str]) -> bool:
 
 
 def _app_in(directory: str, name: str, server_name: str, *, warnings: list[str], project: Project) -> App | None:
-    """The app in this directory. None, with a warning, if it cannot be served; None if there is no app."""
+    """Read the app in this directory. Return None if there is no app, or, with a warning, if it cannot be served."""
     source = os.path.join(directory, metadata.UI_DESCRIPTION)
     if not os.path.lexists(source) and not os.path.lexists(os.path.join(directory, DEFAULT_ENTRY)):
         return None
@@ -241,7 +241,7 @@ def _ui_meta(source: str, given: Json, complaints: list[str]) -> Json:
 
 
 def _members(source: str, meta: Json, key: str, known: Sequence[str], rule: Rule, complaints: list[str]) -> Json:
-    """The known members of one of the objects in `meta`, by one rule."""
+    """Return the known members of one of the objects in `meta`, by one rule."""
     given, prefix = meta.get(key, {}), f"meta.{key}."
     unknown = (member for member in given if member not in known)
     complaints.extend(f"{prefix}{member} is unknown and left out; known are {', '.join(known)}" for member in unknown)
@@ -250,7 +250,7 @@ def _members(source: str, meta: Json, key: str, known: Sequence[str], rule: Rule
 
 
 def _entry_in(directory: str, entrypoint: str, source: str) -> str | None:
-    """The path of the HTML file, or None if there is none."""
+    """Return the path of the HTML file, or None if there is none."""
     if os.path.isabs(entrypoint) or ".." in entrypoint.split("/") or "\0" in entrypoint or "\\" in entrypoint:
         raise ProjectError(source, "entrypoint must be a file in the directory of the page")
     if entrypoint.startswith(".") or "/." in entrypoint:
@@ -260,7 +260,7 @@ def _entry_in(directory: str, entrypoint: str, source: str) -> str | None:
 
 
 def _plain_file(path: str, name: str, source: str) -> str:
-    """The same path. Raises ProjectError if it is not a regular file in its place."""
+    """Return the same path. Raises ProjectError if it is not a regular file in its place."""
     if os.path.realpath(path) != path:
         raise ProjectError(source, f"{name} is a symbolic link, or lies behind one; put the file itself there")
     if not os.path.isfile(path):

@@ -3,7 +3,7 @@
 The templates are in `templates/ui`, with the style and the script that they share. The document contains all of these
 and fetches nothing, so an app works under the strictest policy of a host.
 
-Rule: a text of an author or a tool never becomes markup. The title is escaped, the configuration is JSON in which no
+Rule: text from an author or a tool never becomes markup. The title is escaped, the configuration is JSON in which no
 character can end its element, and the scripts of the templates only make text nodes of data.
 """
 
@@ -87,7 +87,7 @@ def require_usable(source: str, template: str, config: Json) -> None:
 
 
 def render(template: str, config: Json, *, title: str) -> str:
-    """The app as one HTML document. `title` is used where the configuration has none. Raises ProjectError."""
+    """Return the app as one HTML document. `title` is used where the configuration has none. Raises ProjectError."""
     require_usable(f"template {template}", template, config)
     # JSON can hold half a surrogate pair, a document cannot.
     shown_title = html.escape((config.get("title") or title).encode("utf-8", "replace").decode("utf-8"))
@@ -166,7 +166,7 @@ def _wrong_members(rules: dict[str, Rule], given: Json, prefix: str) -> Iterator
 
 @functools.cache
 def _parts_of(template: str) -> tuple[str, str, str]:
-    """The style, the content and the script that a template adds to the shared document."""
+    """Return the style, the content and the script that a template adds to the shared document."""
     found = _PARTS.fullmatch(_text_of(f"{template}.html"))
     assert found is not None, "a template has a style, a main and a script"
     return found.group(1), found.group(2), found.group(3)

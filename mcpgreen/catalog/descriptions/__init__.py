@@ -1,1 +1,1 @@
-"""Descriptions of items: in a file beside the item, or in its first lines."""
+"""Descriptions of items: in a file next to the item, or in its first lines."""

@@ -116,7 +116,7 @@ def comments_in(text: bytes) -> Iterator[list[tuple[int, bytes]]]:
 def _block_at(
     row: bytes, following: Sequence[bytes], opener: re.Match[bytes] | None, closer: bytes | None
 ) -> _Block | None:
-    """The form of the YAML below this line; None if the line has more than `mcp:`."""
+    """Return the form of the YAML below this line; None if the line has more than `mcp:`."""
     if opener is not None:
         found = _AFTER_OPENER.fullmatch(row, opener.end())
         if found is None:
@@ -133,7 +133,7 @@ def _block_at(
 
 
 def _lines_of(rows: Sequence[bytes], first: int, block: _Block) -> bytes:
-    """The lines of the file from the first one on, with blanks for everything that is not YAML."""
+    """Return the lines of the file from the first one on, with blanks for everything that is not YAML."""
     kept = [b""] * first
     for row in rows[first:]:
         before, ends_here, _ = row.partition(block.closer) if block.closer else (row, b"", b"")

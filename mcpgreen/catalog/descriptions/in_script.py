@@ -282,7 +282,7 @@ class _Found:
         schema = {key: dict(value) if isinstance(value, dict) else value for key, value in TYPES[kind].items()}
         if text := match["text"].strip():
             schema["description"] = text
-        if match["type"] is None and (word := _unknown_type(match["text"])):
+        if match["type"] is None and (word := _unknown_type(match["text"], match["default"])):
             meant = _plain_notation(word, match["name"]) or _likely_type(word)
             remedy = f"write {meant}" if meant else f"the types are {', '.join(TYPES)}"
             self.complaints.append(f"{about} has the type string: {word} is no type; {remedy} {place}")
@@ -321,10 +321,13 @@ def _add_default(schema: Json, match: re.Match[str], kind: str) -> str:
     return ""
 
 
-def _unknown_type(text: str) -> str:
-    """The unknown word in the place of the type; empty if the text just begins there."""
+def _unknown_type(text: str, default: str | None) -> str:
+    """The unknown word in the place of the type; empty if the text just begins there. Behind a default, it is a type
+    if it looks like one other than string."""
     word, *others = text.split() or [""]
     if word in _CLEAR_TYPES or _plain_notation(word, ""):
+        return word
+    if default is not None and not text[1:2].isspace() and _likely_type(word) not in ("", "string"):
         return word
     stands_apart = not others or text.lstrip()[len(word) :].startswith(("  ", "\t"))
     if not stands_apart or not word.isalpha():

@@ -154,14 +154,15 @@ def stem_of(file_name: str) -> str:
 
 def meta_file_for(file_name: str, names: Container[str]) -> str | None:
     """The description that counts for a file, among the `names` beside it."""
-    return next(meta_files_for(file_name, names), None)
+    return next(iter(meta_files_for(file_name, names)), None)
 
 
-def meta_files_for(file_name: str, names: Container[str]) -> Iterator[str]:
+def meta_files_for(file_name: str, names: Container[str]) -> list[str]:
     """All descriptions of a file among the `names` beside it. The first counts."""
-    owners = dict.fromkeys((file_name, stem_of(file_name)))
-    for suffixes in (META_SUFFIXES[:1], META_SUFFIXES[1:]):  # JSON first
-        yield from (owner + suffix for owner in owners for suffix in suffixes if owner + suffix in names)
+    stem, (json, *others) = stem_of(file_name), META_SUFFIXES  # JSON first
+    owners = (file_name,) if stem == file_name else (file_name, stem)
+    wanted = [owner + json for owner in owners] + [owner + suffix for owner in owners for suffix in others]
+    return [name for name in wanted if name in names]
 
 
 def is_description(file_name: str) -> bool:

@@ -1,4 +1,4 @@
-"""Read a YAML text from any source without letting it block or crash the server.
+"""Read YAML from any source without letting it block or crash the server.
 
 `yaml.load` cannot be interrupted, and its depth on the C stack is the depth of the text: a file full of brackets ends
 the process. So the text is first parsed event by event, which needs no stack and can stop at a limit.
@@ -26,13 +26,13 @@ _SOURCE_NAME = re.compile(r'in "<[a-z ]+>",')
 
 
 def value_of(raw: bytes) -> Any:
-    """The value of the text. Raises ValueError for a text that is not YAML, or has a value that JSON does not have."""
+    """Return the value. Raises ValueError for text that is not YAML, or has a value that JSON does not have."""
     import yaml  # type: ignore[import-untyped, unused-ignore]
 
     try:
-        _require_modest(raw)
+        _require_within_limits(raw)
         value = yaml.load(raw, Loader=_loader())
-        _require_few(value)
+        _require_few_values(value)
         # As JSON and back, because JSON has no sets, no infinity and no node inside itself.
         return jsontext.loads(jsontext.dumps(value))
     except (yaml.YAMLError, ValueError, RecursionError) as error:
@@ -40,27 +40,27 @@ def value_of(raw: bytes) -> Any:
 
 
 def marks_in(raw: bytes) -> dict[Keys, Mark]:
-    """Line and column, from 1, of each name and item; empty for a text that `value_of` refuses."""
+    """Return line and column, from 1, of each name and item; nothing if `value_of` refuses the text."""
     return dict(_marks(raw))
 
 
-def doubles_in(raw: bytes) -> list[tuple[Keys, Mark]]:
-    """The names that a mapping has a second time: YAML only uses the last."""
+def duplicates_in(raw: bytes) -> list[tuple[Keys, Mark]]:
+    """Return the names that a mapping has more than once: YAML only uses the last."""
     seen: dict[Keys, Mark] = {}
-    doubles: dict[Keys, Mark] = {}
+    duplicates: dict[Keys, Mark] = {}
     for keys, mark in _marks(raw):
-        # An alias leads to the same place again, and everything in a double is double, too.
-        is_new = seen.setdefault(keys, mark) == mark or any(keys[:end] in doubles for end in range(1, len(keys)))
+        # An alias leads to the same place again, and everything in a duplicate is a duplicate, too.
+        is_new = seen.setdefault(keys, mark) == mark or any(keys[:end] in duplicates for end in range(1, len(keys)))
         if not is_new and keys[-1] != MERGE:
-            doubles[keys] = mark
-    return list(doubles.items())
+            duplicates[keys] = mark
+    return list(duplicates.items())
 
 
 def _marks(raw: bytes) -> Iterator[tuple[Keys, Mark]]:
     import yaml
 
     try:
-        _require_modest(raw)
+        _require_within_limits(raw)
         top = yaml.compose(raw, Loader=_loader())
     except (yaml.YAMLError, ValueError, RecursionError):
         return
@@ -75,12 +75,12 @@ def _marks(raw: bytes) -> Iterator[tuple[Keys, Mark]]:
             inner = [(index, value, value) for index, value in enumerate(node.value)]
         for key, marked, value in inner:
             count += 1
-            way = (*keys, key)
-            yield way, (marked.start_mark.line + 1, marked.start_mark.column + 1)
-            pending.append((way, value))
+            path = (*keys, key)
+            yield path, (marked.start_mark.line + 1, marked.start_mark.column + 1)
+            pending.append((path, value))
 
 
-def _require_modest(raw: bytes) -> None:
+def _require_within_limits(raw: bytes) -> None:
     import yaml
 
     depth = 0
@@ -99,7 +99,7 @@ def _require_modest(raw: bytes) -> None:
                 raise ValueError(f"a number has more than {MAX_DIGITS} digits; put it in quotes")
 
 
-def _require_few(value: Any) -> None:
+def _require_few_values(value: Any) -> None:
     """Raise ValueError for too many values. Each alias counts in full: nine lines of them can make a billion values."""
     seen = 0
     pending = [value]
@@ -107,7 +107,7 @@ def _require_few(value: Any) -> None:
         current = pending.pop()
         seen += 1
         if seen > MAX_VALUES:
-            raise ValueError(f"it has more than {MAX_VALUES} values, with each alias counted as what it names")
+            raise ValueError(f"it has more than {MAX_VALUES} values, with each alias counted in full")
         if isinstance(current, dict):
             pending.extend(current.values())
         elif isinstance(current, (list, tuple, set)):
@@ -119,7 +119,7 @@ def _loader() -> Any:
     import yaml
 
     class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-        """The safe loader, but an unquoted date stays a text, and merged members are counted: each level of
+        """The safe loader, but an unquoted date stays a string, and merged members are counted: each level of
         `<<: [*a, *a]` doubles them before there is a value to count."""
 
         merged = 0
@@ -129,7 +129,7 @@ def _loader() -> Any:
             super().flatten_mapping(node)
             self.merged += len(node.value) if is_merging else 0
             if self.merged > MAX_VALUES:
-                raise ValueError(f"it has more than {MAX_VALUES} values, with those that are merged")
+                raise ValueError(f"it has more than {MAX_VALUES} values, merged ones included")
 
     Loader.add_constructor("tag:yaml.org,2002:timestamp", Loader.construct_yaml_str)
     return Loader

@@ -1,8 +1,8 @@
-"""Make a JSON schema of an annotation in the source of a function, and of the classes in the file that it names.
+"""Make a JSON schema from an annotation in the source of a function. Classes in the same file are included.
 
 These are TypedDict, dataclass, NamedTuple and Enum; other classes are not read. A member that cannot be read accepts
-anything, and is noted. Schemas are written out in place, because many clients follow no references. Inside itself, a
-class is an open object. A type that is too deep or too large is not read.
+anything, and is noted. Schemas are written out in place, because many clients follow no references; a class that
+contains itself is any object there. A type that is too deep or too large is not read.
 
 Rule: the SDK has to convert values by the same types (`mcp_tool_functions.conversion`).
 """
@@ -34,7 +34,7 @@ PLAIN: dict[str, Json] = {
 
 
 def _names(row: str) -> frozenset[str]:
-    """The full names in a row. What begins with a dot is in `typing` and in `collections.abc`."""
+    """Return the full names in a row. What begins with a dot is in `typing` and in `collections.abc`."""
     places = ("typing", "collections.abc")
     return frozenset(f"{place}{name}" for name in row.split() for place in (places if name[0] == "." else ("",)))
 
@@ -85,7 +85,7 @@ class Schemas:
         self._enums: dict[str, Json] = {}
 
     def of_result(self, node: ast.expr) -> Json | None:
-        """The schema of a result; None for text and content blocks. Raises Unreadable."""
+        """Return the schema of a result; None for text and content blocks. Raises Unreadable."""
         if self._is_text(node) or self._may_be_content(node):
             return None
         self._is_input = False
@@ -95,7 +95,7 @@ class Schemas:
             self._is_input = True
 
     def schema(self, node: ast.expr) -> Json:
-        """The schema of a parameter, or of a part of a type. Raises Unreadable."""
+        """Return the schema of a parameter, or of a part of a type. Raises Unreadable."""
         self._parts += 1
         if self._depth > MAX_DEPTH or self._parts > MAX_PARTS:
             raise Unreadable("the type is too large")
@@ -130,11 +130,11 @@ class Schemas:
         if isinstance(node, ast.Constant) and node.value is None:
             return {"type": "null"}
         if isinstance(node, ast.Constant):
-            raise Unreadable(f"{shown(node)} is no type")
+            raise Unreadable(f"{shown(node)} is not a type")
         raise Unreadable(f"the type {shown(node)} is not known here")
 
     def _remarks(self, nodes: list[ast.expr]) -> Json:
-        """The keywords that an Annotated adds to its type, by a text or an Arg."""
+        """Return the keywords that an Annotated adds to its type, by a string or an Arg."""
         found: Json = {}
         for node in nodes:
             if isinstance(node, ast.Name) and (value := self.module.assigned.get(node.id)):
@@ -183,7 +183,7 @@ class Schemas:
     def _container(self, name: str, inner: list[ast.expr]) -> Json:
         if name in MAPPINGS:
             if len(inner) == 2 and not self._may_be_key(inner[0]):
-                raise Unreadable("names of members are texts, integers or those of an Enum")
+                raise Unreadable("keys must be strings, integers or members of an Enum")
             values = self.schema(inner[1]) if len(inner) == 2 else {}
             return {"type": "object", **({"additionalProperties": values} if values else {})}
         if name in TUPLES and inner:
@@ -209,7 +209,7 @@ class Schemas:
         return name in ("str", "int", "typing.Any", "object", "typing.Literal") or self._kind(name) == "enum"
 
     def _alternatives(self, node: ast.expr) -> list[ast.expr]:
-        """The types of a union, or the one type, without quotes and Annotated. Raises Unreadable."""
+        """Return the types of a union, or the one type, without quotes and Annotated. Raises Unreadable."""
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             return self._alternatives(_unquoted(node.value))
         name, inner = self._parts_of(node)
@@ -220,7 +220,7 @@ class Schemas:
         return [node]
 
     def _parts_of(self, node: ast.expr) -> tuple[str, list[ast.expr]]:
-        """The name of a type, and the types in its brackets. `X | Y` and Optional are a Union."""
+        """Return the name of a type, and the types in its brackets. `X | Y` and Optional are a Union."""
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
             operands = [node.right]
             while isinstance(node.left, ast.BinOp) and isinstance(node.left.op, ast.BitOr):
@@ -246,7 +246,7 @@ class Schemas:
         return name in ("typing.Any", "object", "pathlib.Path", "mcp_tool.Block")
 
     def _is_text(self, node: ast.expr) -> bool:
-        """Tell whether a result of this type is a text, or nothing."""
+        """Tell whether a result of this type is text, or nothing."""
         names = ("str", "typing.Text", "typing.NoReturn", "typing.Never")
         return all(
             each.value is None if isinstance(each, ast.Constant) else self.module.dotted(each) in names
@@ -254,12 +254,12 @@ class Schemas:
         )
 
     def _class(self, name: str) -> Json:
-        """The schema of a class. Raises Unreadable for a class of another kind."""
+        """Return the schema of a class. Raises Unreadable for a class of another kind."""
         kind = self._kind(name)
         if kind == "enum":
             return _choices(list(dict.fromkeys(self._values(name).values())))
         if not kind:
-            raise Unreadable(f"the class {name} is no TypedDict, dataclass, NamedTuple or Enum")
+            raise Unreadable(f"the class {name} is not a TypedDict, dataclass, NamedTuple or Enum")
         if name in self._within:
             return {"type": "object"}
         self._within.append(name)
@@ -269,11 +269,11 @@ class Schemas:
             self._within.pop()
 
     def _enum_member(self, node: ast.expr) -> Any:
-        """A member of an enum, such as `Color.RED`, as JSON has it. Raises Unreadable."""
+        """Return a member of an enum, such as `Color.RED`, as JSON has it. Raises Unreadable."""
         name, _, member = self.module.dotted(node).rpartition(".")
         values = self._values(name) if self._kind(name) == "enum" else {}
         if member not in values:
-            raise Unreadable(f"{name}.{member} is no member of an Enum")
+            raise Unreadable(f"{name}.{member} is not a member of an Enum")
         return values[member]
 
     def _kind(self, name: str, depth: int = 0) -> str:
@@ -309,7 +309,7 @@ class Schemas:
             if text := documented.arguments.get(member.name):
                 inner.setdefault("description", text)
             properties[member.name] = inner
-            # A result has all of its members, but a TypedDict may lack those that are not required.
+            # A result has all of its members, but a TypedDict may lack members that are not required.
             if member.is_required or (not self._is_input and kind != "TypedDict"):
                 required.append(member.name)
         demands = {"required": required} if required else {}
@@ -334,7 +334,7 @@ class Schemas:
             schema["default"] = value
 
     def _members(self, name: str, kind: str, depth: int = 0) -> list[Member]:
-        """The members of a class, after those of its base classes."""
+        """Return the members of a class, after those of its base classes."""
         node = self.module.classes[name]
         found: dict[str, Member] = {}
         for base in map(self.module.dotted, node.bases):
@@ -366,7 +366,7 @@ class Schemas:
         return Member(name, annotation, value is None, value)
 
     def _values(self, name: str) -> Json:
-        """The members of an enum as JSON has them: the values if all are strings or all are integers, else the
+        """Return the members of an enum as JSON has them: the values if all are strings or all are integers, else the
         names."""
         if name in self._enums:
             return self._enums[name]
@@ -400,16 +400,16 @@ class Schemas:
 
 
 def _unquoted(text: str) -> ast.expr:
-    """The annotation in a string. Raises Unreadable."""
+    """Return the annotation in a string. Raises Unreadable."""
     try:
         return ast.parse(text[:MAX_QUOTED_CHARS].strip(), mode="eval").body
     except (SyntaxError, ValueError, MemoryError, RecursionError):
-        raise Unreadable(f"{text[:60]!r} is no type") from None
+        raise Unreadable(f"{text[:60]!r} is not a type") from None
 
 
 def _choices(values: list[Any]) -> Json:
-    """The schema for one of these values. Null has a branch of its own: some clients refuse a schema with several
-    types."""
+    """Return the schema for one of these values. Null has a branch of its own: some clients refuse a schema with
+    several types."""
     kinds = {type(value) for value in values}
     if kinds == {str} or kinds == {int}:
         return {"type": "string" if kinds == {str} else "integer", "enum": values}

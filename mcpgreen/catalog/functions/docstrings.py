@@ -67,7 +67,7 @@ def read(docstring: str) -> Documentation:
 
 
 def _section_at(lines: list[str], at: int) -> tuple[str, int]:
-    """The title of the section that begins at this line, and the first line of its content; no title if none does."""
+    """Return the title of a section that begins at this line, if any, and the first line of its content."""
     line = lines[at]
     if not line or line[0] == " " or len(line) > 40:
         return "", at
@@ -100,7 +100,7 @@ def _arguments(block: list[str], *, is_numpy: bool) -> dict[str, str]:
 
 
 def _entries(block: list[str]) -> list[tuple[str, list[str]]]:
-    """The lines at the margin of a section, each with the deeper lines below it."""
+    """Return the lines at the margin of a section, each with the deeper lines below it."""
     margin = min((len(line) - len(line.lstrip()) for line in block if line.strip()), default=0)
     found: list[tuple[str, list[str]]] = []
     for line in block:

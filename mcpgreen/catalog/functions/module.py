@@ -27,6 +27,7 @@ _NUMBERS = (int, float)
 _PIECE = re.compile(rb"\w+|#+|=+|[^\w\s]")
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
+COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
 class Unreadable(Exception):
@@ -181,6 +182,23 @@ def _origins(place: str, name: str, new_name: str | None) -> dict[str, str]:
 
 def _standard(origin: str) -> str:
     return origin.replace("typing_extensions.", "typing.", 1)
+
+
+def times_bound(name: str, tree: ast.Module) -> int:
+    """How often something may get this name when the file runs, by whatever statement."""
+    pending: list[Any] = list(tree.body)
+    times = 0
+    while pending:
+        node = pending.pop()
+        bound = (getattr(node, "name", None), getattr(node, "rest", None))  # of definitions, `except` and patterns
+        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+            bound = (node.id, None)
+        elif isinstance(node, ast.alias):
+            bound = (node.asname or node.name.partition(".")[0], None)
+        times += name in bound
+        if not isinstance(node, (Function, ast.ClassDef, ast.Lambda, *COMPREHENSIONS)):
+            pending.extend(ast.iter_child_nodes(node))
+    return times
 
 
 def statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:

@@ -1,8 +1,8 @@
 """Find out whether a file is a function tool, and how its signature, docstring and decorator describe it.
 
-A file is one if it marks a function with `mcp_tool.tool` or calls `mcp_tool.run`. It is parsed, never imported: its
-code runs only when the tool is called. A file that cannot be parsed, because it is too large or written for a newer
-Python, is a tool that takes anything.
+A file is a function tool if it marks a function with `mcp_tool.tool` or calls `mcp_tool.run`. It is parsed, never
+imported: its code runs only when the tool is called. A file that cannot be parsed, because it is too large or written
+for a newer Python, is a tool that takes anything.
 
 Rule: scopes protect a tool. If a file marks functions in a way that is not understood here and mentions scopes, it is
 not served at all.
@@ -17,7 +17,7 @@ from typing import NamedTuple
 from mcpgreen.catalog.descriptions.metadata import may_mean_scopes
 from mcpgreen.catalog.functions import docstrings
 from mcpgreen.catalog.functions.annotations import Schemas
-from mcpgreen.catalog.functions.module import Function, Module, TooLong, Unreadable, parsed
+from mcpgreen.catalog.functions.module import Function, Module, TooLong, Unreadable, parsed, times_bound
 from mcpgreen.text.json_types import Json
 
 SDK = b"mcp_tool"
@@ -47,7 +47,7 @@ class FunctionTool(NamedTuple):
 
 
 def function_tool(source: bytes) -> FunctionTool | None:
-    """The tool in a file; None if the file is no function tool. `source` is the file, or its first `MAX_BYTES` + 1."""
+    """Return the tool in a file; None for other files. `source` is the file, or its first `MAX_BYTES` + 1 bytes."""
     if SDK not in source:
         return None
     if len(source) > MAX_BYTES:
@@ -83,7 +83,7 @@ def _described(source: bytes, tree: ast.Module) -> FunctionTool | None:
         for mark in function.decorator_list
         if module.decorator_name(mark) == MARK
     ]
-    # To look at each node takes longer than to parse the file, and few files have this word or keywords of that kind.
+    # Looking at each node takes longer than parsing the file, and few files have this word or such keywords.
     may_mention = b"**" in source or b"scope" in source.lower()
     hides_scopes = may_mention and _mentions_scopes_elsewhere(module, tree, [mark for _, mark in marked if mark])
     if not marked:
@@ -92,8 +92,7 @@ def _described(source: bytes, tree: ast.Module) -> FunctionTool | None:
         if run is None:
             return FunctionTool({}, [], hides_scopes=True) if hides_scopes else None
         marked = [(function, None) for function in _candidates(module, run)]
-    is_clear = len(marked) == 1 and sum(each.name == marked[0][0].name for each in module.all_functions) == 1
-    if not is_clear:
+    if len(marked) != 1 or _is_replaced(module, tree, *marked[0], has_globals=b"global" in source):
         options = [each.arg for _, mark in marked if isinstance(mark, ast.Call) for each in mark.keywords]
         hides_scopes |= any(name is None or _SCOPES.fullmatch(name) for name in options)
         return FunctionTool({}, [_unclear([function for function, _ in marked])], hides_scopes)
@@ -107,14 +106,36 @@ def _unclear(functions: list[Function]) -> str:
     names = [function.name for function in functions]
     line = functions[-1].lineno if functions else 1
     if len(set(names)) == 1:
-        return f"line {line}: it takes anything: {names[0]} is defined more than once; define it once"
+        return f"line {line}: it takes anything: {names[0]} is defined more than once, or replaced; define it once"
     shown = ", ".join(names[:5]) or "none"
     return f"line {line}: which function is the tool is not clear: {shown}; mark one with @mcp_tool.tool"
 
 
+def _is_replaced(
+    module: Module, tree: ast.Module, function: Function, mark: ast.expr | None, *, has_globals: bool
+) -> bool:
+    """Tell whether the tool may be another function: one of the same name, or what a decorator of this file makes."""
+    nodes = ast.walk(tree) if has_globals else ()
+    if any(isinstance(node, ast.Global) and function.name in node.names for node in nodes):
+        return True
+    inner = function.decorator_list[function.decorator_list.index(mark) + 1 if mark else 0 :]
+    makers = [module.functions.get(module.dotted(decorator)) for decorator in inner]
+    return times_bound(function.name, tree) != 1 or any(maker and not _keeps_function(maker) for maker in makers)
+
+
+def _keeps_function(decorator: Function) -> bool:
+    """Tell whether it returns the function that it was given, or one with the same signature."""
+    own = [each.arg for each in decorator.args.args]
+    return any(
+        (isinstance(node, ast.Return) and isinstance(node.value, ast.Name) and node.value.id in own)
+        or getattr(node, "id", getattr(node, "attr", "")) in ("wraps", "update_wrapper")
+        for node in ast.walk(decorator)
+    )
+
+
 def _mentions_scopes_elsewhere(module: Module, tree: ast.Module, marks: list[ast.expr]) -> bool:
     """Tell whether scopes may be demanded in another way than by these decorators: under another name, by `partial`, in
-    a call, for a nested function. The word alone is not enough: other libraries have scopes, too."""
+    a call, or for a nested function. The word alone is not enough: other libraries have scopes, too."""
     nodes = list(ast.walk(tree))
     read = {id(part) for mark in marks for part in ast.walk(mark)}
     decorators = {id(each) for node in nodes for each in getattr(node, "decorator_list", ())}
@@ -134,8 +155,8 @@ def _mentions_scopes_elsewhere(module: Module, tree: ast.Module, marks: list[ast
 
 
 def _candidates(module: Module, run: ast.Call) -> list[Function]:
-    """The functions that a call of `mcp_tool.run` may mean: the one it names, or else every public function apart from
-    the one with the call."""
+    """Return the functions that a call of `mcp_tool.run` may mean: the one it names, or else every public function
+    apart from the one with the call."""
     named = [run.args[0]] if run.args else [each.value for each in run.keywords if each.arg == "function"]
     if named:
         function = module.functions.get(module.dotted(named[0]))
@@ -155,7 +176,7 @@ class SignatureReader:
         self._notes: list[str] = []
 
     def described(self, mark: ast.expr | None, text_of_file: str) -> FunctionTool:
-        """The tool that this function is. `mark` is its decorator; `text_of_file` describes a function without a
+        """Describe the function as a tool. `mark` is its decorator; `text_of_file` describes a function without a
         docstring."""
         text = self._documented.text or docstrings.read(text_of_file).text
         fields: Json = {"description": text, "inputSchema": self._input_schema(), "outputSchema": self._output_schema()}
@@ -199,7 +220,7 @@ class SignatureReader:
         if text and not schema.get("description"):
             schema["description"] = text
             if "default" in schema:
-                schema["default"] = schema.pop("default")  # comes last, as people read it
+                schema["default"] = schema.pop("default")  # moved to the end, after the description
         return schema
 
     def _schema_of(self, parameter: ast.arg) -> Json:
@@ -219,7 +240,7 @@ class SignatureReader:
         try:
             schema = self._schemas.of_result(self._function.returns)
         except Unreadable as error:
-            self._note(self._function, f"what {self._function.name} returns is not described: {error}")
+            self._note(self._function, f"the result of {self._function.name} is not described: {error}")
             return None
         if schema is None:
             return None
@@ -230,7 +251,7 @@ class SignatureReader:
         return {"type": "object", "properties": {"result": schema}, "required": ["result"]}
 
     def _options(self, decorator: ast.Call) -> tuple[Json, set[str]]:
-        """The fields that the options of the decorator set, and the names of the options that cannot be read."""
+        """Return the fields that the options of the decorator set, and the names of the options that cannot be read."""
         unread: set[str] = set()
         given: Json = {}
         for keyword in decorator.keywords:

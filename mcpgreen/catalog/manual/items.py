@@ -27,11 +27,11 @@ from mcpgreen.text.uris import is_within
 
 
 class Reader(NamedTuple):
-    """How an entry is read, the word for such an item, and the field by which clients tell two of them apart."""
+    """How an entry is read, the word for such an item, and the field that identifies an item to clients."""
 
     read: Callable[[Project, Json, list[str]], Any]
     what: str
-    distinct: str = "name"
+    identity: str = "name"
 
 
 class CompletionScript(NamedTuple):
@@ -42,14 +42,14 @@ class CompletionScript(NamedTuple):
 
 
 def registered_items(project: Project, registration: Registration | None, kind: str) -> Discovery | None:
-    """The registered items of a kind; None for a kind that is found on disk."""
+    """Read the registered items of a kind; return None for a kind that is found on disk."""
     if registration is None or (entries := registration.items[kind]) is None:
         return None
     return read_each(project, registration.source, entries, READERS[kind])
 
 
 def registered_completions(project: Project, registration: Registration) -> dict[str, CompletionScript]:
-    """The completion scripts by name. `rules` has checked that each exists."""
+    """Return the completion scripts by name. `rules` has checked that each exists."""
     return {
         item["name"]: CompletionScript(os.path.join(project.root, item["path"]), item.get("timeoutSecs"))
         for item in registration.items["completions"] or ()
@@ -57,7 +57,7 @@ def registered_completions(project: Project, registration: Registration) -> dict
 
 
 def read_each(project: Project, source: str, entries: list[Json], reader: Reader, pace: Pace = UNPACED) -> Discovery:
-    """Read the entries. If clients could not tell two items apart, the first counts."""
+    """Read the entries. If clients could not distinguish two items, the first counts."""
     warnings: list[str] = []
     kept: Json = {}
     for entry in pace.over(entries):
@@ -66,9 +66,9 @@ def read_each(project: Project, source: str, entries: list[Json], reader: Reader
         complaints: list[str] = []
         try:
             found = reader.read(project, entry, complaints)
-            key: str = getattr(found, reader.distinct)
+            key: str = getattr(found, reader.identity)
             if kept.setdefault(key, found) is not found:
-                raise ProjectError(source, f"an earlier one has the {reader.distinct} {key}")
+                raise ProjectError(source, f"an earlier one has the {reader.identity} {key}")
         except ProjectError as error:
             warnings.append(loss := Loss(f"{label} is left out: {error.reason}"))
             loss.hides = uris_in(entry) if "scope" in error.reason else ()
@@ -110,10 +110,10 @@ def _template(project: Project, fields: Json, complaints: list[str]) -> Resource
 
 
 def file_of(project: Project, item: Json, *, below: str) -> tuple[str, os.stat_result]:
-    """The file that an item names, relative to the directory of its kind. Raises ProjectError."""
+    """Return the file that an item names, relative to the directory of its kind. Raises ProjectError."""
     given, place = item.get("path"), project.shown(below)
     if not isinstance(given, str) or not given or not given.isprintable():
-        raise ProjectError(place, f"path must be a text that names a file below {place}/")
+        raise ProjectError(place, f"path must be a string that names a file below {place}/")
     path = os.path.normpath(os.path.join(below, given))
     if not is_within(path, below) or not is_within(os.path.realpath(path), below):
         raise ProjectError(place, f"path {given} leads out of {place}/")
@@ -122,13 +122,13 @@ def file_of(project: Project, item: Json, *, below: str) -> tuple[str, os.stat_r
     except OSError:
         raise ProjectError(place, f"there is no file {given} in {place}/") from None
     if not stat.S_ISREG(status.st_mode):
-        raise ProjectError(place, f"path {given} is no file")
+        raise ProjectError(place, f"path {given} is not a file")
     return path, status
 
 
 READERS = {
     "tools": Reader(partial(read_tool, is_registered=True), "tool"),
     "prompts": Reader(partial(read_prompt, is_registered=True), "prompt"),
-    "resources": Reader(_resource, "resource", distinct="uri"),  # clients read by URI, so two may share a name
+    "resources": Reader(_resource, "resource", identity="uri"),  # clients read by URI, so two may share a name
     "resourceTemplates": Reader(_template, "resource template"),
 }

@@ -91,8 +91,8 @@ class Registrar:
         self._counting: Registration | None = None
 
     def current(self) -> Registration | None:
-        """The registration that counts now; None if all items are found on disk. Raises ProjectError if it cannot be
-        used."""
+        """Return the registration that counts now; None if all items are found on disk. Raises ProjectError if it
+        cannot be used."""
         if self._is_final:
             return self._counting
         said = self._read_json()
@@ -154,7 +154,7 @@ def _said_by(read: Callable[[], Registration | None]) -> Registration | ProjectE
 
 
 def _fingerprint_of(project: Project, path: str) -> Fingerprint | None:
-    """A value that changes with the file and with the right to trust it; None if there is no such file."""
+    """Return a value that changes when the file, or whether it is trusted, changes; None if there is no such file."""
     try:
         status = os.lstat(path)
     except OSError:
@@ -222,7 +222,7 @@ def _object_in(path: str, raw: bytes) -> Json:
 
 
 def _sendable(raw: bytes | str) -> object:
-    """The JSON value. Raises ValueError also for a value that cannot be written again, such as 1e999."""
+    """Return the JSON value. Raises ValueError also for a value that cannot be written again, such as 1e999."""
     value = jsontext.loads(raw)
     require_names_once(raw if isinstance(raw, bytes) else raw.encode("utf-8", "surrogatepass"))
     jsontext.dumps(value)
@@ -249,12 +249,12 @@ def _checked_items(project: Project, path: str, kind: str, items: object) -> lis
 def _problem_with_fields(project: Project, kind: str, item: Json, required: tuple[str, ...]) -> str | None:
     for field in required:
         if not isinstance(item.get(field), str) or not item[field]:
-            return f"{field} must be a text, found {shown(item.get(field))}"
+            return f"{field} must be a string, found {shown(item.get(field))}"
     if kind != "completions":
         return None
     path, secs = item.get("path"), item.get("timeoutSecs")
     if not isinstance(path, str) or not path or "\0" in path:
-        return f"path must be a text, found {shown(path)}"
+        return f"path must be a string, found {shown(path)}"
     if secs is not None and not A_DURATION.accepts(secs):
         return f"timeoutSecs must be {A_DURATION.wanted}, found {shown(secs)}"
     real_path = os.path.realpath(os.path.join(project.root, path))
@@ -272,7 +272,7 @@ def is_script(path: str) -> bool:
 
 
 def _registered(source: str, records: list[tuple[str, str]], warnings: list[str]) -> dict[str, list[object]]:
-    """The items that the hook registered by functions, without those between a begin and its abort."""
+    """Return the items that the hook registered by functions, without those between a begin and its abort."""
     items: dict[str, list[object]] = {kind: [] for kind in KINDS}
     begun_at = dict.fromkeys(KINDS, 0)
     for what, content in records:
@@ -294,8 +294,8 @@ def _registered(source: str, records: list[tuple[str, str]], warnings: list[str]
 def _printed(
     project: Project, path: str, stdout: bytes, *, is_needed: bool, warnings: list[str]
 ) -> dict[str, list[object]] | None:
-    """The items that the hook printed instead of calling functions; a kind that it does not name is empty. None if it
-    printed no object, which is an error only if it registered nothing."""
+    """Return the items that the hook printed instead of calling functions; a kind that it does not name is empty. None
+    if it printed no object, which is an error only if it registered nothing."""
     if not stdout.strip():
         return None
     try:
@@ -305,7 +305,7 @@ def _printed(
                 raise ProjectError(path, f"{kind} must be an array, found {shown(content[kind])}")
     except ProjectError as error:
         if is_needed:
-            raise ProjectError(path, f"what it prints is no registration: {error.reason}") from error
+            raise ProjectError(path, f"its output is not a registration: {error.reason}") from error
         return None
     unknown = sorted(set(content) - {*KINDS, "version", "_meta", "$schema"})
     if unknown:
@@ -314,7 +314,7 @@ def _printed(
 
 
 def _usable(project: Project, path: str, kind: str, items: list[Any], warnings: list[str]) -> list[Json]:
-    """The items with all fields that they need, the first of each name, sorted by name."""
+    """Return the items with all fields that they need, the first of each name, sorted by name."""
     usable: dict[str, Json] = {}
     for item in items:
         problem: str | None = f"it must be an object, found {shown(item)}"

@@ -18,7 +18,7 @@ SIGN_OF = {OK: "✓", "info": "·", WARNING: "⚠", ERROR: "✗"}
 
 
 class Position(NamedTuple):
-    """A place in a text, in characters counted from 1."""
+    """A place in text, in characters counted from 1."""
 
     line: int
     column: int | None = None

@@ -64,7 +64,7 @@ def _nothing_to_serve(reason: str) -> int:
 
 
 def _reason_not_to_start(project: Project, settings: Settings) -> str | None:
-    """A word for programs that says why `serve` would not start, or None. The sentence goes to the log."""
+    """Return a word for programs that says why `serve` would not start, or None. The sentence goes to the log."""
     reason = "bad_remote_token"
     try:
         remote_token(settings)
@@ -97,7 +97,7 @@ def _kind(name: str, project: Project, registration: Registration | None) -> str
 
 
 def _problem_with_calls(project: Project) -> str | None:
-    """The reason why every call of a tool will be refused: others can change tools/ or the policy."""
+    """Return the reason why every call of a tool will be refused: others can change tools/ or the policy."""
     policy = os.path.join(project.server_dir, "policy.sh")
     problem = project.ground(project.tools_dir).problem_with_directory()
     if problem is None and os.path.lexists(policy):

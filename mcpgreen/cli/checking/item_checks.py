@@ -64,7 +64,7 @@ MOST_PARTS = 5000
 
 
 def discoveries(project: Project, registration: Registration | None) -> Found:
-    """What a server would find, by kind, or the error for a kind that cannot be listed."""
+    """Return what a server would find, by kind, or the error for a kind that cannot be listed."""
     found: Found = {}
     for name, source in SOURCES.items():
         try:
@@ -88,7 +88,7 @@ class Checks:
         self._scripts.read(self._script_paths())
 
     def findings(self, *, is_served: bool) -> Iterator[Finding]:
-        """All findings. Items without problems are listed only if the project `is_served`."""
+        """Yield all findings. Items without problems are listed only if the project `is_served`."""
         for kind, discovery in self._found.items():
             if isinstance(discovery, OSError):
                 fix = "see to it that the directory can be read"
@@ -160,7 +160,7 @@ class Checks:
         yield from self._scripts.problems(tool.path, below=self._project.tools_dir, obeys_first_line=runner != "bash")
         if runner == tool.path and not tool.path.endswith(shebang.SHELL_SUFFIXES) and _lacks_shebang(tool.path):
             sentence = f"{self._project.shown(tool.path)} has no #! line, so it is run by sh"
-            fix = "begin it with #! and its interpreter, or take the executable bit from it if it is no program"
+            fix = "begin it with #! and its interpreter, or remove its executable bit if it is not a program"
             yield Problem("warning", "no-shebang", sentence, fix, tool.path)
 
     def _provider_problems(self, provider: str, source: Source) -> Iterator[Problem]:
@@ -209,7 +209,7 @@ class Checks:
         for name in dict.fromkeys(name.strip() for text in _texts_of(prompt) for name in PLACEHOLDER.findall(text)):
             if name not in known:
                 placeholder, question = f"{{{{{name}}}}}", did_you_mean(name, known)
-                sentence = f"{placeholder} is no declared argument, so clients cannot fill it{question}"
+                sentence = f"{placeholder} is not a declared argument, so clients cannot fill it{question}"
                 path = prompt.path or source.path
                 position = position_in_file(path, placeholder, f"{{{{ {name} }}}}") if path else None
                 fix = "declare it in arguments, or correct the placeholder"
@@ -217,7 +217,7 @@ class Checks:
 
 
 def _lacks_shebang(path: str) -> bool:
-    """Whether a text lacks a #! line. A binary needs none."""
+    """Tell whether a text file lacks a #! line. A binary needs none."""
     with suppress(OSError):
         head = metadata.read_start(path, media.HEAD_BYTES).removeprefix(shebang.BYTE_ORDER_MARK)
         return head.strip() != b"" and not head.startswith(shebang.MARK) and b"\0" not in head
@@ -251,14 +251,14 @@ def not_tools(project: Project) -> Iterator[Finding]:
 
 
 def _no_tools_in(directory: Directory) -> Iterator[tuple[str, str, str]]:
-    """The name of each file, the reason, and the fix."""
+    """Yield the name of each file, the reason, and the fix."""
     executables = [name for name, status in directory.files.items() if status.st_mode & metadata.EXECUTABLE_BITS]
     has_tool = any(name != "smoke.sh" and not metadata.is_description(name) for name in executables)
     for name in executables:
         if metadata.is_description(name):
-            yield name, "it is executable, but a description", "take the executable bit from it (chmod -x)"
-        elif name == "smoke.sh" and not has_tool:  # beside a tool it is its test, as the author knows
-            yield name, "smoke.sh is the name of a test", "give it another name if it shall be a tool"
+            yield name, "it is executable, but a description", "remove its executable bit (chmod -x)"
+        elif name == "smoke.sh" and not has_tool:  # next to a tool it is its test, as the author knows
+            yield name, "smoke.sh is the name of a test", "give it another name if it should be a tool"
     for name in os.listdir(directory.path):
         with suppress(OSError):
             mode = os.lstat(f"{directory.path}/{name}").st_mode
@@ -266,13 +266,13 @@ def _no_tools_in(directory: Directory) -> Iterator[tuple[str, str, str]]:
                 yield name, "it is a link to nothing", "correct the link, or remove it"
             elif stat.S_ISREG(mode) and name.startswith(".") and mode & metadata.EXECUTABLE_BITS:
                 reason = "its name begins with a dot, and what is hidden is not offered"
-                yield name, reason, "rename it if it shall be a tool"
+                yield name, reason, "rename it if it should be a tool"
             elif stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode):
-                yield name, "it is no regular file", "put a script there, or remove it"
+                yield name, "it is not a regular file", "put a script there, or remove it"
 
 
 def completions_beside(item: Item) -> Iterator[str]:
-    """The completion script of an item."""
+    """Yield the completion script of an item."""
     path = getattr(item, "path", None)
     if path is None:
         return
@@ -293,7 +293,7 @@ def schema_problems(tool: Tool, source: Source) -> Iterator[Problem]:
             keys = keys_in(str(error).partition(": ")[2])
             fix = "correct the schema: calls fail as long as it cannot be used"
             if keys[-1:] == ("required",):
-                fix = "make required a list of names, beside properties; " + fix
+                fix = "make required a list of names, next to properties; " + fix
             yield source.error("schema-invalid", f"{which} cannot be used: {error}", fix, which, *keys)
             continue
         for pattern in slow_patterns_in(schema):
@@ -321,7 +321,7 @@ def _unknown_required(keys: Keys, part: Json, source: Source) -> Iterator[Proble
     for index, name in enumerate(required):
         if isinstance(name, str) and name not in known and name not in elsewhere:
             place = ".".join(map(str, (*keys, "required")))
-            sentence = f"{place} has {name}, which is no property{did_you_mean(name, known)}"
+            sentence = f"{place} has {name}, which is not a property{did_you_mean(name, known)}"
             fix = f"add {name} to properties, or remove it from required"
             yield source.warning("required", sentence, fix, *keys, "required", index)
 
@@ -337,7 +337,7 @@ def _unfit_default(keys: Keys, part: Json, source: Source) -> Iterator[Problem]:
 
 
 def parts_of(schema: object) -> Iterator[tuple[Keys, Json]]:
-    """Every schema in a schema, with the keys that lead to it."""
+    """Yield every schema in a schema, with the keys that lead to it."""
     pending: list[tuple[Keys, object, bool]] = [((), schema, False)]
     seen = 0
     while pending and seen < MOST_PARTS:

@@ -49,7 +49,7 @@ class Description(NamedTuple):
         return Position(self.start.line + line - 1, column)
 
     def position_of(self, *keys: str | int) -> Position | None:
-        """The place of a member, or of the nearest one around it; None for the whole."""
+        """Return the place of a member, or of the nearest one around it; None for the whole."""
         marks = yaml_text.marks_in(self.text.encode("utf-8")) if self.is_yaml else {}
         offsets = {} if self.is_yaml else offsets_in(self.text)[0]
         while keys:
@@ -63,7 +63,7 @@ class Description(NamedTuple):
         return None
 
     def position_of_word(self, word: str, *, after: Position) -> Position:
-        """The place of a word, from the line of `after` on."""
+        """Return the place of a word, from the line of `after` on."""
         before = self.text.split("\n")[: after.line - self.start.line]
         at = self.text.find(word, sum(len(line) + 1 for line in before))
         return self.position_at(at) if at >= 0 else after
@@ -71,12 +71,12 @@ class Description(NamedTuple):
     def doubles(self) -> list[tuple[Keys, Position]]:
         """Members that occur twice; only the last one counts."""
         if self.is_yaml:
-            found = yaml_text.doubles_in(self.text.encode("utf-8"))
+            found = yaml_text.duplicates_in(self.text.encode("utf-8"))
             return [(keys, Position(*mark)) for keys, mark in found[:MOST_DOUBLES]]
         return [(keys, self.position_at(offset)) for keys, offset in offsets_in(self.text)[1][:MOST_DOUBLES]]
 
     def fault(self) -> Position | None:
-        """The place of a syntax error."""
+        """Return the place of a syntax error."""
         try:
             yaml_text.value_of(self.text.encode("utf-8")) if self.is_yaml else json.loads(self.text, strict=False)
         except json.JSONDecodeError as error:
@@ -90,7 +90,7 @@ class Description(NamedTuple):
 
 
 def description_beside(path: str) -> str | None:
-    """The description of a file: the file itself, or one beside it, or None."""
+    """Find the description of a file: the file itself, or one next to it, or None."""
     directory, name = os.path.split(path)
     if metadata.is_description(name) or name.endswith(".json"):
         return path
@@ -102,7 +102,7 @@ def description_beside(path: str) -> str | None:
 
 
 def description_in(path: str) -> Description | None:
-    """The description that a file consists of, or has in a comment."""
+    """Return the description that a file consists of, or has in a comment."""
     try:
         raw = metadata.read_start(path, MAX_BYTES)
     except OSError:
@@ -120,7 +120,7 @@ def description_in(path: str) -> Description | None:
 
 
 def bad_byte_in(path: str) -> Position | None:
-    """The place of the first byte that is not UTF-8."""
+    """Return the place of the first byte that is not UTF-8."""
     with suppress(OSError):
         raw = metadata.read_start(path, MAX_BYTES)
         try:
@@ -131,7 +131,7 @@ def bad_byte_in(path: str) -> Position | None:
 
 
 def position_in_file(path: str, *texts: str) -> Position | None:
-    """The place of the first of these texts in a file."""
+    """Find the first of these strings in a file."""
     with suppress(OSError):
         content = metadata.read_start(path, metadata.MAX_META_BYTES).decode("utf-8", "replace")
         found = (content.find(text) for text in texts)
@@ -140,7 +140,7 @@ def position_in_file(path: str, *texts: str) -> Position | None:
 
 
 def _end_of(text: str) -> tuple[int, int]:
-    """The line and column behind a text."""
+    """Return the line and column after a text."""
     return text.count("\n") + 1, len(text) - text.rfind("\n")
 
 
@@ -168,7 +168,7 @@ class Source(NamedTuple):
 
 
 def source_of(project: Project, registration: Registration | None, kind: str, item: Item) -> Source:
-    """The source of an item that was found or registered."""
+    """Return the source of an item that was found or registered."""
     for index, entry in enumerate(registration.items.get(kind) or () if registration else ()):
         if registration and entry.get("name") == item.name:
             place = os.path.join(project.root, registration.source)
@@ -189,8 +189,8 @@ def source_of(project: Project, registration: Registration | None, kind: str, it
 def _fields_in(kind: str, path: str) -> Json | None:
     if kind != "tools":
         return metadata.read_inline_of(path)
-    told = read_script(path, metadata.head_of(path) or b"")
-    return told.fields if told else None
+    found = read_script(path, metadata.head_of(path) or b"")
+    return found.fields if found else None
 
 
 def _path_of(project: Project, kind: str, item: Item) -> str | None:

@@ -1,7 +1,7 @@
-"""Read Python scripts without running them, and say as JSON where one is no Python, and what it imports.
+"""Read Python scripts without running them, and report as JSON where one is not valid Python, and what it imports.
 
 A program of its own, for the interpreter that would run the scripts: it knows its syntax best, and may be brought down
-by a script without taking `validate` with it. Hence it uses nothing of ours, and nothing that a Python 3.7 lacks.
+by a script without taking `validate` with it. So it imports only the standard library, as Python 3.7 has it.
 
 Rule: a script is parsed, never compiled to code that could be run, and never imported.
 """
@@ -66,7 +66,7 @@ def _is_found(name: str) -> bool:
 
 
 def _knows_sdk_at(tree: ast.Module) -> int:
-    """The first line that has to do with where modules are found; 0 for none."""
+    """Return the first line that affects where modules are found; 0 for none."""
     lines = [
         node.lineno
         for node in ast.walk(tree)

@@ -20,7 +20,7 @@ from mcpgreen.cli.checking.places import Description, bad_byte_in, description_b
 from mcpgreen.project.project import Project
 from mcpgreen.text.json_offsets import Keys
 
-# Sentences that say that something is not served, besides those that are a Loss.
+# Sentences that say that something is not served, besides warnings of the type Loss.
 _LOST = re.compile(r"may not be read$| describes no script: ")
 
 
@@ -34,13 +34,13 @@ class Remedy(NamedTuple):
 _ROWS: tuple[tuple[str, str, str] | tuple[str, str, str, Keys], ...] = (
     (r"^line \d+: .*takes anything: |is not described: ", "open-type", "use a type that docs/python-tools.md names"),
     (r"^line \d+: which function is the tool", "functions", "mark one function with @mcp_tool.tool"),
-    (r"^line \d+: the arguments of its", "unread", "correct or shorten the file, or put a .meta.json beside it"),
+    (r"^line \d+: the arguments of its", "unread", "correct or shorten the file, or put a .meta.json next to it"),
     (r"of mcp_tool\.tool does not count|mcp_tool\.tool has no option", "option", "correct it, or remove it"),
     (r"^root .* is skipped: ", "root", "correct the path, make the directory, or remove the entry"),
     (r"UTF-8|utf-8|can't decode", "not-utf8", "save the file as UTF-8, without a byte order mark"),
     (r"not valid JSON", "json-syntax", "correct the JSON there: double quotes, no comma at the end, no comments"),
-    (r"not valid YAML", "yaml-syntax", "correct the YAML there: indent by spaces, put texts with : or # in quotes"),
-    (r"mcp: annotation goes beyond", "comment-long", "move the description to a .meta.json file beside the script"),
+    (r"not valid YAML", "yaml-syntax", "correct the YAML there: indent by spaces, put strings with : or # in quotes"),
+    (r"mcp: annotation goes beyond", "comment-long", "move the description to a .meta.json next to the script"),
     (r"^@arg .* the type string: ", "arg-type", "write int, number, bool, string, list or json after the name"),
     (r"^@arg .* (default|choices)", "arg-value", "correct or remove it: NAME[a|b]=default TYPE"),
     (r"^@arg .* only the first counts", "arg-double", "remove one of the two, or give it another name"),
@@ -51,14 +51,14 @@ _ROWS: tuple[tuple[str, str, str] | tuple[str, str, str, Keys], ...] = (
     (r"larger than \d+ bytes|more than \d+ values", "too-large", "shorten the description"),
     (r"cannot be read", "unreadable", "let the user who runs the server read it (chmod u+r)"),
     (r"may not be read$", "unreadable", "let the user who runs the server read the directory (chmod u+rx)"),
-    (r"describes no (script|prompt)", "lonely", "put what it describes beside it under the same name, or remove it"),
+    (r"describes no (script|prompt)", "lonely", "put what it describes next to it, same name, or remove it"),
     (r"neither executable nor a script", "not-executable", "make it executable (chmod +x), or begin it with #!"),
     (r"already (provides|has)|already has the name|an earlier one has", "double", "give one of the two another name"),
     (r"stands there twice", "double", "remove one of the two", ("arguments",)),
     (r"link to a directory", "link", "put the directory itself there, instead of a link to it"),
     (r"(symbolic link|it links) to a file outside", "link", "copy the file into the directory, instead of a link"),
     (r"is a symbolic link", "link", "put the file itself there, instead of a link to it"),
-    (r"levels or \d+ folders", "too-many", "move what is no part of the project elsewhere"),
+    (r"levels or \d+ folders", "too-many", "move what does not belong to the project elsewhere"),
     (r"skipped, its name", "file-name", "rename the file, to printable characters in UTF-8"),
     (r"did you mean (\S+)\?", "unknown-field", "write {0} instead, or remove it"),
     (r"^unknown key ", "unknown-field", "write a name that is known, or remove it"),
@@ -69,26 +69,26 @@ _ROWS: tuple[tuple[str, str, str] | tuple[str, str, str, Keys], ...] = (
     (r"refers to a place", "schema-ref", "define it there, or correct the reference"),
     (r"names a dialect", "schema-dialect", "remove $schema, or name a draft from 4 to 2020-12"),
     (r'must have the type "object"', "schema-root", 'give the schema "type": "object" and put it below properties'),
-    (r"icons? ", "icon", "name a picture of up to 64 KiB beside the description, or https: or data:", ("icons",)),
+    (r"icons? ", "icon", "name a picture of up to 64 KiB in the same folder, or https: or data:", ("icons",)),
     (r"^annotations\.", "annotation", "correct the value, or remove it"),
     (r"^role is taken", "role", "write user or assistant"),
     (r"^each of arguments", "argument", "make each an object with a name", ("arguments",)),
     (r"^each of messages|^content of the type", "message", "give each role and content", ("messages",)),
     (r"^inputRequests", "input-request", "correct the request as docs/asking.md shows it"),
-    (r"^uri: it is missing", "uri", "give it a uri or a uriTemplate, or put the file beside it"),
+    (r"^uri: it is missing", "uri", "give it a uri or a uriTemplate, or put the file next to it"),
     (r"has both uri and", "uri", "remove one of the two", ("uriTemplate",)),
     (r"^uri(Template)?: ", "uri", "correct it: a scheme, a colon, and no spaces; variables as {name}"),
     (r"there is no (\S+), and no template", "app", "add that file, or name a template"),
     (r"template must be one of|config\.", "app", "correct the template as docs/ui.md shows it"),
     (r"entrypoint", "app", "name a file in the directory of the MCP App"),
-    (r"there is no file|leads out of|path must be|is no file", "path", "name a file below that directory", ("path",)),
-    (r"calls will be refused", "writable", "take the right to write from others: chmod go-w, or validate --fix"),
+    (r"there is no file|leads out of|path (must|.+ is not a)", "path", "name a file below that directory", ("path",)),
+    (r"calls will be refused", "writable", "remove write permission for others: chmod go-w, or validate --fix"),
     (r"must be ", "field", "correct the value, or remove it"),
 )
 ROWS = [Remedy(*row) for row in _ROWS]
 GENERAL = Remedy("", "description", "correct the description, or remove it")
-NOT_EXECUTABLE = "make it executable (chmod +x) if it shall be a tool; else leave it"
-NO_FIRST_LINE = "if it shall be a tool, let its first line name its interpreter: #!/usr/bin/env python3; else leave it"
+NOT_EXECUTABLE = "make it executable (chmod +x) if it should be a tool; else leave it"
+NO_FIRST_LINE = "if it should be a tool, name its interpreter in its first line: #!/usr/bin/env python3; else leave it"
 _LINE = re.compile(r"line (\d+): ")
 _JSON_PLACE = re.compile(r"line \d+ column \d+")
 _OWN_PLACE = re.compile(r"\(line (\d+), column (\d+)\)")  # in a comment
@@ -124,7 +124,7 @@ def explained(project: Project, section: str, sentence: str, *, level: str = "")
 
 
 def located(path: str, rest: str, remedy: Remedy, item: Keys = ()) -> tuple[str, Position | None]:
-    """The file that has to be changed, and where in it."""
+    """Return the file that has to be changed, and where in it."""
     if line := _LINE.match(rest):
         return path, Position(int(line[1]))
     if remedy.code == "not-utf8":
@@ -155,7 +155,7 @@ def _own_place(rest: str) -> Position | None:
 
 
 def _split(project: Project, sentence: str) -> tuple[str | None, str]:
-    """The file that a sentence begins with, and what follows."""
+    """Return the file that a sentence begins with, and what follows."""
     at = sentence.find(": ")
     while at > 0:
         path = os.path.join(project.root, sentence[:at])
@@ -166,7 +166,7 @@ def _split(project: Project, sentence: str) -> tuple[str | None, str]:
 
 
 def _item(description: Description | None, kind: str, name: str) -> Keys:
-    """The keys that lead to the registered item of this name."""
+    """Return the keys that lead to the registered item of this name."""
     if description is None or description.is_yaml:
         return ()
     try:

@@ -43,12 +43,12 @@ _NODE_REASON = re.compile(r"^(SyntaxError: .*)$", re.MULTILINE)
 _OPTIONS = {"bash": ("--noprofile", "--norc", "-n"), **dict.fromkeys(NODE, ("--check",))}
 _HARMLESS_PTH = ("distutils-precedence.pth", "_virtualenv.pth")
 
-PUT_SDK_FIRST = 'take -I or -E from its first line, or put sys.path.insert(0, os.environ["MCP_SDK"]) before the import'
+PUT_SDK_FIRST = 'drop -I or -E from its first line, or put sys.path.insert(0, os.environ["MCP_SDK"]) before the import'
 MEND_LINE_ENDS = "save it with Unix line endings, or run validate --fix"
 MEND_SYNTAX = "correct the script at that line"
 # A part of the sentence about the first line, its code, and the fix.
 FIRST_LINES = (
-    ("line ends of Windows", "crlf", MEND_LINE_ENDS),
+    ("Windows line endings", "crlf", MEND_LINE_ENDS),
     ("byte order mark", "byte-order-mark", "save it as UTF-8 without a byte order mark"),
     ("", "interpreter", "install that interpreter, or correct the first line"),
 )
@@ -88,7 +88,7 @@ class Scripts:
         self._readings: dict[str, Reading] = {}
 
     def problems(self, path: str, *, below: str, obeys_first_line: bool) -> Iterator[Problem]:
-        """All problems of a script. `below` is the directory that it has to stay in."""
+        """Yield all problems of a script. `below` is the directory that it has to stay in."""
         try:
             if problem := self._project.ground(below).problem_with(path):
                 yield refused(f"calls will be refused: {problem}", problem, path)
@@ -109,7 +109,7 @@ class Scripts:
             code, fix = next(row[1:] for row in FIRST_LINES if row[0] in fault)
             yield Problem("error", code, f"{shown} {fault}", fix, path, Position(1, 1))
         elif reading.first_crlf and reading.language in SHELLS:
-            trouble = "has lines with the line ends of Windows, which its shell takes for a part of words"
+            trouble = "has Windows line endings, which its shell takes for parts of words"
             yield Problem("error", "crlf", f"{shown} {trouble}", MEND_LINE_ENDS, path, reading.first_crlf)
         elif reading.fault:
             complaints.insert(0, reading.fault)
@@ -117,7 +117,7 @@ class Scripts:
             yield Problem("error", code, f"{shown}: line {position.line}: {sentence}", fix, path, position)
 
     def read(self, paths: Iterable[str]) -> None:
-        """Read scripts. A file that is no script, or too long to be one, has an empty reading."""
+        """Read scripts. A file that is not a script, or is too long, has an empty reading."""
         self._readings = found = {path: self._first_look(path) for path in sorted(set(paths))[:MAX_SCRIPTS]}
         of_python: dict[str, list[str]] = {}
         for path, reading in found.items():
@@ -150,7 +150,7 @@ class Scripts:
         return Reading(program, interpreter, _ISOLATED.match(content) is not None, not content.strip(), first_crlf)
 
     def syntax_fault(self, path: str, program: str) -> Complaint | None:
-        """The syntax error that a shell or node finds in a file."""
+        """Return the syntax error that a shell or node finds in a file."""
         shell = shutil.which(program, path=self._path)
         options = _OPTIONS.get(program, ("-n",))
         status, said = children.answer_of([shell, *options, path], path=self._path) if shell else (0, "")
@@ -196,7 +196,7 @@ class Scripts:
         return reading._replace(imports=tuple(complaints))
 
     def _missing(self, path: str, interpreter: str, needs: Iterable[list[Any]]) -> Iterator[Complaint]:
-        """The modules that an interpreter does not find; of one in the project, only the files are looked at."""
+        """Yield the modules that an interpreter does not find; of one in the project, only the files are looked at."""
         is_asked = not self._is_of_project(interpreter)
         known = None if is_asked else _modules_in_environment(interpreter)
         for line, column, module, is_found in needs:
@@ -204,12 +204,12 @@ class Scripts:
             if may_exist or module.startswith(python_reader.SDK):
                 continue
             if not any(is_beside(place, module) for place in (os.path.dirname(path), *self._own_places)):
-                fix = f"install {module} for it, or let the first line name another (docs/dependencies.md)"
+                fix = f"install {module} for it, or name another interpreter in the #! line (docs/dependencies.md)"
                 yield Complaint(Position(line, column), f"{interpreter} has no module {module}", "import", fix)
 
 
 def refused(sentence: str, problem: str, path: str) -> Problem:
-    """A file that is not trusted. `problem` is the reason, and has the remedy in brackets."""
+    """Make the problem for a file that is not trusted. `problem` is the reason, with the remedy in brackets."""
     remedy = problem[problem.rfind("(") + 1 : -1] if problem.endswith(")") else ""
     if "written to by others" in problem:
         return Problem("error", "writable", sentence, f"{remedy}, or run validate --fix", path)
@@ -219,7 +219,7 @@ def refused(sentence: str, problem: str, path: str) -> Problem:
 
 
 def content_of(path: str) -> bytes | None:
-    """The whole script; None if it is none, or too long to read."""
+    """Read a whole script; return None if it is not a script, or is too long."""
     try:
         with open(path, "rb", opener=without_waiting) as file:
             content = file.read(MAX_SCRIPT_BYTES + 1)
@@ -229,7 +229,7 @@ def content_of(path: str) -> bytes | None:
 
 
 def _modules_in_environment(interpreter: str) -> set[str] | None:
-    """The modules that a virtual environment has, by its files; None if there may be others."""
+    """List the modules of a virtual environment by its files; return None if there may be others."""
     place = os.path.dirname(os.path.dirname(os.path.abspath(interpreter)))
     try:
         with open(os.path.join(place, "pyvenv.cfg"), encoding="utf-8") as file:
@@ -246,7 +246,7 @@ def _modules_in_environment(interpreter: str) -> set[str] | None:
 
 
 def is_beside(directory: str, name: str) -> bool:
-    """Whether a script in this directory would find the module there."""
+    """Tell whether a script in this directory would find the module there."""
     with suppress(OSError):
         return any(entry.partition(".")[0] == name for entry in os.listdir(directory))
     return False
@@ -254,7 +254,7 @@ def is_beside(directory: str, name: str) -> bool:
 
 def _sdk_complaints(position: Position, names: Iterable[str], *, is_found: bool) -> Iterator[Complaint]:
     if not is_found:
-        sentence = "mcp_tool cannot be imported: Python is told not to look"
+        sentence = "mcp_tool cannot be imported: -I or -E keeps Python from finding it"
         yield Complaint(position, sentence, "sdk-import", PUT_SDK_FIRST)
     for name in names:
         if name != "*" and name not in sdk_names():
@@ -265,7 +265,7 @@ def _sdk_complaints(position: Position, names: Iterable[str], *, is_found: bool)
 
 @functools.cache
 def sdk_names() -> frozenset[str]:
-    """The names of mcp_tool, read from its text, because only tools may import it."""
+    """Return the names of mcp_tool, read from its text, because only tools may import it."""
     with open(os.path.join(PYTHON_DIR, "mcp_tool.py"), encoding="utf-8") as file:
         tree = ast.parse(file.read())
     names = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}

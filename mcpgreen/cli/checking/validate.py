@@ -50,7 +50,7 @@ def run(options: Options) -> int:
 
 
 def report_on(options: Options) -> Report:
-    """All findings, after fixing what can be fixed if the user wants that."""
+    """Return all findings, after fixing what can be fixed if the user wants that."""
     fixes: list[Finding] = []
     try:
         if options["--fix"]:
@@ -68,7 +68,7 @@ def report_on(options: Options) -> Report:
 def registration_of(
     project: Project, settings: Settings, environ: Mapping[str, str]
 ) -> tuple[Registration | None, ProjectError | None]:
-    """The manual registration of the project, or the reason why it cannot be used."""
+    """Return the manual registration of the project, or the reason why it cannot be used."""
     shell = HookShell(environ, settings=settings, directory=project.root)
     try:
         return Registrar(project, settings=settings, shell=shell).current(), None
@@ -90,7 +90,7 @@ def _items(project: Project, settings: Settings, environ: Mapping[str, str]) -> 
 
 
 def _bare(options: Options) -> Project:
-    """The project without reading anything in it. Raises ProjectError if there is none."""
+    """Find the project without reading anything in it. Raises ProjectError if there is none."""
     flags = {"project_root": options["--project-root"]} if options["--project-root"] else {}
     settings = load(flags, os.environ, {})
     directories = {name: str(getattr(settings, name)) for name in DEFAULT_DIRECTORIES}
@@ -219,7 +219,7 @@ def _lock_out_others(project: Project, path: str) -> Iterator[Finding]:
         status = os.lstat(path)
         is_wanted = stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)
         if is_wanted and status.st_mode & WRITABLE_BY_OTHERS and status.st_uid == os.geteuid():
-            done = "others may no longer write to it"
+            done = "write permission for other users removed"
             yield _change_mode(project, path, done, "chmod go-w", remove=WRITABLE_BY_OTHERS)
 
 
@@ -254,12 +254,12 @@ def _change_mode(project: Project, path: str, done: str, command: str, *, add: i
 
 
 def _lacks_bit(directory: Directory, name: str) -> bool:
-    """Whether a script is described as a tool and is not executable."""
+    """Tell whether a script is described as a tool and is not executable."""
     if name.endswith(metadata.ACCOMPANYING) or directory.files[name].st_mode & metadata.EXECUTABLE_BITS:
         return False
     path = f"{directory.path}/{name}"
     with suppress(OSError, ProjectError):  # the checks report it
-        # A text beside a script may share its description.
+        # A text file next to a script may share its description.
         is_script = path.endswith(shebang.SHELL_SUFFIXES) or metadata.read_start(path, 2) == b"#!"
         meta_file = metadata.meta_file_for(name, directory.files)
         return is_script and bool(meta_file or read_script(path, metadata.head_of(path) or b""))

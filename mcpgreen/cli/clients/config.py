@@ -81,7 +81,7 @@ def _check_options(options: Options, client: Client | None) -> None:
 
 
 def _place(options: Options, client: Client, name: str, root: str) -> str:
-    """The file of the client. Raises Refused if it has none."""
+    """Return the file of the client. Raises Refused if it has none."""
     if options["--file"]:
         return os.path.abspath(os.path.expanduser(str(options["--file"])))
     if options["--scope"] == "project":
@@ -154,7 +154,7 @@ def _sentence(doing: str, name: str, client: Client, change: Change, *, is_dry: 
 
 
 def shown(change: Change) -> str:
-    """The change as a unified diff. Empty if nothing changes."""
+    """Return the change as a unified diff. Empty if nothing changes."""
     old, new = ((text or "").splitlines() for text in (change.before, change.after))
     old_name, new_name = ("/dev/null" if text is None else change.path for text in (change.before, change.after))
     text = ""
@@ -217,7 +217,7 @@ def _warn_left_out(launch: Launch) -> None:
 
 
 def snippet(client: Client, launch: Launch) -> str:
-    """A whole file with only the entry."""
+    """Return a whole file with only the entry."""
     return FORMATS[client.format].put("", client.spot(launch.name), client.entry(launch))
 
 
@@ -259,7 +259,7 @@ def _write_wrapper(launch: Launch, root: str, *, has_environment: bool) -> int:
     text = text.format(program=program)
     is_file_name = FILE_NAME.fullmatch(launch.name) is not None
     if not is_file_name and sys.stdout.isatty():
-        tell(f"mcpgreen: {launch.name!r} is no name for a file; this is what would be in it.\n")
+        tell(f"mcpgreen: {launch.name!r} cannot be a file name; this is what would be in the file.\n")
     if not is_file_name or not sys.stdout.isatty():
         say(text, is_exact=True)
         return 0

@@ -1,6 +1,6 @@
 """Put our entry into a client's file, or take it out again. Everything else in the file stays, and a backup is kept.
 
-The change is decided on texts, shown, and then made. No record is kept: what `uninstall` needs is in the file.
+The change is computed on the text, shown, and then made. No record is kept: what `uninstall` needs is in the file.
 
 Rule: until the new content is complete on disk, the file stays as it was. It keeps its mode, owner and extended
 attributes; if one cannot be kept, the file is left alone. A link stays, and its target is changed.
@@ -58,7 +58,7 @@ def install(target: Target, entry: Json, *, show: Show, is_dry: bool = False) ->
 
 
 def uninstall(target: Target, *, show: Show, is_dry: bool = False) -> Change:
-    """Take out the entry. Raises Refused, but not if there is no entry."""
+    """Take out the entry, if there is one. Raises Refused."""
     file = ClientFile(target.path)
     if file.read() is None:
         return Change(file.path, None, None)
@@ -103,14 +103,14 @@ def _with_entry(before: str, target: Target, entry: Json) -> str:
 
 
 def _without_entry(before: str | None, target: Target) -> str | None:
-    """The text without the entry; None if only the frame of a new file is left. Raises Unfit."""
+    """Return the text without the entry; None if only the frame of a new file is left. Raises Unfit."""
     format, spot = target.format, target.spot
     document = format.values(before or "", spot)
     entry = spot.entry_in(document)
     if before is None or entry is None:
         return before
     if not any(word in json.dumps(entry, default=str) for word in OUR_WORDS):
-        raise Unfit(f"the entry {spot.name} in it is none of mcpgreen")
+        raise Unfit(f"the entry {spot.name} in it does not belong to mcpgreen")
     after = format.removed(before, spot)
     _require_only_ours(document, after, target, None)
     return None if after == format.removed(format.put("", spot, entry), spot) else after
@@ -123,7 +123,7 @@ def _require_only_ours(document: Json, after: str, target: Target, entry: object
         new = target.format.values(after, spot)
     except Unfit:
         new = {}
-    # Compared as texts, because NaN does not equal itself, and the order counts as well.
+    # Compared as strings, because NaN does not equal itself, and the order counts as well.
     if str(spot.rest_of(new)) != str(spot.rest_of(document)) or spot.entry_in(new) != entry:
         word = "added to it" if entry else "taken out of it"
         raise Unfit(f"{spot.name} cannot be {word} without changing something else; do it by hand")
@@ -183,7 +183,7 @@ class ClientFile:
             os.close(descriptor)
 
     def back_up(self) -> str:
-        """Copy the file beside itself, as private as it is, and return the name. An equal backup is used again."""
+        """Copy the file into its directory, with the same mode, and return the name. An equal backup is used again."""
         assert self.content is not None
         for number in range(1, MAX_BACKUPS + 1):
             name = self.path + BACKUP + (f"-{number}" if number > 1 else "")

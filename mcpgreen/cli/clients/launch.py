@@ -66,7 +66,7 @@ def launch_of(project: Project, settings: Settings, environ: Mapping[str, str], 
 
 
 def program_words(environ: Mapping[str, str]) -> tuple[str, ...]:
-    """The command that starts us again: what started us, or the script of the checkout or environment."""
+    """Return the command that starts us again: what started us, or the script of the checkout or environment."""
     # The command of an installed package continues as mcpgreen-python.
     started = os.path.abspath(sys.argv[0]).removesuffix("-python") if sys.argv and sys.argv[0] else ""
     for place in (
@@ -77,12 +77,12 @@ def program_words(environ: Mapping[str, str]) -> tuple[str, ...]:
     ):
         if os.path.isabs(place) and os.path.isfile(place) and os.access(place, os.X_OK):
             return (place,)
-    # -P: Python must not look for modules in the working directory, which others may write to.
-    return (sys.executable, *(("-P",) if sys.version_info >= (3, 11) else ()), "-m", "mcpgreen")
+    # Python must not look for modules in the working directory, which others may write to.
+    return (sys.executable, "-P" if sys.version_info >= (3, 11) else "-I", "-m", "mcpgreen")
 
 
 def shell_words(environ: Mapping[str, str]) -> str:
-    """The command for a person at a shell: the name if it is on the PATH, else a path."""
+    """Return the command for a person at a shell: the name if it is on the PATH, else a path."""
     return "mcpgreen" if which("mcpgreen", path=environ.get("PATH", "")) else shlex.join(program_words(environ))
 
 

@@ -47,6 +47,7 @@ class Client(NamedTuple):
     spoiler: str = ""  # a file that the client would no longer read if we made ours
     names: str = ".*"  # a pattern for the names that it accepts
     patience: Patience | None = None
+    is_in_terminal: bool = False  # it runs in a terminal, and so with the person's PATH and directory
 
     def spot(self, name: str) -> Spot:
         return self.entries._replace(name=name)
@@ -59,7 +60,7 @@ class Client(NamedTuple):
         return entry
 
     def user_places(self, environ: Mapping[str, str], system: str = sys.platform) -> list[str]:
-        """The places of its file, the best first."""
+        """Return the places of its file, the best first."""
         unset = [f"{{{name}}}" for name in OWN_VARIABLES if not environ.get(name)]
         return [place_in(each, environ, system) for each in self.places if not any(name in each for name in unset)]
 
@@ -68,7 +69,7 @@ class Client(NamedTuple):
 
 
 def home_of(environ: Mapping[str, str]) -> str:
-    """The home directory. Raises ProjectError. (`expanduser` takes an empty HOME for the root directory.)"""
+    """Return the home directory. Raises ProjectError. (`expanduser` takes an empty HOME for the root directory.)"""
     named = environ.get("HOME")
     if not named:
         import pwd
@@ -103,7 +104,7 @@ OWN_VARIABLES = ("CLINE_MCP_SETTINGS_PATH",)
 
 
 def _absolute(environ: Mapping[str, str], name: str) -> str:
-    """The path in a variable, if it is absolute. The XDG specification ignores relative ones."""
+    """Return the path in a variable, if it is absolute. The XDG specification ignores relative ones."""
     path = environ.get(name, "")
     return path if os.path.isabs(path) else ""
 
@@ -135,7 +136,15 @@ _IN_ZED = _IN_VSCODE._replace(root="context_servers")
 
 CLIENTS = (
     Client("claude-desktop", "Claude Desktop", _plain, ("{support}/Claude/claude_desktop_config.json",)),
-    Client("claude-code", "Claude Code", _typed, ("{claude}/.claude.json",), ".mcp.json", other_words=("claude-cli",)),
+    Client(
+        "claude-code",
+        "Claude Code",
+        _typed,
+        ("{claude}/.claude.json",),
+        ".mcp.json",
+        other_words=("claude-cli",),
+        is_in_terminal=True,
+    ),
     Client("cursor", "Cursor", _plain, ("{home}/.cursor/mcp.json",), ".cursor/mcp.json"),
     Client("vscode", "VS Code", _typed, ("{support}/Code/User/mcp.json",), ".vscode/mcp.json", entries=_IN_VSCODE),
     Client("windsurf", "Windsurf", _plain, ("{home}/.codeium/windsurf/mcp_config.json",)),
@@ -148,6 +157,7 @@ CLIENTS = (
         ".gemini/settings.json",
         entries=Spot("mcpServers", has_comments=True),
         patience=Patience("timeout", 1000, 600),
+        is_in_terminal=True,
     ),
     Client(
         "codex",
@@ -159,8 +169,18 @@ CLIENTS = (
         Spot("mcp_servers"),
         names=r"[a-zA-Z0-9_-]+",
         patience=Patience("tool_timeout_sec", 1, 60),
+        is_in_terminal=True,
     ),
-    Client("goose", "Goose", _goose, ("{own_config}/goose/config.yaml",), "", "yaml", Spot("extensions")),
+    Client(
+        "goose",
+        "Goose",
+        _goose,
+        ("{own_config}/goose/config.yaml",),
+        "",
+        "yaml",
+        Spot("extensions"),
+        is_in_terminal=True,
+    ),
     Client(
         "jetbrains",
         "JetBrains AI Assistant",
@@ -204,6 +224,7 @@ CLIENTS = (
         lambda launch: {"type": "local", **_plain(launch), "tools": ["*"]},
         ("{copilot}/mcp-config.json",),
         ".github/mcp.json",
+        is_in_terminal=True,
     ),
     Client(
         "opencode",
@@ -213,6 +234,7 @@ CLIENTS = (
         "opencode.json",
         entries=_IN_VSCODE._replace(root="mcp"),
         patience=Patience("timeout", 1000, 60),
+        is_in_terminal=True,
     ),
     Client(
         "qwen",
@@ -222,15 +244,16 @@ CLIENTS = (
         ".qwen/settings.json",
         entries=Spot("mcpServers", has_comments=True),
         patience=Patience("timeout", 1000, 600),
+        is_in_terminal=True,
     ),
 )
 BY_WORD = {word: client for client in CLIENTS for word in (client.word, *client.other_words)}
 
 
 def client_named(word: str) -> Client:
-    """Raises UsageError."""
+    """Find the client with this word or another of its words. Raises UsageError."""
     if word in BY_WORD:
         return BY_WORD[word]
     nearest = difflib.get_close_matches(word.lower(), BY_WORD, 1, 0.5)
     question = f" Did you mean {nearest[0]}?" if nearest else ""
-    raise UsageError(f"unknown client: {word}.{question} There are {', '.join(client.word for client in CLIENTS)}.")
+    raise UsageError(f"unknown client: {word}.{question} Choose from {', '.join(client.word for client in CLIENTS)}.")

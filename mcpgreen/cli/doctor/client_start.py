@@ -44,12 +44,11 @@ KEPT_VARIABLES = ("HOME", "LOGNAME", "SHELL", "TERM", "USER")
 DESKTOP_PATH = "/usr/bin:/bin:/usr/sbin:/sbin"
 if sys.platform != "darwin":
     DESKTOP_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-IN_TERMINAL = ("claude-code", "gemini", "codex", "goose", "copilot", "opencode", "qwen")
 COMMAND_KEYS, ENV_KEYS = ("command", "cmd"), ("env", "envs", "environment")
 PROJECT_FILE = "project file: "  # of an origin
 
 # The entry's arguments name the project, and without an allow-list all tools are allowed.
-SAID_OTHERWISE = (ROOT, ALLOW_LIST)
+NOT_NEEDED = (ROOT, ALLOW_LIST)
 
 
 class Start(NamedTuple):
@@ -67,7 +66,7 @@ class NoAnswer(McpgreenError):
 
 
 def files_of(client: Client, file: str | None, root: str, name: str) -> list[str]:
-    """The files that may have the entry, in the client's order. Raises UsageError for a client without a usual file."""
+    """List the files that may have the entry, in the client's order. Raises UsageError if it has no usual file."""
     if file:
         return [os.path.abspath(os.path.expanduser(file))]
     places = [client.project_place(root, name)] if client.project else []
@@ -78,7 +77,7 @@ def files_of(client: Client, file: str | None, root: str, name: str) -> list[str
 
 
 def find_start(client: Client, places: list[str], *, name: str, root: str) -> Start | None:
-    """The start that the first entry in these files describes; None without one. Raises ProjectError for a bad file."""
+    """Return the start that the first entry in these files describes, if any. Raises ProjectError for a bad file."""
     spot = client.spot(name)
     for path in places:
         content = ClientFile(path).read()
@@ -95,7 +94,7 @@ def find_start(client: Client, places: list[str], *, name: str, root: str) -> St
 
 def _start(client: Client, path: str, entry: object, root: str) -> Start:
     if not isinstance(entry, dict):
-        raise ProjectError(path, "the entry is no object")
+        raise ProjectError(path, "the entry is not an object")
     command = next((entry[key] for key in COMMAND_KEYS if key in entry), None)
     arguments: object = entry.get("args", [])
     given: object = next((entry[key] for key in ENV_KEYS if key in entry), {})
@@ -105,12 +104,11 @@ def _start(client: Client, path: str, entry: object, root: str) -> Start:
         raise ProjectError(path, "the entry has no command; it is for a server elsewhere, or incomplete")
     if not isinstance(arguments, list) or not isinstance(given, dict):
         raise ProjectError(path, "args must be a list, and env an object")
-    is_in_terminal = client.word in IN_TERMINAL
-    own_path = os.environ.get("PATH") if is_in_terminal else None
+    own_path = os.environ.get("PATH") if client.is_in_terminal else None
     kept = {key: os.environ[key] for key in KEPT_VARIABLES if key in os.environ}
     env = {**kept, "PATH": own_path or DESKTOP_PATH, **{str(key): str(value) for key, value in given.items()}}
     cwd = entry.get("cwd")
-    default = root if is_in_terminal else os.sep
+    default = root if client.is_in_terminal else os.sep
     return Start(client, path, (command, *map(str, arguments)), env, cwd if isinstance(cwd, str) and cwd else default)
 
 
@@ -120,7 +118,7 @@ def start_checks(start: Start, project: Project, settings: Settings) -> Iterator
     place = shutil.which(command, path=start.env["PATH"])
     if place is None:
         fix = f"write the whole path of the command: mcpgreen config --client {start.client.word} --install"
-        yield Check("entry", ERROR, f"{start.client.title} does not find {command}, on the PATH that it has", fix)
+        yield Check("entry", ERROR, f"{start.client.title} does not find {command} on its PATH", fix)
         return
     if not os.path.isdir(start.cwd):
         message = f"the directory {start.cwd} of the entry does not exist"
@@ -129,12 +127,12 @@ def start_checks(start: Start, project: Project, settings: Settings) -> Iterator
     yield Check("entry", OK, f"{start.path}: {' '.join(start.words)}")
     yield from _overruled(start, settings)
     try:
-        took_secs, info, tools = _meet(start)
+        took_secs, info, tools = _try_server(start)
     except NoAnswer as error:
         yield Check("start", ERROR, str(error), "try the same line in a terminal; mcpgreen doctor checks the rest")
         return
     name = info.get("name", "a server without a name")
-    message = f"{name} answered after {took_secs * 1000:.0f} ms and has {len(tools)} tools"
+    message = f"{name} answered after {took_secs * 1000:.0f} ms and lists {len(tools)} tool{'s' * (len(tools) != 1)}"
     is_slow = took_secs > SLOW_SECS
     advice = "see what server.d/env.sh and register.sh do that takes so long" if is_slow else None
     yield Check("start", WARNING if is_slow else OK, message, advice)
@@ -159,7 +157,7 @@ def _missing(start: Start, project: Project, settings: Settings, listed: list[st
     lost = sorted({tool.name for tool in tools} - set(listed))
     if lost and not os.path.lexists(project.server_file("register.json")):
         fix = "see that the entry names this project, and has the variables that it needs"
-        yield Check("missing", WARNING, f"tools that are in the project: {_some(lost)}", fix)
+        yield Check("missing", WARNING, f"tools of the project that the server does not list: {_some(lost)}", fix)
     unrunnable = []
     for tool in tools:
         fault = shebang.fault_of(tool.path, search_path=start.env["PATH"]) if tool.command[0] == tool.path else None
@@ -169,7 +167,7 @@ def _missing(start: Start, project: Project, settings: Settings, listed: list[st
         fix = "add a PATH with these interpreters to env in the entry, or name them by their whole path"
         yield Check("missing", ERROR, _some(unrunnable), fix)
     launch = launch_of(project, settings, os.environ)
-    unset = [name for name in (*launch.env, *launch.left_out) if name not in start.env and name not in SAID_OTHERWISE]
+    unset = [name for name in (*launch.env, *launch.left_out) if name not in start.env and name not in NOT_NEEDED]
     if unset:
         fix = f"mcpgreen config --client {start.client.word} --install; add secrets to env in the entry yourself"
         yield Check("missing", WARNING, f"variables that are set here, and not in the entry: {_some(unset)}", fix)
@@ -182,9 +180,9 @@ def _some(names: list[str]) -> str:
     return ", ".join(names[:MOST_NAMED]) + more
 
 
-def _meet(start: Start) -> tuple[float, Json, list[str]]:
-    """Start the server, initialize, list its tools, and stop it: the time to the first answer, its information and the
-    names of its tools. Raises NoAnswer."""
+def _try_server(start: Start) -> tuple[float, Json, list[str]]:
+    """Start the server, initialize, list its tools, and stop it. Return the time to the first answer, the server's info
+    and the names of its tools. Raises NoAnswer."""
     began_at = time.monotonic()
     # Popen would look for the program on our PATH; the client has its own.
     words = (shutil.which(start.words[0], path=start.env["PATH"]) or start.words[0], *start.words[1:])
@@ -206,7 +204,7 @@ def _meet(start: Start) -> tuple[float, Json, list[str]]:
 
 
 def _last_words(child: subprocess.Popen[bytes], said: BinaryIO) -> str:
-    """The exit status of the server, if it ended, and the end of its stderr."""
+    """Return the exit status of the server, if it ended, and the end of its stderr, as the end of a sentence."""
     with suppress(subprocess.TimeoutExpired):
         child.wait(LAST_WORDS_SECS)
     status = f" (status {child.returncode})" if child.returncode else ""
@@ -242,7 +240,7 @@ class _Session:
             try:
                 message = jsontext.loads(line)
             except ValueError:
-                raise NoAnswer(f"it printed what is no message: {line[:80].decode('utf-8', 'replace')!r}") from None
+                raise NoAnswer(f"a line of its output is not JSON: {line[:80].decode('utf-8', 'replace')!r}") from None
             if isinstance(message, dict) and message.get("id") == self._last_id and "method" not in message:
                 if not isinstance(message.get("result"), dict):
                     raise NoAnswer(f"{method} was refused: {str(message.get('error'))[:200]}")

@@ -146,7 +146,7 @@ def _loop() -> Check:
     try:
         backend = str(gevent.get_hub().loop.backend)
     except (ImportError, OSError, RuntimeError, SystemError, ValueError, TypeError) as error:
-        fix = f"install gevent anew: {sys.executable} -m pip install --force-reinstall gevent"
+        fix = f"reinstall gevent: {sys.executable} -m pip install --force-reinstall gevent"
         return Check("loop", ERROR, f"gevent has no event loop: {error}", fix)
     if backend in GOOD_BACKENDS:
         return Check("loop", OK, f"gevent {gevent.__version__} with {backend}")
@@ -165,7 +165,7 @@ def _jq(settings: Settings, path: str) -> Check:
 
 
 def _slowness_of(program: str) -> str:
-    """A note about a jq that is slow to start. Only the jq of the system is run, not one that a project names."""
+    """Return a note if jq is slow to start. Only the jq of the system is run, never one that a project names."""
     if program != shutil.which("jq"):
         return ""
     _, said = children.answer_of([program, "--version"], path=os.environ.get("PATH", ""))
@@ -180,7 +180,7 @@ def project_checks(project: Project, settings: Settings, environ: Mapping[str, s
     findings = list(server_findings(project, settings))
     yield from _hooks(project, settings, findings)
     yield from _registry(project)
-    yield from _offer(project, settings, environ, findings)
+    yield from _items(project, settings, environ, findings)
 
 
 def _permissions(project: Project, settings: Settings) -> Iterator[Check]:
@@ -190,7 +190,7 @@ def _permissions(project: Project, settings: Settings) -> Iterator[Check]:
             faults += 1
             sentence = f"{project.shown(home)}/: nothing in it is run: {problem}"
             yield Check("permissions", ERROR, sentence, _remedy(problem))
-    for path, problem in _open_files(project) if not faults else ():
+    for path, problem in _untrusted_files(project) if not faults else ():
         faults += 1
         if faults > MOST_FILES:
             yield Check("permissions", ERROR, "there are more of these", MEND)
@@ -199,7 +199,7 @@ def _permissions(project: Project, settings: Settings) -> Iterator[Check]:
     place = settings.tmp_root or tempfile.gettempdir()
     if not os.access(place, os.W_OK | os.X_OK):
         faults += 1
-        fix = "set MCPGREEN_TMP_ROOT or TMPDIR to a directory of yours"
+        fix = "set MCPGREEN_TMP_ROOT or TMPDIR to a directory of your own"
         yield Check("permissions", ERROR, f"{place}: temporary files cannot be written there", fix)
     if not faults:
         yield Check("permissions", OK, f"only you can change what is run; temporary files go to {place}")
@@ -209,8 +209,8 @@ def _homes(project: Project) -> tuple[str, ...]:
     return project.tools_dir, project.server_dir, project.prompts_dir, project.providers_dir
 
 
-def _open_files(project: Project) -> Iterator[tuple[str, str]]:
-    """Files that are run, or decide what is run, and are not trusted; with the reason."""
+def _untrusted_files(project: Project) -> Iterator[tuple[str, str]]:
+    """Yield the files that are run, or decide what is run, and are not trusted, with the reason."""
     for home in _homes(project):
         ground = project.ground(home)
         for directory in survey(project, [home]).directories:
@@ -239,7 +239,7 @@ def _settings(settings: Settings) -> Iterator[Check]:
 
 
 def _as_written(value: object) -> str:
-    """The value as it would be written into a variable."""
+    """Return the value as it would be written into a variable."""
     if isinstance(value, bool):
         return str(value).lower()
     return (",".join(map(str, value)) if isinstance(value, tuple) else str(value))[:MAX_VALUE_CHARS]
@@ -263,7 +263,7 @@ def _registry(project: Project) -> Iterator[Check]:
     if not os.path.lexists(directory):
         yield Check("registry", OK, f"{shown} is not there yet; lists are kept in it when something is listed")
     elif not os.path.isdir(directory):
-        yield Check("registry", WARNING, f"{shown} is no directory, so no lists are kept", "remove it")
+        yield Check("registry", WARNING, f"{shown} is not a directory, so no lists are kept", "remove it")
     elif not os.access(directory, os.W_OK | os.X_OK):
         fix = "let the user who runs the server write to it, or set MCPGREEN_REGISTRY_DIR"
         yield Check("registry", WARNING, f"{shown} cannot be written to, so no lists are kept", fix)
@@ -277,7 +277,7 @@ def _registry(project: Project) -> Iterator[Check]:
             yield Check("registry", OK, shown)
 
 
-def _offer(project: Project, settings: Settings, environ: Mapping[str, str], server: list[Finding]) -> Iterator[Check]:
+def _items(project: Project, settings: Settings, environ: Mapping[str, str], server: list[Finding]) -> Iterator[Check]:
     registration, error = registration_of(project, settings, environ)
     items = list(Checks(project, settings, environ, registration).findings(is_served=error is None))
     errors = sum(finding.level == "error" for finding in (*server, *items)) + (error is not None)
@@ -321,7 +321,7 @@ def _requirements(project: Project, environ: Mapping[str, str]) -> Iterator[Chec
 
 
 def _required(fields: Json) -> tuple[str, list[list[str]]]:
-    """The required version of mcp-bash, and the required programs: for each a list of alternatives."""
+    """Return the required version of mcp-bash, and the required programs: for each a list of alternatives."""
     framework, entries = fields.get("framework", {}), fields.get("dependencies", [])
     if not isinstance(framework, dict) or not isinstance(entries, list):
         raise ValueError("framework must be an object, and dependencies an array")
@@ -331,5 +331,5 @@ def _required(fields: Json) -> tuple[str, list[list[str]]]:
     wanted: list[Any] = [entry.get("or", [entry.get("name")]) if isinstance(entry, dict) else None for entry in entries]
     for names in wanted:
         if not isinstance(names, list) or not names or not all(isinstance(name, str) and name for name in names):
-            raise ValueError('of dependencies each must look like {"name": "git"} or {"or": ["jq", "gojq"]}')
+            raise ValueError('each of dependencies must look like {"name": "git"} or {"or": ["jq", "gojq"]}')
     return version, wanted

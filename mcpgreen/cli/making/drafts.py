@@ -22,10 +22,10 @@ WRITABLE_BY_OTHERS = 0o022
 
 
 class Draft(dict[str, str]):
-    """The files to write: texts by absolute path. A text that begins with #! becomes executable."""
+    """The files to write: content by absolute path. A file that begins with #! becomes executable."""
 
     def is_written(self) -> bool:
-        """Whether all files exist with exactly these contents."""
+        """Tell whether all files exist with exactly these contents."""
         try:
             return all(Path(path).read_bytes() == content.encode() for path, content in self.items())
         except OSError:
@@ -85,7 +85,7 @@ def replacing(path: str, *, mode: int) -> Iterator[BinaryIO]:
 
 
 def filled(template: str, **values: str) -> str:
-    """A file of `templates/` with the values in their places: `name` where it says @NAME@."""
+    """Return a file of `templates/` with the values in their places: `name` where it says @NAME@."""
     text = Path(PACKAGE_DIR, "templates", template).read_text(encoding="utf-8")
     for name, value in values.items():
         text = text.replace(f"@{name.upper()}@", value)

@@ -1,4 +1,4 @@
-"""Names of new projects, tools and URI schemes: what is allowed, and what is near enough."""
+"""Names of new projects, tools and URI schemes: what is allowed, and the closest valid name."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def require_name(name: str | None, what: str) -> str:
 def require_scheme(name: str) -> str:
     """Return the name if URIs can begin with it, else raise ProjectError."""
     if not SCHEME.fullmatch(name):
-        raise ProjectError(name, "no URI can begin with this; use a-z, 0-9 and -, a letter first")
+        raise ProjectError(name, "URIs cannot begin with this; use a-z, 0-9 and -, a letter first")
     return name
 
 
 def nearest_name(text: str) -> str:
-    """A valid name that is as near as possible to a text."""
+    """Return a valid name that is as close as possible to some text."""
     return re.sub(r"[^A-Za-z0-9_-]+", "-", text).strip("-")[:64] or "mcp-server"
 
 

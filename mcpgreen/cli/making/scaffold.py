@@ -1,7 +1,7 @@
 """`mcpgreen new`, `init` and `scaffold`: a project, or a part of one, to begin with.
 
 `new` makes a folder, `init` adds files to one that exists and keeps its files. `scaffold` adds a tool, resource,
-template, prompt, completion, provider, MCP App or test. The texts are in `templates/`.
+template, prompt, completion, provider, MCP App or test. The templates are in `templates/`.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ def run_init(options: Options) -> int:
 
 
 def _project_draft(root: str, name: str, title: str, description: str, language: Language | None) -> Draft:
-    """The files of a project except `.gitignore`, which an existing folder may have. The first tool has a language."""
+    """Draft the files of a project except `.gitignore`, which may exist. `language`: of the first tool, if any."""
     draft = Draft()
     server_dir = os.path.join(root, "server.d")
     meta = {"$schema": f"{MARK}/server.schema.json", "name": name, "title": title, "version": "0.1.0"}
@@ -146,7 +146,7 @@ def _project_draft(root: str, name: str, title: str, description: str, language:
 
 
 def _docker_files(root: str, name: str, package: str) -> Draft:
-    """The files for a container, with the Debian package that the first tool needs, if any."""
+    """Draft the files for a container, with the Debian package that the first tool needs, if any."""
     install = f"apt-get update && apt-get install -y --no-install-recommends {package} && rm -rf /var/lib/apt/lists/*"
     packages = f"RUN {install}" if package else "# What your tools need besides Python and a shell is installed here."
     dockerfile = filled("project/Dockerfile", name=name, version=__version__, packages=packages)
@@ -210,7 +210,7 @@ def run(options: Options) -> int:
 
 
 def _add(draft: Draft, project: Project, kind: str, name: str, language: Language, options: Options) -> str:
-    """Add an item of this kind, and return its directory or script. So do the functions below."""
+    """Add an item of this kind, and return its directory or script. The functions below return the same."""
     if kind == "tool":
         _require_free(project.tools_dir, name)
         place = _add_tool(draft, project.tools_dir, name, language)
@@ -279,7 +279,7 @@ def _add_completion(draft: Draft, project: Project, name: str, language: Languag
     computed = os.path.join(project.server_dir, "register.sh")
     if os.path.lexists(registered):
         return place, f'Add this to "completions" in {project.shown(registered)}:\n  {json.dumps(entry)}'
-    if os.path.lexists(computed):  # a register.json beside it would switch it off
+    if os.path.lexists(computed):  # a register.json next to it would switch it off
         return place, f"Add this line to {project.shown(computed)}:\n  mcp_register_completion '{json.dumps(entry)}'"
     fields = {"$schema": f"{MARK}/register.schema.json", "version": 1, "completions": [entry]}
     draft[registered] = json.dumps(fields, indent=2) + "\n"
@@ -334,7 +334,7 @@ def _tool(project: Project, name: str) -> Tool:
 
 
 def _completed_item(project: Project, name: str) -> str:
-    """The name of the prompt, resource or template to complete: the given one, or as `scaffold` names prompts."""
+    """Find the prompt, resource or template to complete: by its name, or as `scaffold` names prompts."""
     found = discover_resources(project, survey(project, [project.resources_dir])).values()
     discoveries = [discover_prompts(project, survey(project, [project.prompts_dir])), *found]
     names = {item.name for discovery in discoveries for item in discovery.items}
@@ -355,7 +355,7 @@ def _name_schemas(draft: Draft, server_dir: str) -> None:
 
 
 def sample_of(schema: object, depth: int = 0) -> Any:
-    """A value that a plain schema admits, for a first test."""
+    """Return a value that a plain schema admits, for a first test."""
     if not isinstance(schema, dict) or depth > MAX_SAMPLE_DEPTH:
         return {}
     for keyword in ("const", "default"):

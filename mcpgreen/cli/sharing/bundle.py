@@ -42,7 +42,7 @@ PLATFORMS = {"linux": ("linux",), "darwin": ("darwin",), "all": ("darwin", "linu
 # The served parts of a project, besides the directories that settings name.
 PARTS = ("tools", "resources", "prompts", "completions", "providers", "ui", "server.d", "lib", "config", "VERSION")
 NEVER = ("__pycache__", ".git", ".DS_Store", "Thumbs.db", DIRECTORY)
-LEFTOVER = re.compile(r"(?s:.*~|#.*#|.*\.sw[nop])")  # copies and swap files of editors, which may hold what was removed
+LEFTOVER = re.compile(r"(?is:.*~|#.*#|.*\.(?:sw[nop]|bak|orig|rej|tmp))")  # copies, which may hold what was removed
 EARLIEST = (1980, 1, 1, 0, 0, 0)  # the earliest date of a zip, so that the same content makes the same entry
 CHECK_SECS = 120
 
@@ -140,17 +140,19 @@ def _stage(settings: BundleSettings, staged: str) -> list[str]:
 
 
 def _judged_below(project: Project, source: str) -> dict[str, str]:
-    """Files with the reason to leave them out, or "" to pack them. A link is judged by its target."""
+    """Return each file with the reason to leave it out, or "" to pack it. A link is judged by its target."""
     real_path = os.path.realpath(source)
     hidden = Private(project.root)
     if not is_within(real_path, project.root):
         return {source: "it leads out of the project"}
     if hidden.covers(source) or hidden.covers(real_path):
         return {source: "it is hidden, or leads to something hidden"}
+    if LEFTOVER.fullmatch(os.path.basename(source)):
+        return {source: "it is a backup, or an editor left it"}
     if os.path.isfile(source):
-        return {source: "an editor left it" if LEFTOVER.fullmatch(os.path.basename(source)) else ""}
+        return {source: ""}
     if not os.path.isdir(source) or os.path.islink(source):
-        return {source: "it is no file, or links to a directory"}
+        return {source: "it is not a file, or links to a directory"}
     judged: dict[str, str] = {}
     for name in sorted(os.listdir(source)):
         if name not in NEVER and not name.endswith(".pyc"):
@@ -170,7 +172,7 @@ def _validate(staged: str) -> None:
 
 
 def _collect_lists(project: Project, staged: str, *, keeps: bool) -> Json:
-    """The lists for the manifest, from registry files, which stay in the bundle if it `keeps` them."""
+    """Make the lists for the manifest from registry files, which stay in the bundle if it `keeps` them."""
     _run_bundled(staged, "scan", "--quiet")
     registry = os.path.join(staged, project.shown(project.registry_dir))
     tools = [
@@ -223,7 +225,7 @@ def _pack(place: str, made: str, *, is_verbose: bool) -> int:
 def manifest_of(
     settings: BundleSettings, server: Settings, *, name: str | None, version: str | None, platforms: Sequence[str]
 ) -> Json:
-    """The manifest without the lists of tools and prompts. Raises ProjectError."""
+    """Return the manifest without the lists of tools and prompts. Raises ProjectError."""
     info = settings.project.server_info()
     name = name or settings.text("NAME") or info["name"]
     version = version or settings.text("VERSION") or info["version"]
@@ -263,7 +265,7 @@ def manifest_of(
 
 
 def is_static(settings: BundleSettings) -> bool:
-    """Whether the bundle serves the items of the time it was made, without scanning again."""
+    """Tell whether the bundle serves the items that it was made with, without scanning again."""
     return settings.text("STATIC").lower() not in ("false", "0", "no", "off")
 
 
@@ -274,7 +276,7 @@ def problems_of(manifest: Json) -> list[str]:
 
 
 def _start(settings: BundleSettings, server: Settings, user_config: Json) -> Json:
-    """The command line and the variables, with placeholders for the choices of the user."""
+    """Return the command line and the variables, with placeholders for the choices of the user."""
     variables = settings.pairs("USER_CONFIG_ENV_MAP")
     arguments = settings.words("USER_CONFIG_ARGS_MAP")
     for key in (*variables, *arguments):
@@ -293,7 +295,7 @@ def _start(settings: BundleSettings, server: Settings, user_config: Json) -> Jso
 
 
 def _prompts(registry: str, prompts_dir: str) -> Iterator[Json]:
-    """The prompts that are texts, because the manifest has to contain the text."""
+    """Yield the prompts that are text files, because the manifest has to contain their text."""
     for entry in _items(registry, "prompts"):
         path = os.path.join(prompts_dir, str(entry.get("path", "")))
         if not path.endswith((".txt", ".md")) or not os.path.isfile(path) or os.path.getsize(path) > MAX_PROMPT_BYTES:
@@ -309,7 +311,7 @@ def _items(registry: str, kind: str) -> list[Json]:
 
 
 def _given(fields: Json) -> Json:
-    """The fields that are not empty."""
+    """Return the fields that are not empty."""
     return {name: value for name, value in fields.items() if value}
 
 
@@ -322,7 +324,7 @@ class BundleSettings:
         self._meta = _object(_text(os.path.join(project.server_dir, "server.meta.json")) or "{}", "server.meta.json")
 
     def value(self, key: str) -> Any:
-        """The value in mcpb.conf, else in server.meta.json, else None."""
+        """Return the value in mcpb.conf, else in server.meta.json, else None."""
         if key in self._conf:
             return self._conf[key]
         return self._meta.get(FIELD_OF[key]) if FIELD_OF[key] else None
@@ -332,11 +334,11 @@ class BundleSettings:
         if value is None:
             return ""
         if not isinstance(value, str):
-            raise ProjectError(key, f"{FIELD_OF[key]} in server.meta.json must be a text")
+            raise ProjectError(key, f"{FIELD_OF[key]} in server.meta.json must be a string")
         return value.strip()
 
     def words(self, key: str) -> list[str]:
-        """A list: the words of a text, or the members of an array."""
+        """Return a list: the words of a string, or the members of an array."""
         value = self.value(key)
         if isinstance(value, list) and all(isinstance(each, str) for each in value):
             return value
@@ -362,7 +364,7 @@ class BundleSettings:
         return value.strip() if isinstance(value, str) else ""
 
     def author(self) -> dict[str, str]:
-        """The author, which the manifest requires. If nothing names one, it is the current user."""
+        """Return the author, which the manifest requires. If nothing names one, it is the current user."""
         given = self._meta.get("author")
         author = {"name": given} if isinstance(given, str) else dict(given) if isinstance(given, dict) else {}
         for key in ("name", "email", "url"):
@@ -370,11 +372,11 @@ class BundleSettings:
                 author[key] = text
         if not author.get("name"):
             author["name"] = _user_name(self.project.root)
-            journal.warning("the author is %s; MCPB_AUTHOR_NAME in %s can say it better", author["name"], CONF)
+            journal.warning("the author is %s; set MCPB_AUTHOR_NAME in %s to change that", author["name"], CONF)
         return {key: author[key] for key in ("name", "email", "url") if author.get(key)}
 
     def user_config(self) -> Json:
-        """The options that clients ask the user for. Title and description are required; the name is their default."""
+        """Return the options that clients ask the user for. Title and description default to the name."""
         name = self.text("USER_CONFIG_FILE")
         options = _object(self.file_text(name), name) if name else self._meta.get("user_config") or {}
         if not isinstance(options, dict) or not all(isinstance(option, dict) for option in options.values()):
@@ -384,14 +386,14 @@ class BundleSettings:
         }
 
     def inside(self, name: str, key: str) -> str:
-        """The path of a file or directory. Raises ProjectError if it is outside of the project."""
+        """Return the path of a file or directory. Raises ProjectError if it is outside of the project."""
         path = os.path.realpath(os.path.join(self.project.root, name))
         if os.path.isabs(name) or ".." in name.split("/") or not path.startswith(self.project.root + os.sep):
             raise ProjectError(CONF, f"{PREFIX}{key}: {name} must be a path inside the project")
         return path
 
     def file_text(self, name: str) -> str:
-        """The text of a file of the project; empty without a name. Raises ProjectError if there is no such file."""
+        """Read a file of the project; return "" without a name. Raises ProjectError if there is no such file."""
         text = _text(self.inside(name, "…_FILE")) if name else ""
         if text is None:
             raise ProjectError(name, "there is no such file in the project")
@@ -410,9 +412,9 @@ def _read_conf(path: str) -> dict[str, str]:
         if equals and key != name and key in FIELD_OF:
             found[key] = value
             if "$" in value or "`" in value:
-                journal.warning("%s: %s is taken as it stands; nothing in it is expanded or run", CONF, name)
+                journal.warning("%s: %s is taken literally; nothing in it is expanded or run", CONF, name)
         elif word != "export":
-            journal.warning("%s: %s is ignored: it is no setting of a bundle", CONF, name[:80])
+            journal.warning("%s: %s is ignored: it is not a bundle setting", CONF, name[:80])
     return found
 
 
@@ -436,7 +438,7 @@ def _object(text: str, shown: str) -> Json:
 
 
 def _user_name(root: str) -> str:
-    """The name of the current user, as git or the system has it."""
+    """Return the name of the current user, as git or the system has it."""
     command = ["git", "-C", root, "config", "--get", "user.name"]
     with suppress(OSError, subprocess.TimeoutExpired):
         done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=10, check=False)

@@ -65,12 +65,12 @@ def _full_name(wanted: str | None, name: str, website: str, repository: str) -> 
             raise ProjectError(name, f"the registry needs a namespace that is yours; {advice}")
         full = f"{namespace}/{name}"
     if not FULL_NAME.fullmatch(full):
-        raise ProjectError(wanted or full, "this is no name for the registry; it looks like io.github.you/my-server")
+        raise ProjectError(wanted or full, "this is not a name for the registry; use e.g. io.github.you/my-server")
     return full
 
 
 def namespace_of(url: str) -> str:
-    """The namespace of the owner of a URL; empty if the URL does not show it."""
+    """Return the namespace of the owner of a URL; empty if the URL does not show it."""
     parts = urlsplit(url)
     host = (parts.hostname or "").removeprefix("www.")
     owner = parts.path.strip("/").partition("/")[0]

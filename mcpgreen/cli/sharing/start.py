@@ -1,10 +1,10 @@
-"""Start the mcpgreen that lies beside this file, in `lib/`. Copied into bundles and vendored projects.
+"""Start the mcpgreen in `lib/`, next to this file. Copied into bundles and vendored projects.
 
 It is run by the Python that a client finds, so it imports nothing of mcpgreen, and also works in Pythons that are too
 old to serve, to find a newer one. stdout belongs to the protocol.
 
 The compiled parts of `lib/` fit one kind of Python. If this Python is of another kind, a fitting one is looked for on
-this machine; if there is none, the same packages are downloaded once, into the cache of the user.
+this machine; if there is none, the same packages are downloaded once, into the user's cache.
 """
 
 import os
@@ -41,12 +41,12 @@ def main() -> None:
         about = json.load(file)
     if sys.version_info < OLDEST:
         _continue_with_another_python(about, needs_same_kind=False)
-        _give_up("it needs Python 3.10 or newer, and finds none; install one")
+        _give_up("it needs Python 3.10 or newer, and found none; install one")
     library = LIBRARY
     if about["kind"] != kind_of_this_python():
         _continue_with_another_python(about, needs_same_kind=True)
         library = _fetch_library(about)
-    # The folders after `--` are those that the user of a bundle has chosen.
+    # The folders after `--` were chosen by the user of a bundle.
     at = sys.argv.index("--") if "--" in sys.argv else len(sys.argv)
     _prepare_environment(about, sys.argv[at + 1 :])
     _mend_modes(about)
@@ -56,14 +56,14 @@ def main() -> None:
 
 
 def kind_of_this_python() -> str:
-    """The kind of Python that compiled packages have to fit."""
+    """Return the kind of Python that compiled packages have to fit."""
     import _imp
 
     return f"{sys.implementation.name} {_imp.extension_suffixes()[0]} {os.uname().machine}"
 
 
 def _is_placeholder(text: str) -> bool:
-    """Whether a client has left a placeholder, because the user has not filled it in."""
+    """Tell whether a client has left a placeholder, because the user has not filled it in."""
     return text.startswith("${user_config.") and text.endswith("}")
 
 
@@ -128,7 +128,7 @@ def private_directory(path: str) -> None:
 
 
 def _continue_with_another_python(about: dict, *, needs_same_kind: bool) -> None:  # type: ignore[type-arg]
-    """Replace this process by another Python. Return if there is none."""
+    """Replace this process with another Python. Return only if there is none."""
     versions = [about["python"]] if needs_same_kind else ["3.14", "3.13", "3.12", "3.11", "3.10"]
     names = [f"python{version}" for version in versions] + ["python3"]
     here = os.environ.get("PATH", "").split(os.pathsep)
@@ -141,7 +141,7 @@ def _continue_with_another_python(about: dict, *, needs_same_kind: bool) -> None
 
 
 def _probe(program: str) -> "tuple[bool, str]":
-    """Whether a Python is new enough, and its kind."""
+    """Return whether a Python is new enough, and its kind."""
     try:
         said = subprocess.check_output(
             [program, "-I", "-c", KIND_PROGRAM], stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=PROBE_SECS
@@ -153,7 +153,7 @@ def _probe(program: str) -> "tuple[bool, str]":
 
 
 def _fetch_library(about: dict) -> str:  # type: ignore[type-arg]  # older Pythons
-    """The library for this Python, from the cache or made now. If several processes make it, the first one counts."""
+    """Return the library for this Python, cached or made now. If several processes make it, the first counts."""
     import hashlib
     import tempfile
 
@@ -173,9 +173,9 @@ def _fetch_library(about: dict) -> str:  # type: ignore[type-arg]  # older Pytho
             return place
         fresh = tempfile.mkdtemp(dir=cache)
     except OSError as error:
-        _give_up(f"{cache}: {error.strerror}; let XDG_CACHE_HOME name a directory of yours")
+        _give_up(f"{cache}: {error.strerror}; set XDG_CACHE_HOME to a directory of your own")
     version = "{}.{}".format(*sys.version_info)
-    _say(f"packages for Python {version} are fetched, once; Python {about['python']} would have what it needs here")
+    _say(f"fetching packages for Python {version}, once; Python {about['python']} would not need to")
     try:
         shutil.copytree(os.path.join(LIBRARY, "mcpgreen"), os.path.join(fresh, "mcpgreen"))
         packages = [f"{name}=={version}" for name, version in sorted(about["packages"].items())]

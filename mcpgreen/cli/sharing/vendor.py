@@ -1,4 +1,4 @@
-"""`mcpgreen vendor`: copy mcpgreen and its packages beside the project, with a script that serves it.
+"""`mcpgreen vendor`: copy mcpgreen and its packages into the project, with a script that serves it.
 
 The copy is taken from the running environment, so nothing is downloaded, and the versions are known to work. Compiled
 parts fit one kind of Python, which `vendor.json` names; `start.py`, the entry point of the copy, checks that.
@@ -143,7 +143,7 @@ def copy_runtime(target: str, *, project: str, about: Json | None = None) -> Jso
 
 
 def checksum(directory: str) -> str:
-    """The checksum of the names and contents of all files, without compiled ones."""
+    """Return the checksum of the names and contents of all files, without compiled ones."""
     digest = hashlib.sha256()
     for path in files_below(directory):
         if path == ABOUT:
@@ -155,7 +155,7 @@ def checksum(directory: str) -> str:
 
 
 def needed_distributions() -> list[metadata.Distribution]:
-    """All packages that we need, directly or indirectly. Raises ProjectError if one is missing."""
+    """Return all packages that we need, directly or indirectly. Raises ProjectError if one is missing."""
     found: dict[str, metadata.Distribution] = {}
     waiting = list(_requirements(_own_distribution()))
     while waiting:
@@ -182,7 +182,7 @@ def _own_distribution() -> metadata.Distribution:
 
 
 def _requirements(distribution: metadata.Distribution) -> Iterator[tuple[str, bool]]:
-    """The normalized names of required packages, and whether each may be missing on this machine."""
+    """Yield the normalized names of required packages, and whether each may be missing on this machine."""
     for text in distribution.requires or ():
         matched = REQUIREMENT.fullmatch(text)
         if matched is None:
@@ -195,7 +195,7 @@ def _requirements(distribution: metadata.Distribution) -> Iterator[tuple[str, bo
 
 
 def _files_of(distribution: metadata.Distribution) -> Iterator[tuple[str, str]]:
-    """The files of a package to copy, with their places below the library."""
+    """Yield the files of a package to copy, with their places below the library."""
     if distribution.files is None:
         raise ProjectError(distribution.metadata["Name"], "which files this package has is not known; pip install it")
     for file in distribution.files:
@@ -216,6 +216,6 @@ def copy_file(source: str, target: str) -> bool:
 
 
 def files_below(directory: str) -> list[str]:
-    """The sorted relative paths of all files, without compiled ones."""
+    """Return the sorted relative paths of all files, without compiled ones."""
     found = (path for path in Path(directory).rglob("*") if path.is_file() and "__pycache__" not in path.parts)
     return sorted(path.relative_to(directory).as_posix() for path in found)

@@ -58,7 +58,7 @@ class LocalClient:
         return result
 
     def all_of(self, method: str, member: str) -> list[Json]:
-        """All items of a list, from all its pages."""
+        """Return all items of a list, from all its pages."""
         items: list[Json] = []
         params: Json = {}
         while True:

@@ -45,7 +45,7 @@ Answer = Callable[[str, Json], Json]  # takes a method and its params; returns `
 
 
 def values_of(words: Sequence[str], properties: Json) -> Json:
-    """The values that the words give. For an array, each word adds an element. Raises UsageError."""
+    """Return the values that the words give. For an array, each word adds an element. Raises UsageError."""
     values: Json = {}
     for word in words:
         key, equals, text = word.partition("=")
@@ -68,7 +68,7 @@ def values_of(words: Sequence[str], properties: Json) -> Json:
 
 
 def typed(key: str, text: str, about: Json) -> Any:
-    """The text as a value of the first type in its schema that fits; for an array, as one element."""
+    """Return the text as a value of the first type in its schema that fits; for an array, as one element."""
     kinds = _types_of(about)
     if "array" in kinds and not text.lstrip().startswith("["):
         return typed(key, text, _schema_of(about.get("items")))
@@ -80,7 +80,7 @@ def typed(key: str, text: str, about: Json) -> Any:
         except ValueError:
             continue
     if kinds:
-        raise UsageError(f"{key}={text}: this is no {' or '.join(kinds)}.")
+        raise UsageError(f"{key}={text}: this is not a valid {' or '.join(kinds)}.")
     return text
 
 
@@ -96,7 +96,7 @@ def _as(kind: str, text: str) -> Any:
 
 
 def _types_of(about: Json) -> list[str]:
-    """The types that a schema and its alternatives name. "string" comes last, because every text fits it."""
+    """Return the types that a schema and its alternatives name. "string" comes last, because every text fits it."""
     named = about.get("type", [])
     kinds = [named] if isinstance(named, str) else [kind for kind in named if isinstance(kind, str)]
     for key in ("anyOf", "oneOf"):
@@ -112,7 +112,7 @@ def _schema_of(about: object) -> Json:
 
 
 def content_of(text: str) -> str:
-    """The text itself, or the content of the file that @FILE names."""
+    """Return the text itself, or the content of the file that @FILE names."""
     if not text.startswith("@"):
         return text
     try:
@@ -254,7 +254,7 @@ def _sampled(text: str) -> Json:
 
 
 def _options(about: Json) -> list[tuple[str, str]]:
-    """The choices of a field: pairs of value and title."""
+    """Return the choices of a field: pairs of value and title."""
     holder = about.get("items", {}) if about["type"] == "array" else about
     titled = holder.get("oneOf") or holder.get("anyOf")
     if titled:
@@ -265,7 +265,7 @@ def _options(about: Json) -> list[tuple[str, str]]:
 
 
 def _chosen(name: str, text: str, about: Json, options: Sequence[tuple[str, str]]) -> Any:
-    """The value of a typed text. A choice can be typed as its number, value or title."""
+    """Return the value of a typed text. A choice can be typed as its number, value or title."""
     if not options:
         return typed(name, text, about)
     by_word = {title: value for value, title in options} | {value: value for value, _ in options}

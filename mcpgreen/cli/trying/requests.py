@@ -50,7 +50,7 @@ KINDS = (
     Kind("tools", "tools", "tools/list", BY_NAME, "Put an executable into tools/"),
     Kind("resources", "resources", "resources/list", ("uri", *OF_RESOURCES), "Put a file into resources/"),
     Kind("templates", "resourceTemplates", "resources/templates/list", ("uri template", *OF_RESOURCES), DESCRIBED),
-    Kind("prompts", "prompts", "prompts/list", BY_NAME, "Put a text into prompts/"),
+    Kind("prompts", "prompts", "prompts/list", BY_NAME, "Put a text file into prompts/"),
 )
 
 
@@ -60,7 +60,7 @@ def run_list(options: Options) -> int:
         raise UsageError(f"{word}: a kind is one of {', '.join(kind.word for kind in KINDS)}.")
     kinds = [kind for kind in KINDS if word in (None, kind.word)]
     with serving(options) as (server, project):
-        server.services.catalog.tells_losses = False  # we print them
+        server.services.catalog.logs_losses = False  # we print them
         client = LocalClient(server)
         lists = {kind.member: client.all_of(kind.method, kind.member) for kind in kinds}
         missing = [each for each in left_out(server) if each.kind in lists or word is None]
@@ -93,7 +93,7 @@ def _list_rows(kind: Kind, items: Iterable[Json], server: Server) -> list[tuple[
 
 
 def _argument_names(entry: Json) -> str:
-    """The names of the arguments; required ones have a !."""
+    """Return the names of the arguments; required ones have a !."""
     if "arguments" in entry:
         return " ".join(each["name"] + ("!" if each.get("required") else "") for each in entry["arguments"])
     schema = entry.get("inputSchema", {})
@@ -182,7 +182,7 @@ class LeftOut(NamedTuple):
 
 
 def left_out(server: Server) -> list[LeftOut]:
-    """The files in the project's folders that are not offered, with the reason."""
+    """Return the files in the project's folders that are not offered, with the reason."""
     project, settings = server.services.project, server.services.settings
     registration, error = registration_of(project, settings, os.environ)
     if error is not None:
@@ -199,7 +199,7 @@ def left_out(server: Server) -> list[LeftOut]:
 
 
 def suggestions(name: str, names: Iterable[str], missing: Iterable[LeftOut] = ()) -> list[str]:
-    """What the user may have meant by an unknown name: similar names, and files of that name that are left out."""
+    """Suggest what the user may have meant by an unknown name: similar names, or files that are left out."""
     near = difflib.get_close_matches(name, list(names), n=3, cutoff=0.5)
     question = [f"Did you mean {' or '.join(near)}?"] if near else []
     for each in missing:
@@ -303,7 +303,7 @@ def _report_similar(server: Server, kind: str, name: str) -> None:
 
 
 def _source_files(options: Options) -> Mapping[str, str]:
-    """The environment after the shell files that `--source` names."""
+    """Return the environment after the shell files that `--source` names."""
     environ: Mapping[str, str] = os.environ
     for file in options["--source"]:
         path = os.path.abspath(file)
@@ -331,7 +331,7 @@ def _arguments(text: str) -> Json:
 
 
 def _with_options(settings: Settings, options: Options, timeout_secs: float | None) -> Settings:
-    """The settings with the timeout, roots and permissions of this run."""
+    """Return the settings with the timeout, roots and permissions of this run."""
     settings = settings.with_values(result_meta="always")
     if timeout_secs is not None:  # the user may go beyond the limit for clients
         settings = settings.with_values(max_timeout_secs=max(timeout_secs, settings.max_timeout_secs))

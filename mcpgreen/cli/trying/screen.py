@@ -1,6 +1,6 @@
 """Show results to a person. Colours, tables and bars come from rich, which only this module loads.
 
-Rule: texts of scripts and descriptions are data. They are not read as markup, and cannot steer a terminal.
+Rule: text from scripts and descriptions is data. It is not read as markup, and cannot control a terminal.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ COLOURS = re.compile(r"\x1b\[[0-9;]*m")  # programs print them, and they mean no
 
 
 def wants_json(options: Options) -> bool:
-    """Whether to print one line of JSON: the user asks for it, or a program reads stdout."""
+    """Tell whether to print one line of JSON: the user asks for it, or a program reads stdout."""
     return bool(options["--json"]) or not (sys.stdout.isatty() or options["--plain"])
 
 
 class Screen:
-    """Prints for a person; without colours and frames if the user wants none, or stdout is no terminal."""
+    """Prints for a person; without colours and frames if the user wants none, or stdout is not a terminal."""
 
     def __init__(self, options: Options) -> None:
         is_dumb = os.environ.get("TERM") == "dumb"
@@ -59,7 +59,7 @@ class Screen:
         return self.console(sys.stderr)
 
     def text(self, text: str, style: str = "") -> None:
-        """Print a text without wrapping it, because it may be meant to be copied."""
+        """Print text without wrapping it, because it may be meant to be copied."""
         self.out.print(uncoloured(text), style=style or None, soft_wrap=True)
 
     def note(self, text: str, style: str = "dim") -> None:
@@ -163,7 +163,7 @@ def uncoloured(text: str) -> str:
 
 
 def _repeats(block: Json, structured: object) -> bool:
-    """Whether a text block repeats the structured result."""
+    """Tell whether a text block repeats the structured result."""
     try:
         return block.get("type") == "text" and bool(jsontext.loads(block["text"]) == structured)
     except ValueError:

@@ -1,6 +1,7 @@
 """The recipes of a justfile, with their parameters and what is written about them.
 
-Rule: as in a Makefile, a parameter is an argument only if every line that uses it is harmless, as `shell_lines` says.
+Rule: as in a Makefile, a parameter is an argument only if every line that uses it is harmless, as `shell_lines` says,
+and if it is not exported: nobody knows which variables the programs of a recipe obey.
 """
 
 from __future__ import annotations
@@ -8,7 +9,6 @@ from __future__ import annotations
 import os
 import re
 
-from mcpgreen.cli.wrapping.makefiles import OBEYED
 from mcpgreen.cli.wrapping.shell_lines import EDGE, IDENTIFIER, SHELLS, has_computed_name, is_harmless, is_plain
 from mcpgreen.cli.wrapping.task_files import Parameter, Runner, Task, place_of, text_of
 
@@ -22,12 +22,17 @@ PARAMETER = re.compile(
 )
 END = re.compile(r"\s*:(?!=)")
 DOC = re.compile(r"\bdoc\s?(?:\(\s*|:\s*)['\"]([^'\"]{0,500})['\"]")
-CONSTANT = re.compile(r"(?:export\s+)?([A-Za-z_][\w-]*)\s*:=\s*('[^'\n]*'|\"[^\"\\\n]*\")\s*")
-SHELL = re.compile(r"\s*set\s+[\w-]*(?:shell|interpreter)\s*:=\s*\[\s*['\"](?:[^'\"]*/)?([^'\"/]*)")
+ASSIGNMENT = re.compile(r"(?:export\s+)?([A-Za-z_][\w-]*)\s*:=\s*(.*?)\s*$")
+TEXT = re.compile(r"'[^']*'|\"[^\"\\]*\"")
+# With these, a recipe may be in another file, is not run by a shell, or all programs get the parameters.
+UNCLEAR = re.compile(
+    r"import\??\s*x?['\"]|set\s+export\b(?!\s*:=\s*false\b)|\[(?!.*\]\s*$)|set\s+[\w-]*(?:shell|interpreter)\b"
+    rf"(?!\s*:=\s*\[\s*(['\"])(?:[^'\"]*/)?(?:{'|'.join(sorted(SHELLS))})\1\s*[,\]])"
+)
 INTERPOLATION = re.compile(r"\{\{\s*([A-Za-z_][\w-]*)\s*\}\}")
 POSITIONAL = re.compile(r"\$(?:[@*0-9]|\{[@*0-9]\})")  # where a setting has them, they are all parameters
 USES_POSITIONAL = re.compile(r"\$\{[@*0-9]|\bfor\s+\w+\s*;|\b(?:for|select)\s+\w+\s+do\b|\b(?:shift|set|getopts)\b")
-QUOTED = re.compile(r"'[^'\n]*'|\"[^\"\n]*\"")
+QUOTED = re.compile(r"'[^'\n]*'|\"[^\"\n]*\"|`[^`\n]*`")
 NOT_RECIPES = ("alias", "export", "import", "mod", "set", "unexport")
 
 
@@ -38,38 +43,44 @@ def runner_for(path: str, root: str) -> Runner:
 
 
 def recipes_in(path: str) -> list[Task]:
+    """The recipes that are not private. All definitions of a name count: just takes that for the system or the last."""
     lines = re.sub(r"(?<!\\)\\\n[ \t]*", "", text_of(path)).split("\n")
-    constants = {found[1] for line in lines if (found := CONSTANT.fullmatch(line)) and is_plain(found[2][1:-1])}
-    is_shell = all(found[1] in SHELLS for line in lines if (found := SHELL.match(line)))
+    values = [found.groups() for line in lines if (found := ASSIGNMENT.match(line))]
+    odd = {name for name, value in values if not TEXT.fullmatch(value) or not is_plain(value[1:-1])}
+    constants = {name for name, _ in values} - odd
+    is_clear = not any(map(UNCLEAR.match, lines))
     tasks: dict[str, Task] = {}
+    heads: dict[str, set[object]] = {}  # the different parameters of each name
     refused: dict[str, set[str]] = {}
-    comment = doc = ""
-    is_private = is_script = False
+    comment = attributes = ""
+    is_script = False
     task: Task | None = None
     for line in lines:
         if task and line.startswith((" ", "\t")):
             names = {each.name for each in task.parameters}
-            is_line = is_shell and not is_script and not line.lstrip().startswith("#!")
-            refused[task.name] |= _refused_in(line, names, constants) if is_line else names
-            is_script = not is_line
-            continue
-        if line.startswith("#"):
+            is_script = is_script or line.lstrip().startswith("#!")
+            refused[task.name] |= names if is_script else _refused_in(line, names, constants)
+        elif line.startswith("#"):
             comment = line.lstrip("# ").strip() if not line.startswith("#!") else ""
-            continue
-        if line.startswith("["):
-            is_private = is_private or re.search(r"\bprivate\b", line) is not None
-            is_script = is_script or re.search(r"\bscript\b", line) is not None
-            found = DOC.search(line)
-            doc = found[1] if found else doc
-            continue
-        task = _recipe(line) if line else task
-        if line and task and not is_private and task.name not in tasks:
-            tasks[task.name] = task._replace(text=doc or comment)
-            refused[task.name] = _refused_in_head(line, task)
+        elif line.startswith("["):
+            attributes += line
         elif line:
-            task, is_script = None, False
-        comment = doc = ""
-        is_private = False
+            task = _recipe(line)
+            name = found[1] if (found := RECIPE.match(line)) else ""
+            heads.setdefault(name, set()).add(task and tuple((each.name, each.is_repeated) for each in task.parameters))
+            bare = QUOTED.sub("", attributes)
+            if task:
+                refused.setdefault(name, set()).update(_refused_in_head(line, attributes, task))
+                is_script = re.search(r"\bscript\b", bare) is not None
+            if task and not re.search(r"\bprivate\b", bare):
+                doc = DOC.search(attributes)
+                tasks.setdefault(name, task._replace(text=doc[1] if doc else comment))
+            comment = attributes = ""
+        else:
+            comment = ""
+    for name, task in tasks.items():
+        if not is_clear or len(heads[name]) > 1:
+            refused[name] |= {each.name for each in task.parameters}
     return [_without(task, refused[task.name]) for task in tasks.values()]
 
 
@@ -79,18 +90,21 @@ def _refused_in(line: str, names: set[str], constants: set[str]) -> set[str]:
         return set(names)  # an expression, or braces that mean themselves
     marked = INTERPOLATION.sub(rf"{EDGE}\1{EDGE}", line.replace(EDGE, ""))
     marked = POSITIONAL.sub("".join(f"{EDGE}{name}{EDGE}" for name in names), marked)
-    for name in names:
-        marked = re.sub(rf"\$(?:{name}\b|\{{{name}\}})", f"{EDGE}{name}{EDGE}", marked)
     if is_harmless(marked.lstrip(" \t@-"), names | constants):
         return set()
     is_any = has_computed_name(marked) or USES_POSITIONAL.search(marked)
     return set(names) if is_any else names & set(IDENTIFIER.findall(marked))
 
 
-def _refused_in_head(line: str, task: Task) -> set[str]:
-    """Parameters that are a part of another one's default, or are passed on to another recipe."""
-    words = IDENTIFIER.findall(QUOTED.sub("", line.partition(task.name)[2]))
-    return {name for each in task.parameters if words.count(name := each.name) > 1 or OBEYED.fullmatch(name)}
+def _refused_in_head(line: str, attributes: str, task: Task) -> set[str]:
+    """Parameters that programs find in their environment (`$`), that are a part of another one's default or of an
+    attribute, or are passed on to another recipe; all, if the head has text with expressions or goes on below."""
+    names = {each.name for each in task.parameters}
+    head = QUOTED.sub("", line.partition(task.name)[2])
+    if "{{" in line + attributes or re.search("['\"`]", head) or head.count("(") != head.count(")"):
+        return names
+    words = IDENTIFIER.findall(head + QUOTED.sub("", attributes))
+    return {name for name in names if words.count(name) > 1 or re.search(rf"\${name}\b", head)}
 
 
 def _without(task: Task, refused: set[str]) -> Task:
@@ -116,6 +130,6 @@ def _recipe(line: str) -> Task | None:
         default = word[3]
         text = f"{default[1:-1]} by default." if default and default[0] in "'\"" and len(default) > 2 else ""
         is_required = default is None and word[1] != "*"
-        parameters.append(Parameter(word[2], text, "", is_required, bool(word[1])))
+        parameters.append(Parameter(word[2], text, (), is_required, bool(word[1])))
         position = word.end()
     return None

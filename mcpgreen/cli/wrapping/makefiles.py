@@ -1,8 +1,9 @@
 """The targets of a Makefile, with what is written about them. Its text is read; nothing of it is evaluated.
 
 Rule: a value that a client sends is a word for a program, never the program. A variable is an argument only if every
-line that uses it is harmless, as `shell_lines` says. If another file, another shell or a name that is put together
-may lead to any variable, none is an argument.
+line that uses it is harmless, as `shell_lines` says. make puts what it is given into the environment, where programs
+obey it; so it is told not to (`unexport`). If another file, another shell or a name that is put together may lead to
+any variable, none is an argument.
 """
 
 from __future__ import annotations
@@ -20,19 +21,19 @@ RULE = re.compile(r"^([^\s#:=][^:=#]{0,500})::?(?![=:])([^\n]{0,4000})$")
 ASSIGNMENT = re.compile(r"^\s*(?:(?:export|override|private)\s+)*([A-Za-z_][\w.-]*)\s*([:?+!]{0,3})=([^\n]*)$")
 CONTINUATION = re.compile(r"(?<!\\)((?:\\\\){0,1000})\\\n")
 TARGET = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:/+-]{0,100}")
-# A variable of make or of the shell: make gives to its shells what it is given. Then what stands for names of files.
+# A variable of the shell, or of make. Then what stands for names of files.
 REFERENCE = re.compile(
     r"\$\$(\w+)|\$\$\{(\w+)\}|\$\((\w+)\)|\$\{(\w+)\}|\$(\w)|(\$\([@<^?*+|%][DF]?\)|\$[@<^?*+|%])|\$\$|(\$)"
 )
-# Variables that the rules of make itself use, or that programs obey: make puts what it is given into the environment.
+# Variables that make itself or its own rules obey, and those without which programs do not find their way.
 OBEYED = re.compile(
-    r"MAKE\w*|IFS|ENV|TMPDIR|SHELLOPTS|GOROOT|(?:BASH|LESS|PYTHON|PERL|RUBY|CARGO|RUST|npm_)\w*"
-    r"|(?:LD|DYLD|GIT|SSH|SUDO|NPM|NODE|PIP|UV|LUA|JAVA|JDK|OPENSSL|GCONV|CMAKE|CCACHE|DISTCC|DOCKER|HELM|AWS|TF|ANSIBLE)_\w+"
-    r"|\w*(?:HOME|PATH|FLAGS|OPTIONS|OPTS|SHELL|EDITOR|VISUAL|PAGER|BROWSER|COMMAND|RSH|_ARGS|_CMD|_RC|_DIFF)"
-    r"|\w*(?:ASKPASS|PRELOAD|LAUNCHER|WRAPPER|COMPILER|PLUGIN|STARTUP|_CONF|_INIT|_EXEC|_PROXY)\w*|\w+CONFIG"
-    r"|AR|AS|CC|CXX|CPP|FC|LD|M2C|PC|CO|GET|LEX|YACC|LINT|MAKEINFO|TEX|TEXI2DVI|C?WEAVE|C?TANGLE|RM|LDLIBS|LOADLIBES"
-    r"|(?:COMPILE|LINK|PREPROCESS)\w*|OUTPUT_OPTION"
+    r"MAKE\w*|\w*(?:PATH|FLAGS|SHELL)|HOME|SUFFIXES|AR|AS|CC|CXX|CPP|F77|FC|LD|M2C|OBJC|PC|CO|GET|LEX|YACC|LINT|TEX"
+    r"|TEXI2DVI|C?WEAVE|C?TANGLE|RM|LDLIBS|LOADLIBES|TARGET_(?:ARCH|MACH)|(?:COMPILE|LINK|PREPROCESS)\w*|OUTPUT_OPTION"
 )
+# Not with MAKEFLAGS either, from which a make that a script runs would take them.
+UNEXPORT = "--eval=unexport {} MAKEFLAGS"
+WITHIN_RECIPE = re.compile(r"\s*(?:(?:ifn?(?:eq|def)|else|endif)\b|$)")  # any other line ends the recipe
+EXPORT = re.compile(r"(?:^|[\s:])export\s+([^=]*)")
 FUNCTIONS = (
     "abspath|addprefix|addsuffix|and|basename|dir|error|file|filter|filter-out|findstring|firstword|flavor|foreach|if|"
     "info|intcmp|join|lastword|notdir|or|origin|patsubst|realpath|shell|sort|strip|subst|suffix|warning|wildcard|word|"
@@ -44,7 +45,7 @@ COMPUTED_NAME = re.compile(rf"\$[({{](?!(?:{FUNCTIONS})\s|call\s+[\w.-]+\s*[,)}}
 DIRECTIVE = re.compile(r"\s*(?:(?:s|-)?include|load)\b|\s*\.(?:ONESHELL|RECIPEPREFIX|SECONDEXPANSION)\b")
 OTHER_MAKE = re.compile(r"\bg?make(?![\w-])|\$[({]MAKE[)}]")
 ONLY_PRINTS = re.compile(r"[@\s-]*(?:echo|printf)\b(?:[^;&|`\"']|\"[^\"`]*\"|'[^']*')*")
-SHELL = re.compile(r"(?:[^#\n]{0,500}\s)?SHELL\s*[:?+!]{0,3}=\s*(?:\S*/)?(?:env\s+)?(\S*)")
+SHELL = re.compile(r"(?:[^#\n]{0,500}[\s:])?SHELL\s*[:?+!]{0,3}=\s*(?:\S*/)?(?:env\s+)?(\S*)")
 
 
 def runner_for(path: str, root: str) -> Runner:
@@ -100,10 +101,9 @@ class _Variables:
         }
 
     def _marked(self, found: re.Match[str]) -> str:
-        own_of_shell = found[1] or found[2]
-        if own_of_shell and own_of_shell not in self._defined:
+        if own_of_shell := found[1] or found[2]:
             return f"${{{own_of_shell}}}"
-        name = next(filter(None, found.groups()[:5]), "")
+        name = found[3] or found[4] or found[5]
         return f"{EDGE}{name}{EDGE}" if name else "_" if found[6] else "$"
 
 
@@ -122,10 +122,14 @@ def targets_in(path: str) -> list[Task]:
     for line in lines:
         # A shell reads what make leaves of a recipe, and joins lines without a space between them.
         line = re.sub(rf"{EDGE}\t?", "", line) if line.startswith("\t") else line.replace(EDGE, " ")
-        if found := re.match(r"\s*(?:(?:override|export|private)\s+)*(define|endef)\b", line):
-            is_defining = found[1] == "define"
-            continue
         is_recipe = line.startswith("\t") and is_in_rule and not is_defining
+        exported = None if is_recipe or is_defining else EXPORT.search(re.split(r"(?<!\\)#", line)[0])
+        if exported:
+            variables.refuse(f"$({exported[1]})")
+            is_understood = is_understood and not re.search(r"\$|MAKEFLAGS", exported[1])
+        if found := re.match(r"\s*(?:(?:override|export|private)\s+)*(define|endef)\b", line):
+            is_defining, is_in_rule = found[1] == "define", False
+            continue
         if is_recipe or is_defining or not line.lstrip().startswith("#"):
             shell = None if is_recipe else SHELL.match(line)
             is_other = DIRECTIVE.match(line) or (shell and shell[1] not in SHELLS)
@@ -144,9 +148,9 @@ def targets_in(path: str) -> list[Task]:
             continue
         rule = RULE.match(line)
         assignment = ASSIGNMENT.match(line)
+        is_in_rule = is_in_rule and WITHIN_RECIPE.match(line) is not None
         if assignment:
             variables.define(assignment[1], assignment[2], assignment[3])
-            is_in_rule = False
         elif rule and (own := ASSIGNMENT.match(rule[2])):
             variables.define(own[1], own[2].replace("?", ""), own[3])  # for one target, so it is not offered
             variables.refuse(rule[1])
@@ -175,7 +179,9 @@ def targets_in(path: str) -> list[Task]:
         if name in phony or name in documented or not re.search(r"[./]", name):
             # Variables with `?=` that the rules of the target use are there to be given.
             used_here = [each for each in variables.offered if any(each in rule for rule in rules)][:MAX_VARIABLES]
-            given = tuple(Parameter(each, arguments[each], f"{each}={{}}") for each in used_here if each in arguments)
+            given = [each for each in used_here if each in arguments]
             refused = tuple(each for each in used_here if each not in arguments)
-            tasks.append(Task(name, texts[name], given, refused))
+            words = {each: (UNEXPORT.format(each), f"{each}={{}}") for each in given}
+            parameters = tuple(Parameter(each, arguments[each], words[each]) for each in given)
+            tasks.append(Task(name, texts[name], parameters, refused))
     return tasks

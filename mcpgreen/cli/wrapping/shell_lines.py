@@ -5,7 +5,8 @@ the program, nor a word that a program runs. The values themselves are plain (`P
 quotes, begin no option and have no spaces.
 
 Rule: a line is refused unless every program in it is in `HARMLESS` or is a script of the project. There are too many
-programs that run other programs to list those instead. A line is only read, by these few forms, and never run.
+programs that run other programs to list those instead. Programs `FOR_FILES` may be in the line, but get no value: it
+could be the path of any file. A line is only read, by these few forms, and never run.
 """
 
 from __future__ import annotations
@@ -23,11 +24,12 @@ PLAIN_VALUE = "^[A-Za-z0-9_./:,%][A-Za-z0-9_./:,@%+=-]*$"
 IDENTIFIER = re.compile(r"[A-Za-z_][\w-]*")
 
 SHELLS = words_in("sh bash dash ash zsh ksh mksh")
-# They run nothing and write into no file, whatever their words are. So neither sort (-o, --compress-program), uniq (its
-# second word is the output), jq (it shows the environment) nor curl (-o, -K) is one of them.
-HARMLESS = words_in(
-    ": true false exit fi done echo printf test [ cat ls head tail grep wc cut tr mkdir touch rm rmdir date stat du df "
-    "diff cmp md5sum sha1sum sha224sum sha256sum sha384sum sha512sum basename dirname realpath pwd sleep ping dig host"
+# They run nothing, and neither write nor show a file, whatever their words are.
+HARMLESS = words_in(": true false exit fi done echo printf test [ tr basename dirname pwd sleep ping dig host")
+# They run nothing either, but delete, make or show the files that are named to them.
+FOR_FILES = words_in(
+    "cat ls head tail grep wc cut mkdir touch rm rmdir date stat du df diff cmp realpath "
+    "md5sum sha1sum sha224sum sha256sum sha384sum sha512sum"
 )
 # They stand before a command. Other words of the language of a shell (for, case, function) are not understood.
 PREFIXES = words_in("if then elif else while until do !")
@@ -95,7 +97,8 @@ def _runs_no_word(words: list[str]) -> bool:
     if program == "printf" and rest and rest[0].lstrip("'\"\\").startswith("-"):
         return False  # -v sets a variable
     script = "".join(rest[:1]) if INTERPRETER.fullmatch(program) else program if "/" in program else ""
-    is_known = not program or program in HARMLESS or SCRIPT.fullmatch(script)
+    is_fixed = program in FOR_FILES and EDGE not in "".join(rest)
+    is_known = not program or program in HARMLESS or is_fixed or SCRIPT.fullmatch(script)
     return bool(is_known) and not any(map(_is_option, rest))
 
 

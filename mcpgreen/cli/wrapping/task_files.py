@@ -11,7 +11,16 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from mcpgreen.cli.wrapping.shell_lines import EDGE, PLAIN_VALUE, is_harmless
-from mcpgreen.cli.wrapping.tool_file import Argument, Blueprint, list_schema, plain, take_name, tool_name, unique_name
+from mcpgreen.cli.wrapping.tool_file import (
+    Argument,
+    Blueprint,
+    list_schema,
+    plain,
+    shown,
+    take_name,
+    tool_name,
+    unique_name,
+)
 from mcpgreen.errors import ProjectError
 from mcpgreen.files.regular_files import content_of
 from mcpgreen.text import jsontext
@@ -27,11 +36,11 @@ ABOUT_VALUES = "{runner} gives values to a shell, so the description lets only p
 
 
 class Parameter(NamedTuple):
-    """A parameter of a task. With `word` it is an assignment, such as NAME={}, else an operand."""
+    """A parameter of a task. With `words` it is an option, the last of which is such as NAME={}; else an operand."""
 
     name: str
     text: str = ""
-    word: str = ""
+    words: tuple[str, ...] = ()
     is_required: bool = False
     is_repeated: bool = False
 
@@ -72,12 +81,11 @@ def blueprints_of(tasks: Sequence[Task], runner: Runner, *, path: str, prefix: s
         name = unique_name(tool_name(f"{prefix}-{task.name}"), found, joint="-")
         arguments = _arguments(task)
         command = (*runner.command, task.name)
-        shown = plain(" ".join(command), 200)
         first = next((argument.name for argument in arguments if argument.method == "operand"), None)
         found[name] = Blueprint(
             name,
             f"{task.name} in {os.path.basename(path)}",
-            plain(f"{(task.text or f'Run {task.name}').rstrip('.')}. (Runs {shown}.)"),
+            plain(f"{(task.text or f'Run {task.name}').rstrip('.')}. (Runs {shown(command)}.)"),
             command,
             arguments,
             (ABOUT_VALUES.format(runner=runner.command[0]),) if arguments else (),
@@ -94,10 +102,9 @@ def _arguments(task: Task) -> tuple[Argument, ...]:
         if parameter.is_repeated:
             schema = list_schema(schema, is_required=parameter.is_required)
         schema["description"] = plain(parameter.text) or f"The value of {parameter.name}."
-        words = (parameter.word,) if parameter.word else ()
-        method = "option" if parameter.word else "operand"
+        method = "option" if parameter.words else "operand"
         name = take_name(parameter.name, taken)
-        arguments.append(Argument(name, schema, method, words, is_required=parameter.is_required))
+        arguments.append(Argument(name, schema, method, parameter.words, is_required=parameter.is_required))
     return tuple(arguments)
 
 

@@ -1,5 +1,5 @@
 """Make a tool of what a help text documents, and write it: a script that people can read and change, and its
-description beside it.
+description next to it.
 
 Rule: nothing from a help text or a file becomes code. Names are string literals, comments are one line of printable
 characters. No file is ever overwritten.
@@ -62,7 +62,7 @@ class Blueprint(NamedTuple):
     command: tuple[str, ...]
     arguments: tuple[Argument, ...] = ()
     notes: tuple[str, ...] = ()  # comments at the top
-    separator_before: str | None = None  # the argument behind `--`
+    separator_before: str | None = None  # the argument after `--`
     separator_guess: str = ""
 
     @property
@@ -71,7 +71,7 @@ class Blueprint(NamedTuple):
 
 
 def tool_name(words: str) -> str:
-    """A name that every client accepts; empty if no character of the words can be used."""
+    """Return a name that every client accepts; empty if no character of the words can be used."""
     return re.sub(r"[^A-Za-z0-9_]+", "-", words).strip("-")[:MAX_NAME_CHARS].rstrip("-")
 
 
@@ -83,7 +83,7 @@ def take_name(words: str, taken: set[str]) -> str:
 
 
 def unique_name(name: str, taken: Container[str], *, joint: str) -> str:
-    """The name, with a number if it is taken; short enough for every client."""
+    """Return the name, with a number if it is taken; short enough for every client."""
     unique, number = name[:MAX_NAME_CHARS], 1
     while unique in taken:
         number += 1
@@ -92,16 +92,21 @@ def unique_name(name: str, taken: Container[str], *, joint: str) -> str:
 
 
 def list_schema(items: Json, *, is_required: bool) -> Json:
-    """The schema of a list, with at least one item if it is required."""
+    """Return the schema of a list, with at least one item if it is required."""
     return {"type": "array", "items": items, **({"minItems": 1} if is_required else {})}
 
 
 def plain(text: str, limit: int = MAX_DESCRIPTION_CHARS) -> str:
-    """One line of printable characters, cut at a word."""
+    """Return one line of printable characters, cut at a word."""
     line = " ".join("".join(char if char.isprintable() else " " for char in text).split())
     if len(line) <= limit:
         return line
     return line[: limit - 3].rpartition(" ")[0].rstrip(" ,;:") + "..."
+
+
+def shown(command: Sequence[str]) -> str:
+    """A command for models, which need not know the places of this machine."""
+    return plain(" ".join(os.path.basename(word) if os.path.isabs(word) else word for word in command), 200)
 
 
 def script_of(blueprint: Blueprint) -> str:
@@ -139,7 +144,7 @@ def description_of(blueprint: Blueprint) -> str:
 
 
 def literal(text: str) -> str:
-    """A string of Python, in double quotes where that is as plain."""
+    """Return a string of Python, in double quotes where that is as plain."""
     is_plain = text.isascii() and text.isprintable() and not set(text) & {'"', "\\"}
     return f'"{text}"' if is_plain else ascii(text)
 
@@ -158,8 +163,7 @@ def write_tool(blueprint: Blueprint, directory: str) -> tuple[str, str]:
 
 
 def blueprint_of(name: str, command: Sequence[str], documented: Documented, *, asked_by: str) -> Blueprint:
-    """The tool that runs this command."""
-    shown = plain(" ".join(command), 200)
+    """Return the tool that runs this command."""
     taken: set[str] = set()  # options have the first choice of names
     options = [_option_argument(option, documented, taken) for option in documented.options]
     names: set[str] = set()
@@ -174,7 +178,7 @@ def blueprint_of(name: str, command: Sequence[str], documented: Documented, *, a
     if documented.takes_separator:
         separated += [argument.name for argument in operands]
     is_guess = bool(separated) and not documented.is_separator_certain
-    summary = documented.summary or f"Run {shown}"
+    summary = documented.summary or f"Run {shown(command)}"
     notes = []
     if documented.omitted:
         notes.append(f"{documented.omitted} more options are left out: there are too many.")
@@ -183,8 +187,8 @@ def blueprint_of(name: str, command: Sequence[str], documented: Documented, *, a
         notes += [f"    {plain(form, 110)}" for form in documented.forms]
     return Blueprint(
         name,
-        f"{shown} {asked_by}",
-        plain(f"{summary.rstrip('.')}. (Runs {shown}.)"),
+        f"{plain(' '.join(command), 200)} {asked_by}",
+        plain(f"{summary.rstrip('.')}. (Runs {shown(command)}.)"),
         tuple(command),
         tuple(arguments),
         tuple(notes),
@@ -258,7 +262,7 @@ def _value_schema(kind: ValueType) -> Json:
 
 
 def _or_empty(schema: Json) -> Json:
-    """The schema for a value that may also be empty: a string."""
+    """Return the schema for a value that may also be empty: a string."""
     choices = ["true", "false"] if schema["type"] == "boolean" else schema.get("enum")
     if choices:
         return {"type": "string", "enum": ["", *map(str, choices)]}

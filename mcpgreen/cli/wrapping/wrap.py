@@ -66,7 +66,7 @@ class Target(NamedTuple):
     project: Project | None
 
     def other(self, name: str) -> str | None:
-        """The path of an existing tool with this name, or of a file that keeps it from being written."""
+        """Return the path of an existing tool with this name, or of a file that keeps it from being written."""
         if self.project is not None and _is_below(self.directory, self.project.tools_dir):
             for tool in discover_tools(self.project, survey(self.project, [self.project.tools_dir])).items:
                 if tool.name == name:
@@ -109,11 +109,13 @@ def _wrap_command(words: Sequence[str], name: str | None, target: Target, *, sec
     rest = _subcommands(words)
     name = name or tool_name(" ".join([os.path.basename(words[0]), *(word for word in words[1:] if word[0] != "-")]))
     if not name:
-        raise UsageError(f"no name can be made of {words[0]!r}; give one with --name")
+        raise UsageError(f"no tool name can be derived from {words[0]!r}; choose one with --name")
     other = target.other(name)
     if other is not None:  # before the command is run
         raise ProjectError(other, f"there is a tool {name} already; choose another name with --name")
     text, asked_by = _ask_help([program, *rest], directory=target.root, secs=secs)
+    for path in filter(os.path.isabs, [program, *rest]):
+        text = text.replace(path, os.path.basename(path))  # models need not know where it is
     if os.sep in words[0] and _is_below(program, target.root):
         program = os.path.join(os.curdir, os.path.relpath(program, target.root))  # tools run in the root
     documented = read_help(text, [os.path.basename(words[0]), *rest])
@@ -133,7 +135,7 @@ def _wrap_command(words: Sequence[str], name: str | None, target: Target, *, sec
 
 
 def _program(word: str) -> str:
-    """The command as a name on the PATH, or as an absolute path. Raises ProjectError."""
+    """Return the command as a name on the PATH, or as an absolute path. Raises ProjectError."""
     if os.sep in word:
         path = os.path.abspath(os.path.expanduser(word))
         if not os.path.isfile(path):
@@ -147,8 +149,8 @@ def _program(word: str) -> str:
 
 
 def _subcommands(words: Sequence[str]) -> list[str]:
-    """The words after the command. Raises UsageError for a word that the command might act on: it may only show its
-    help."""
+    """Return the words after the command. Raises UsageError for a word that the command might act on: it may only show
+    its help."""
     rest = list(words[1:])
     checked = rest
     if INTERPRETER.fullmatch(os.path.basename(words[0])):
@@ -158,7 +160,7 @@ def _subcommands(words: Sequence[str]) -> list[str]:
             rest[0] = os.path.abspath(rest[0])
             checked = rest[1:]
     for word in checked:
-        kind = "is a file" if os.path.isfile(word) else "is no subcommand" if not SUBCOMMAND.fullmatch(word) else ""
+        kind = "is a file" if os.path.isfile(word) else "is not a subcommand" if not SUBCOMMAND.fullmatch(word) else ""
         if kind:
             advice = "name only the command and its subcommands; wrap finds the rest in its help"
             raise UsageError(f"{word} {kind}: {advice}")
@@ -176,12 +178,12 @@ def _ask_help(command: Sequence[str], *, directory: str, secs: float | None) -> 
         if text := next(filter(is_help, (ended.stdout, ended.stderr)), ""):
             return text, option
         if ended.is_late:
-            reason = f"it did not end within {secs:g} s, and was stopped; give it more with --timeout"
+            reason = f"it did not end within {secs:g} s, and was stopped; allow it more time with --timeout"
             raise ProjectError(f"{shown} {option}", reason)
         if ended.status == 0:
             break  # it knows --help, and prints nothing
     said = " ".join((ended.stderr or ended.stdout).split())[:SHOWN_CHARS]
-    reason = "it has no help that can be read" + (f" ({said})" if said.isprintable() and said else "")
+    reason = "its --help could not be read" + (f" ({said})" if said.isprintable() and said else "")
     raise ProjectError(shown, f"{reason}; write a tool by hand, as docs/tools.md shows")
 
 
@@ -212,7 +214,7 @@ def _wrap_tasks(option: str, path: str, *, prefix: str | None, target: Target) -
     found = read(path)
     tasks = [task for task in found if not task.needs_refused]
     if refused := ", ".join(dict.fromkeys(name for task in found for name in task.refused)):
-        tell(f"No arguments, since a client could choose with them what is run: {refused}.\n")
+        tell(f"No arguments, since a client could choose with them what is run, or a file: {refused}.\n")
         tell("If you need them, write a tool that runs the task, with an enum or a pattern: see docs/tools.md.\n")
     if missing := ", ".join(task.name for task in found if task.needs_refused):
         tell(f"No tools, since they need such an argument: {missing}.\n")
@@ -229,7 +231,7 @@ def _wrap_tasks(option: str, path: str, *, prefix: str | None, target: Target) -
         written += 1
     if not written:
         raise ProjectError(path, "there is a tool for each of its tasks already")
-    tell(f"{written} tools from {os.path.basename(path)}.\n")
+    tell(f"{written} tool{'' if written == 1 else 's'} from {os.path.basename(path)}.\n")
     return 0
 
 

@@ -52,7 +52,7 @@ class Parked(NamedTuple):
 
     @property
     def is_past_waiting(self) -> bool:
-        """Whether the script needs no answer any more: it has ended or given up waiting."""
+        """Tell whether the script no longer needs an answer: it has ended or given up waiting."""
         return bool(self.answers.ready())
 
     def stop_waiting(self) -> None:
@@ -88,8 +88,8 @@ class Parking:
         return handle
 
     def _oldest_of_greediest(self, newcomer: Hashable) -> str:
-        """The handle to give up for a new call. A client pushes out the call of another client only if it has fewer
-        parked itself, counting the new one."""
+        """Return the handle to give up for a new call. A client pushes out the call of another client only if it has
+        fewer parked itself, counting the new one."""
         owners = [parked.call.stream.owner for parked, _ in self._parked.values()]
         greediest, _ = Counter([*owners, newcomer]).most_common(1)[0]
         return next(handle for handle, owner in zip(self._parked, owners, strict=True) if owner == greediest)
@@ -288,7 +288,7 @@ def _require_askable(call: Call, asked: Json) -> None:
 
 
 def _responses_of(call: Call) -> Json:
-    """The answers that a retry brings. If an answer is no object, its input request stays open."""
+    """Return the answers in a retry. If an answer is not an object, its input request stays open."""
     responses = call.params.get("inputResponses", {})
     if type(responses) is not dict:
         raise InvalidParams("inputResponses must be an object.")
@@ -300,8 +300,8 @@ def _responses_of(call: Call) -> Json:
 
 
 def _identity_of(call: Call) -> Json:
-    """What a state is bound to: this server, everything about the request that matters, and its caller. A member that
-    is None must be absent in the state, so that a state without a caller is not good for every caller."""
+    """Return what a state is bound to: this server, everything about the request that matters, and its caller. A member
+    that is None must be absent in the state, so that a state without a caller is not good for every caller."""
     params = call.params
     try:
         arguments = jsontext.digest(call.arguments or {})

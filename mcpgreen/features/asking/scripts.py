@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 TakeReply = Callable[[Json], None]  # gets the outcome of each input request, by key
 
 MAX_OPEN = 8  # rounds of one script that wait for their turn, or for the script to read their reply
-MAX_OPEN_BYTES = 1 << 20  # reading stops when the open rounds have so many
+MAX_OPEN_BYTES = 1 << 20  # of all open rounds; reading stops at this size
 MAX_ROUNDS = 10_000  # of one run
 MENTIONED_KEYS = 1000  # in the refusal of a round that has too many
 MENTIONED_FAULTS = 5  # a script that makes a mistake makes it often
@@ -158,8 +158,8 @@ class AskingScript:
         return outcomes
 
     def _wire_key(self, key: str, request: Json) -> str:
-        """A key that no other request of this run has, and that the same request has in another run. If the author did
-        not choose the key, a digest makes sure that an answer never lands on another request."""
+        """Return a key that no other request of this run has, and that the same request has in another run. If the
+        author did not choose the key, a digest makes sure that an answer never lands on another request."""
         uses = self._uses[key] = self._uses.get(key, 0) + 1
         is_nameless = key == requests.NAMELESS or (key[:1] == "q" and key[1:].isdigit())
         if uses == 1 and not is_nameless:
@@ -171,12 +171,12 @@ class ElicitationFiles:
     """Elicitation by file, as scripts for older servers ask without an SDK. Active inside of `with`.
 
     The script writes `MCP_ELICIT_REQUEST_FILE`: `{"message", "schema", "mode"}`, or `{"message", "url", "mode"}`. Then
-    it waits for `MCP_ELICIT_RESPONSE_FILE`: `{"action", "content"}`. No event tells that the first file has been
+    it waits for `MCP_ELICIT_RESPONSE_FILE`: `{"action", "content"}`. No event says that the first file has been
     written, so a timer looks for it while the script runs.
 
-    Rule: a look never waits, whatever is in that place, and reads no more than a line on the control pipe may have. One
-    input request is open at a time. If the script writes another one meanwhile, the answer to the first is dropped, so
-    that the script does not take it for the answer to the second.
+    Rule: looking at the file never waits, whatever is there, and reads no more than a line on the control pipe may
+    have. One input request is open at a time. If the script writes another one meanwhile, the answer to the first is
+    dropped, so that the script does not take it for the answer to the second.
     """
 
     def __init__(self, files: scratch.CallFiles, script: Callable[[], AskingScript]) -> None:
@@ -184,7 +184,7 @@ class ElicitationFiles:
         self._script = script
         self._name = files.name_of(scratch.REQUEST_FILE)
         self._is_open = False
-        self._unfinished: tuple[tuple[int, int, int], float] | None = None  # a file that is no JSON yet, and since when
+        self._unfinished: tuple[tuple[int, int, int], float] | None = None  # a file without JSON yet, and since when
         self._timer: Any = gevent.get_hub().loop.timer(LOOK_SECS, LOOK_SECS)
 
     def __enter__(self) -> None:
@@ -221,7 +221,7 @@ class ElicitationFiles:
         self._take(question, size_bytes=len(content), fault=fault)
 
     def _request_status(self) -> os.stat_result | None:
-        """The stat of the request file; None if there is none, or if it is still empty."""
+        """Return the stat of the request file; None if there is none, or if it is still empty."""
         try:
             status = os.stat(self._name, dir_fd=self._files.directory.fd, follow_symlinks=False)
         except OSError:
@@ -273,7 +273,7 @@ def _is_place(path: object, prefix: str) -> bool:
 
 
 def _request_of(question: Json) -> Json:
-    """The input request of a file, in the newest dialect. It is checked later, as any other is."""
+    """Return the input request of a file, in the newest dialect. It is checked later, as any other is."""
     params = {"mode": question.get("mode") or "form", "message": question.get("message")}
     if params["mode"] == "url":
         params["url"] = question.get("url")

@@ -94,16 +94,16 @@ class Subscriptions:
         self._limit = limit
         self._places = Shares(max_listens)
         self._listens: dict[Request, Listen] = {}
-        # Each subscription is there twice, by its URI and by its id, which is no URI.
+        # Each subscription is in here twice: by its URI, and by its id, which is not a URI.
         self._sessions: dict[Session, dict[str, Subscription]] = {}
         self._watched = Shares(limit)  # resources
 
     def __len__(self) -> int:
-        """How many listens are open."""
+        """Return how many listens are open."""
         return len(self._listens)
 
     def has_subscribed(self, session: Session) -> bool:
-        """Whether its client has subscribed to a resource."""
+        """Tell whether its client has subscribed to a resource."""
         return bool(self._sessions.get(session))
 
     def add_session(self, session: Session) -> None:
@@ -269,7 +269,7 @@ def _how_many(shares: Shares, owner: Hashable) -> str:
 
 
 def _request_for(call: Call, uri: str, known: ReadRequest | None) -> ReadRequest:
-    """How a resource is read now: as `known`, or else found again; within the limits that are in force now."""
+    """Return how a resource is read now: as `known`, or else found again; within the limits that are in force now."""
     from mcpgreen.features import resources
 
     return resources.within_limits(call, known or resources.find(call, uri).request)

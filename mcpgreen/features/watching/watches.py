@@ -1,6 +1,6 @@
 """Notice changes of subscribed resources, with a greenlet for each subscription that reads when there is a reason.
 
-The reason to read a file is a changed stat: a file event tells of it at once, and one clock stats all files every few
+The reason to read a file is a changed stat: a file event reports it at once, and one clock stats all files every few
 seconds. Resources of scripts and of the network are read by the clock, at the same moment for all subscriptions, so
 that they share one read (`SharedReads`). Only the content counts: a file that was merely touched has not changed, and a
 resource that can no longer be read has changed, once. Equal stamps of a file mean equal content, unless the stamp is so
@@ -128,8 +128,8 @@ class SharedReads:
             self.turn.pause()
 
     def _rest_after(self, shared: SharedRead) -> float:
-        """How many seconds a script's resource is left alone. A little different for each resource, so that reads that
-        began at the same time do not stay together."""
+        """Return how many seconds a script's resource is left alone. A little different for each resource, so that
+        reads that began at the same time do not stay together."""
         others = list(self._of_scripts.values())
         secs = rest_secs(shared.took_secs, count=len(others), all_secs=sum(each.took_secs for each in others))
         return secs * (1 + shared.began_at * 1000 % 1)
@@ -244,7 +244,7 @@ class Watch:
         return self._wait_for_quiet()
 
     def _interval_secs(self) -> float | None:
-        """How often to look without news; None for a file, for which the clock brings the news."""
+        """Return how often to look without news; None for a file, for which the clock brings the news."""
         secs: float = self._watcher.poll_secs
         if not secs or self.path is not None:
             return None
@@ -345,14 +345,14 @@ def _is_being_written(path: str) -> bool:
 
 
 def last_beat(secs: float, at: float | None = None) -> float:
-    """The last beat before `at` (by default now) of a clock that beats every `secs`; `at` itself if `secs` is 0."""
+    """Return the last beat before `at` (default: now) of a clock that beats every `secs`; `at` if `secs` is 0."""
     at = time.monotonic() if at is None else at
     return at // secs * secs if secs else at
 
 
 def rest_secs(took_secs: float, *, count: int, all_secs: float) -> float:
-    """How long a resource is left alone whose last read took `took_secs`. There are `count` such resources, and one
-    read of each takes `all_secs` together.
+    """Return how long a resource is left alone whose last read took `took_secs`. There are `count` such resources, and
+    one read of each takes `all_secs` together.
 
     Each resource may have the same part of the time: `took_secs * count / SHARE`. But then a slow one among many would
     wait for hours, so it is also read when each of the others could have been read once: `all_secs / SHARE`. The
@@ -362,7 +362,7 @@ def rest_secs(took_secs: float, *, count: int, all_secs: float) -> float:
 
 
 def failed(error: Exception) -> State:
-    """The state of a resource that could not be read. An unexpected error is logged here, because no caller does it."""
+    """Return the state of a resource that could not be read. Logs unexpected errors, because no caller does."""
     if isinstance(error, RpcError):
         return error.code
     journal.exception("a subscribed resource cannot be read")
@@ -370,7 +370,7 @@ def failed(error: Exception) -> State:
 
 
 def stamp_of(path: str | None) -> Stamp:
-    """The stamp of a file's content, or `UNSETTLED` while the next write might leave the same stamp."""
+    """Return the stamp of a file's content, or `UNSETTLED` while the next write might leave the same stamp."""
     stamp = exact_stamp_of(path)
     return stamp if not stamp or stamp[0] <= time.time_ns() - SETTLING_NS else UNSETTLED
 

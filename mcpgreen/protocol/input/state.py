@@ -31,7 +31,7 @@ class Seal:
         return f"{VERSION}.{body}.{self._mac(body)}"
 
     def open(self, state: object, *, now: float, belongs_to: Json) -> Json:
-        """The payload, if it was sealed here, is not too old and has these members. Raises InvalidParams otherwise."""
+        """Return the payload. Raises InvalidParams unless it was sealed here, is recent and has these members."""
         try:
             return self._opened(state, now, belongs_to)
         except ValueError as error:

@@ -1,8 +1,8 @@
 """Read almost-right arguments as the sender meant them, where the schema leaves no doubt.
 
 Models and old helpers send text for other types. Where the schema does not allow a string, text is read as JSON: "5" as
-an integer, "true" as a boolean, "[1]" as an array. The text must be what JSON itself would write: " 5" and "0x5" are no
-numbers, "5.0" is no integer. `null` for an optional property that does not allow null counts as absent.
+an integer, "true" as a boolean, "[1]" as an array. The text must be what JSON itself would write: " 5" and "0x5" are
+not numbers, "5.0" is not an integer. `null` for an optional property that does not allow null counts as absent.
 
 This is not a validator: the caller validates the arguments before, and the result again.
 
@@ -24,11 +24,11 @@ Types = frozenset[str]
 
 MAX_PARTS = 64  # parts of a schema that apply to one value, by references and allOf
 MAX_CHOICES = 8  # levels of anyOf inside anyOf
-MAX_EXACT_DIGITS = 15  # a double keeps any number with so many digits
+MAX_EXACT_DIGITS = 15  # a double is exact up to this many digits
 MAX_NUMBER_CHARS = 1000
 NUMBERS = frozenset({"integer", "number"})
 LITERALS = {"true": True, "false": False, "null": None}
-# In these, keywords beside a reference have no effect.
+# In these, keywords next to a reference have no effect.
 OLD_DIALECTS = tuple(f"json-schema.org/draft-0{number}/schema" for number in (4, 6, 7))
 
 
@@ -41,7 +41,7 @@ class Lenience:
         self._types: dict[tuple[int, ...], Types] = {}
 
     def meant(self, value: object) -> Any:
-        """The value as the sender probably meant it; the same object if there is nothing to change."""
+        """Return the value as the sender probably meant it; the same object if there is nothing to change."""
         try:
             return self._read([self._root], value)
         except RecursionError:
@@ -86,7 +86,7 @@ class Lenience:
         return value if all(new is old for new, old in zip(found, value, strict=True)) else found
 
     def _parts_for(self, type_name: str, parts: list[object], choices: int = MAX_CHOICES) -> list[Json]:
-        """All parts that apply to a value of this type, with an alternative if it is the only possible one."""
+        """Return all parts that apply to a value of this type, with an alternative if it is the only possible one."""
         found: list[Json] = []
         for part in self._joined(parts):
             found.append(part)
@@ -97,8 +97,8 @@ class Lenience:
         return found
 
     def _joined(self, parts: list[object]) -> list[Json]:
-        """The parts, the parts that they refer to, and the parts of their `allOf`. An unknown reference restricts
-        nothing."""
+        """Return the parts, the parts that they refer to, and the parts of their `allOf`. An unknown reference
+        restricts nothing."""
         found: dict[int, Json] = {}
         pending = list(parts)
         while pending and len(found) < MAX_PARTS:
@@ -114,14 +114,14 @@ class Lenience:
         return list(found.values())
 
     def _referenced(self, reference: object) -> object:
-        """The part that a pointer into this schema names; None for any other reference."""
+        """Return the part that a pointer into this schema names; None for any other reference."""
         try:
             return pointed_at(self._root, reference) if isinstance(reference, str) else None
         except LookupError:
             return None
 
     def _types_of(self, parts: list[object], choices: int = MAX_CHOICES) -> Types:
-        """The types that a value can have by these parts; too many rather than too few."""
+        """Return the types that a value can have by these parts; too many rather than too few."""
         key = tuple(map(id, parts))
         known = self._types.get(key)
         if known is None:
@@ -149,7 +149,7 @@ class Lenience:
 
 
 def _in_json(text: str, types: Types) -> object:
-    """The text read as JSON of one of these types; the text itself if it is not that."""
+    """Return the text read as JSON of one of these types; the text itself if it is not that."""
     first, last = text[:1], text[-1:]
     if text in LITERALS:
         return LITERALS[text] if ("null" if text == "null" else "boolean") in types else text
@@ -169,7 +169,7 @@ def _in_json(text: str, types: Types) -> object:
 
 
 def _number_in(text: str) -> int | float | None:
-    """The number, if JSON writes it like this and no digit is lost."""
+    """Return the number, if JSON writes it like this and no digit is lost."""
     if len(text) > MAX_NUMBER_CHARS:
         return None
     match = re.fullmatch(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?", text)

@@ -4,8 +4,8 @@ Many frameworks do not follow `$ref`, and some providers refuse lists of types. 
 part that it names, and `["string", "null"]` by an `anyOf`. Arguments and results are still checked by the author's
 schema, which accepts the same values.
 
-Rule: a reference stays if it is recursive or would make the schema much larger. With one that is no path from the root
-(a name, a document, a dynamic one) all stays: any part may be what it leads to.
+Rule: a reference stays if it is recursive or would make the schema much larger. If any is not a path
+from the root (a name, a document, a dynamic reference), all stay: it may lead to any part.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class _Unsuitable(Exception):
 
 
 def portable(schema: Json) -> Json:
-    """The rewritten schema; the same object if there is nothing to change."""
+    """Return the rewritten schema; the same object if there is nothing to change."""
     text = jsontext.dumps(schema)
     if not any(mark in text for mark in _MARKS):
         return schema
@@ -66,7 +66,7 @@ def portable(schema: Json) -> Json:
 
 
 def kept_references(schema: Json) -> Iterator[str]:
-    """The references that clients still get."""
+    """Yield the references that clients still get."""
     for part in parts_of(portable(schema)):
         if isinstance(part.get("$ref"), str):
             yield part["$ref"]
@@ -85,7 +85,7 @@ class _Writer:
         self._room = _size(root, {}) + MAX_GROWTH
 
     def whole(self) -> Json:
-        """The rewritten schema. Raises _Unsuitable."""
+        """Return the rewritten schema. Raises _Unsuitable."""
         plain: Json = self._bounded(self._root)
         pending = list(_local_references(plain))
         checked: set[str] = set()
@@ -106,7 +106,7 @@ class _Writer:
         return plain
 
     def _bounded(self, value: object) -> Any:
-        """A rewritten part. Raises _Unsuitable if it is too large, because one object may occur in many places."""
+        """Rewrite a part. Raises _Unsuitable if it is too large, because one object may occur in many places."""
         written = self._part(value)
         self._room -= _size(written, {})
         if self._room < 0:
@@ -141,10 +141,10 @@ class _Writer:
             self._follow(reference)
         if reference in self._recursive:
             return part
-        beside = {key: value for key, value in part.items() if key != "$ref"}
+        others = {key: value for key, value in part.items() if key != "$ref"}
         if self._hides_siblings:
-            beside = {key: value for key, value in beside.items() if key in REMARKS}
-        return _joined(self._known[reference], beside)
+            others = {key: value for key, value in others.items() if key in REMARKS}
+        return _joined(self._known[reference], others)
 
     def _follow(self, reference: str) -> None:
         if reference in self._open:
@@ -158,7 +158,7 @@ class _Writer:
 
 
 def _require(document: Json, reference: str) -> object:
-    """The part that a local reference names. Raises _Unsuitable."""
+    """Return the part that a local reference names. Raises _Unsuitable."""
     try:
         return pointed_at(document, reference)
     except LookupError:
@@ -166,7 +166,7 @@ def _require(document: Json, reference: str) -> object:
 
 
 def _local_references(schema: object) -> Iterator[str]:
-    """The paths from the root that stand in a rewritten part. Raises _Unsuitable for references of any other kind."""
+    """Yield the paths from the root in a rewritten part. Raises _Unsuitable for references of any other kind."""
     for part in parts_of(schema):
         reference = part.get("$ref")
         if isinstance(reference, str):
@@ -177,22 +177,22 @@ def _local_references(schema: object) -> Iterator[str]:
             raise _Unsuitable
 
 
-def _joined(target: object, beside: Json) -> Json:
-    """The part that a reference names, together with the keywords beside the reference."""
+def _joined(target: object, others: Json) -> Json:
+    """Combine the part that a reference names with the keywords next to the reference."""
     if isinstance(target, bool):
         target = {} if target else {"not": {}}
     if not isinstance(target, dict):
         raise _Unsuitable
-    if beside.get("properties") == {}:
-        beside = {key: value for key, value in beside.items() if key != "properties"}
-    if all(key in REMARKS or key.startswith("x-") or (key, target.get(key)) == ("type", beside[key]) for key in beside):
-        return {**target, **beside}
+    if others.get("properties") == {}:
+        others = {key: value for key, value in others.items() if key != "properties"}
+    if all(key in REMARKS or key.startswith("x-") or (key, target.get(key)) == ("type", others[key]) for key in others):
+        return {**target, **others}
     # Keywords such as additionalProperties depend on their neighbours, so the two must not be mixed.
-    return _with_another(beside, target)
+    return _with_another(others, target)
 
 
 def _with_another(part: Json, further: Json) -> Json:
-    """A schema that requires both. Raises _Unsuitable."""
+    """Return a schema that requires both. Raises _Unsuitable."""
     others = part.get("allOf", [])
     if not isinstance(others, list):
         raise _Unsuitable
@@ -221,7 +221,7 @@ def _with_single_types(part: Json) -> Json:
 
 
 def _branch(kind: str, part: Json) -> Json:
-    """The part for values of one of its types."""
+    """Return the part for values of one of its types."""
     branch: Json = {"type": kind, **{key: part[key] for key in KEYWORDS_OF.get(kind, ()) if key in part}}
     if isinstance(part.get("enum"), list) and kind != "null":
         branch["enum"] = _of_type(kind, part["enum"])
@@ -229,7 +229,7 @@ def _branch(kind: str, part: Json) -> Json:
 
 
 def _of_type(kind: str, values: list[Any]) -> list[Any]:
-    """The values of this type."""
+    """Return the values of this type."""
     if kind == "integer":
         return [value for value in _of_type("number", values) if value % 1 == 0]
     kinds = NUMBERS if kind == "number" else (kind,)
@@ -237,7 +237,7 @@ def _of_type(kind: str, values: list[Any]) -> list[Any]:
 
 
 def _size(value: object, known: dict[int, int]) -> int:
-    """The number of values in the written text. An object that occurs twice counts twice."""
+    """Return the number of values in the written text. An object that occurs twice counts twice."""
     if isinstance(value, str):
         return 1 + len(value) // CHARS_A_VALUE
     if not isinstance(value, (dict, list)):

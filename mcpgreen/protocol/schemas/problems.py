@@ -38,7 +38,7 @@ _VALUE = re.compile(r"(?s), got .*|(?<=breaks the rule) .*")
 
 
 def sentences(error: ValidationError, noun: str) -> list[str]:
-    """One sentence for each thing to change. They call a member `noun` (argument, property)."""
+    """Return one sentence for each thing to change. They call a member `noun` (argument, property)."""
     if error.validator == "required":
         missing = [name for name in error.validator_value if name not in error.instance]
         return [f"missing required {noun} {quoted(name)}{_inside(error)}" for name in missing]
@@ -48,7 +48,7 @@ def sentences(error: ValidationError, noun: str) -> list[str]:
 
 
 def without_values(found: Iterable[str]) -> str:
-    """The sentences without the values at their ends, for the log."""
+    """Return the sentences without the values at their ends, for the log."""
     return "; ".join(_VALUE.sub("", each) for each in found)
 
 
@@ -67,11 +67,11 @@ def _expectation(error: ValidationError, noun: str) -> str:
 
 def _limit(error: ValidationError) -> str:
     keyword, given = error.validator, error.validator_value
-    before, behind = _LIMITS[keyword]
+    before, after = _LIMITS[keyword]
     if keyword in ("minimum", "maximum") and error.schema.get(f"exclusive{keyword.capitalize()}") is True:
         before = _LIMITS[f"exclusive{keyword.capitalize()}"][0]  # draft 4 has a flag for it
     is_count = keyword.endswith(_COUNTED)
-    return f"{before} {shown(given)}{behind}, got {len(error.instance) if is_count else shown(error.instance)}"
+    return f"{before} {shown(given)}{after}, got {len(error.instance) if is_count else shown(error.instance)}"
 
 
 def _alternatives(error: ValidationError, noun: str) -> str:
@@ -150,7 +150,7 @@ def described(value: object) -> str:
 
 
 def shown(value: object) -> str:
-    """The value as short JSON. It is cut before it is encoded, because it may have megabytes."""
+    """Return the value as short JSON. It is cut before it is encoded, because it may have megabytes."""
     return _clipped(jsontext.dumps(_sample(value, 3)).decode("ascii"))
 
 

@@ -67,11 +67,12 @@ MAPS = ("properties", "patternProperties", "dependentSchemas", "dependencies", "
 SCOPES = frozenset({"$id", "id", "$anchor", "$dynamicAnchor", "$recursiveAnchor"})
 
 REPEATS = (sre_constants.MAX_REPEAT, sre_constants.MIN_REPEAT)
+OF_PYTHON = {"$": r"\Z", ".": r"[^\n\r\u2028\u2029]"}
 MANY = 16  # a pattern that repeats fewer times does no harm
 
 
 def dialect_of(schema: Json) -> str | None:
-    """The dialect of the schema, one of `DIALECTS`; None for an unknown one."""
+    """Return the dialect of the schema, one of `DIALECTS`; None for an unknown one."""
     named = schema.get("$schema", DEFAULT_DIALECT)
     if not isinstance(named, str):
         return None
@@ -80,7 +81,7 @@ def dialect_of(schema: Json) -> str | None:
 
 
 def is_simple(schema: object) -> bool:
-    """Whether the whole schema is well-formed and within what `matches` understands."""
+    """Tell whether the whole schema is well-formed and within what `matches` understands."""
     if not isinstance(schema, dict):
         return False
     if "$schema" in schema:
@@ -92,7 +93,7 @@ def is_simple(schema: object) -> bool:
 
 
 def matches(schema: Json, value: Any) -> bool:
-    """Whether the value certainly satisfies a schema for which `is_simple` is true."""
+    """Tell whether the value certainly satisfies a schema for which `is_simple` is true."""
     if "type" in schema and not _has_type(schema["type"], value):
         return False
     if "enum" in schema and not any(_is_same(value, allowed) for allowed in schema["enum"]):
@@ -166,7 +167,7 @@ def _is_within(number: float, schema: Json, low: str, high: str) -> bool:
 
 
 def _is_set(given: object) -> bool:
-    """Whether this is a list of one or more different scalars. 1, 1.0 and True count as equal, which is safe."""
+    """Tell whether this is a list of one or more different scalars. 1, 1.0 and True count as equal, which is safe."""
     return (
         isinstance(given, list)
         and bool(given)
@@ -184,7 +185,7 @@ def _is_number(given: object) -> bool:
 
 
 def fault_of(schema: object) -> str | None:
-    """The first fault, as the end of a sentence about the schema."""
+    """Return the first fault, as the end of a sentence about the schema."""
     if not isinstance(schema, dict) or is_simple(schema):
         return None
     if dialect_of(schema) is None:
@@ -199,9 +200,9 @@ def fault_of(schema: object) -> str | None:
 
 
 def slow_patterns_in(schema: object) -> list[str]:
-    """The patterns that repeat something which is itself repeated. They may take a regular expression engine forever.
+    """Return the patterns with a repeat inside a repeat. They may take a regular expression engine forever.
 
-    `^([a-z]+[._-]?)+@` takes twice as long for each further letter of a text without an at sign, because the two
+    `^([a-z]+[._-]?)+@` takes twice as long for each further letter of a string without an at sign, because the two
     repeats can share the letters in any number of ways. Such a pattern is not wrong, and many values match it quickly,
     so this is for a warning and never a reason to refuse a schema.
     """
@@ -210,7 +211,7 @@ def slow_patterns_in(schema: object) -> list[str]:
 
 
 def parts_of(schema: object) -> list[Json]:
-    """Every object in the schema that may be a schema itself."""
+    """Return every object in the schema that may be a schema itself."""
     found: list[Json] = []
     pending = [schema]
     while pending:
@@ -237,11 +238,17 @@ def patterns_of(part: Json) -> list[str]:
 def schema_pattern(text: str) -> str:
     r"""Translate a regular expression of a JSON schema for Python.
 
-    In ECMA-262, `$` is the end and nothing else. In Python it also matches before a final newline, so that `^[a-z]+$`
-    would accept "a\n".
+    In ECMA-262, `$` is the end and nothing else: in Python it also matches before a final newline, so that `^[a-z]+$`
+    would accept "a\n". `\d`, `\w` and `\b` are about ASCII alone, and `.` is no end of a line of any kind.
     """
-    parts = r"(?s)\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\$"  # an escape, a class, or a `$` outside of both
-    return re.sub(parts, lambda part: r"\Z" if part[0] == "$" else part[0], text)
+    parts = r"(?s)\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\$|\."  # an escape, a class, or one of these outside of both
+    return re.sub(parts, _python_part, text)
+
+
+def _python_part(match: re.Match[str]) -> str:
+    escapes = {each[1] for each in re.findall(r"(?s)\\.", match[0])}
+    is_ascii = not escapes.isdisjoint("dDwWbB") and escapes.isdisjoint("sS")  # white space is that of Unicode
+    return f"(?a:{match[0]})" if is_ascii else OF_PYTHON.get(match[0], match[0])
 
 
 def _fault_of_part(part: Json, root: Json, *, has_scopes: bool) -> str | None:
@@ -280,7 +287,7 @@ def _is_slow(pattern: str) -> bool:
 
 
 def _has_nested_repeat(part: object, *, is_repeated: bool) -> bool:
-    """Whether a part of a parsed pattern contains a repeat inside a repeat."""
+    """Tell whether a part of a parsed pattern contains a repeat inside a repeat."""
     if isinstance(part, sre_parse.SubPattern):
         part = part.data
     if isinstance(part, list):

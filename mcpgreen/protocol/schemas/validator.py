@@ -60,7 +60,7 @@ class Checker:
         self._validator = None if self._is_simple else _validator_for(schema)
 
     def problems(self, value: Any) -> list[str]:
-        """What is wrong, in a few sentences that a model can act on; empty if the value is valid.
+        """Return what is wrong, in a few sentences that a model can act on; empty if the value is valid.
 
         Raises BadSchema for a pattern that Python cannot read in a draft that allows any pattern.
         """
@@ -71,7 +71,7 @@ class Checker:
         return _abridged(_problems(*self._validator, value, self._noun))
 
     def meant(self, value: Any) -> Any:
-        """The value as the sender probably meant it (`lenience`)."""
+        """Return the value as the sender probably meant it (`lenience`)."""
         return self._lenience.meant(value)
 
 
@@ -81,7 +81,7 @@ def compile_schema(schema: object, *, noun: str = "argument") -> Checker:
 
 
 def clean_copy(schema: object) -> Json:
-    """The schema as plain JSON. Raises BadSchema for what YAML can express beyond that: dates, cycles, a million
+    """Return the schema as plain JSON. Raises BadSchema for what YAML can express beyond that: dates, cycles, a million
     aliases."""
     if not isinstance(schema, dict):
         raise BadSchema(f"A schema must be an object, not {type(schema).__name__}.")
@@ -108,7 +108,7 @@ def _require_bounds(schema: Json) -> None:
 
 
 def _validator_for(schema: Json) -> tuple[Any, int]:
-    """The validator of jsonschema for a schema, and how deep a value may be nested for it."""
+    """Return the validator of jsonschema for a schema, and how deep a value may be nested for it."""
     import jsonschema  # type: ignore[import-untyped, unused-ignore]
     from referencing import Registry
 
@@ -203,9 +203,9 @@ def _adapt_parts(resource: Any, dialect: str, cleaned: set[int]) -> None:
 
 
 def _in_place(part: Json, known: Mapping[str, Any]) -> list[Any]:
-    """The parts of a part that check the same value and not something inside it."""
+    """Return the parts of a part that check the same value and not something inside it."""
     if "$ref" in part and "dependentSchemas" not in known:
-        return []  # up to draft 7, the keywords beside a reference have no effect
+        return []  # up to draft 7, the keywords next to a reference have no effect
     found: list[Any] = []
     for keyword in ("allOf", "anyOf", "oneOf"):
         found.extend(part.get(keyword, ()))
@@ -275,7 +275,7 @@ def _pattern(validator: object, pattern: str, value: object, schema: object) -> 
 
 
 def _properties(validator: Any, properties: dict[str, Any], value: Any, schema: object) -> Iterator[Any]:
-    """The same as the original, which loses the path if the schema of a member is `false`."""
+    """Like the original, which loses the path if the schema of a member is `false`."""
     from jsonschema import ValidationError
 
     if not isinstance(value, dict):
@@ -288,7 +288,7 @@ def _properties(validator: Any, properties: dict[str, Any], value: Any, schema: 
 
 
 def _property_names(validator: Any, names: Any, value: Any, schema: Any) -> Iterator[Any]:
-    """The same as the original, but the error is about the object, because a name has no path."""
+    """Like the original, but the error is about the object, because a name has no path."""
     from jsonschema import ValidationError
 
     if not isinstance(value, dict):
@@ -299,7 +299,7 @@ def _property_names(validator: Any, names: Any, value: Any, schema: Any) -> Iter
 
 
 def _unique_items(validator: object, is_wanted: object, value: object, schema: object) -> Iterator[Any]:
-    """The same as the original, which compares every object with every other."""
+    """Like the original, which compares every object with every other."""
     from jsonschema import ValidationError
 
     if not is_wanted or not isinstance(value, list):
@@ -313,7 +313,7 @@ def _unique_items(validator: object, is_wanted: object, value: object, schema: o
 
 
 def _hashable(value: Any) -> Any:
-    """A key that is equal for equal JSON values only: 1 is 1.0, but not true."""
+    """Return a key that is equal for equal JSON values only: 1 is 1.0, but not true."""
     if isinstance(value, bool) or value is None:
         return ("literal", value)
     if isinstance(value, list):

@@ -4,9 +4,9 @@ A `sh` of a few hundred kilobytes in a session of its own waits on a socket whos
 it learns which directory is the server's. An orderly server says goodbye; end of file without it means that the server
 was killed: every process that carries one of the server's tags is killed, and the directory removed.
 
-A socket, because a process that may look into the guardian could open a pipe anew by its entry in /proc, and say
-goodbye in the server's place, or hold it open so that its end never comes. What a script can do is to kill or stop the
-guardian; then another takes its place.
+It is a socket, because a process that may inspect the guardian could reopen a pipe through /proc, and say goodbye in
+the server's place, or hold it open so that it never ends. A script can still kill or stop the guardian; then another
+takes its place.
 """
 
 from __future__ import annotations
@@ -73,13 +73,13 @@ class Guardian:
 
     def _tell(self, line: bytes) -> None:
         if self._pid:
-            with suppress(OSError):  # it has been killed; its successor will be told
+            with suppress(OSError):  # it has been killed; its successor gets the line
                 os.write(self._socket_fd, line + b"\n")
 
     def _on_change(self, status: int, usage: struct_rusage) -> None:
         """In the hub: the guardian has ended, or was stopped."""
         if os.WIFSTOPPED(status):
-            os.kill(self._pid, signal.SIGKILL)  # one that is stopped guards nothing
+            os.kill(self._pid, signal.SIGKILL)  # a stopped guardian guards nothing
             return
         self._forget()
         pause_secs = 0.0

@@ -32,10 +32,10 @@ MAX_DRAIN_READS = 32  # at a time: a full large pipe in small chunks, and twice 
 
 
 class PipeReader:
-    """Reads one pipe to its end; calls `on_chunk` in the hub, which must therefore not switch. If that gives seconds,
-    nothing is read for so long, and then it is called without a chunk, until it is content.
+    """Reads one pipe to its end; calls `on_chunk` in the hub, which must therefore not switch. If that returns a
+    number of seconds, reading pauses, and it is called without a chunk afterwards, until it returns no number.
 
-    Reads by itself from `watch` on; before that, and after it too, whenever it is told to `drain`.
+    Reads by itself after `watch`; before and after that, also whenever `drain` is called.
     """
 
     __slots__ = ("_chunk_bytes", "_on_chunk", "_timer", "_watcher", "fd", "is_open")
@@ -87,7 +87,7 @@ class PipeReader:
             os.close(self.fd)
 
     def _read(self, times: int) -> bool:
-        """Read at most so many times; return whether there may be more."""
+        """Read at most this many times; return whether there may be more."""
         for _ in range(times):
             try:
                 chunk = os.read(self.fd, self._chunk_bytes)

@@ -21,7 +21,7 @@ from gevent.event import AsyncResult
 from gevent.hub import Waiter
 
 from mcpgreen.running.processes.pipes import Capture, OutputPlace, PipeReader
-from mcpgreen.running.processes.run import DRAIN_SECS, Deadline, Ending, Outcome, ScriptRun
+from mcpgreen.running.processes.run import DRAIN_SECS, MAX_DRAINS, Deadline, Ending, Outcome, ScriptRun
 from mcpgreen.running.processes.spawning import Spawner, reaper
 
 CONTROL_CHUNK_BYTES = 8192  # each line costs more than its bytes
@@ -170,19 +170,26 @@ class RunningScript:
             capture.discard()
         self._place.release()
 
-    def settle(self) -> None:
+    def settle(self, within_secs: float = 0) -> bool:
         """Lift back-pressure, read all that the script has written, and hear all its reports. If it has exited, wait
-        until both streams end, but not for long: a background job may hold them for hours."""
-        give_up_at = time.monotonic() + (DRAIN_SECS if self.state == State.EXITED else 0)
-        pause_secs = 0.0005
+        until both streams end, but not for long: a background job may hold them for hours. As long as something comes,
+        go on, at most for `within_secs`; return whether it still came then."""
+        patience_secs = DRAIN_SECS if self.state == State.EXITED else 0
+        heard_at = now = time.monotonic()
+        last_at = now + max(patience_secs, min(MAX_DRAINS * patience_secs, within_secs))
+        pause_secs, size = 0.0005, self._stdout.size + self._stderr.size
         for capture in (self._stdout, self._stderr):
             capture.place = None  # the rest of the output is small
         for reader in self._readers:
             reader.wake()
-        while self._read_more() and not self._overflow and time.monotonic() < give_up_at:
+        while self._read_more() and not self._overflow and now < min(heard_at + patience_secs, last_at):
+            if size != (size := self._stdout.size + self._stderr.size):
+                heard_at, pause_secs = now, 0.0005
             gevent.sleep(pause_secs)
             pause_secs = min(pause_secs * 2, 0.02)
+            now = time.monotonic()
         self.become(State.SETTLED)
+        return now >= last_at and heard_at + patience_secs > last_at
 
     def note_stopped(self) -> None:
         """No process is left of it: read what it has written in its last moments."""

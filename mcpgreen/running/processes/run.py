@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 MIN_LEFT_SECS = 0.1
 KILL_GRACE_SECS = 1.0  # after SIGTERM comes SIGKILL
 DRAIN_SECS = 0.2  # for the rest of the output of a script that has ended
+MAX_DRAINS = 10  # so many times as long, while something comes
 
 
 class Script(NamedTuple):

@@ -98,7 +98,7 @@ class PosixSpawner:
 
 
 def spawn_helper(path: str, command: list[str], env: Mapping[str, str], *, as_fd: int) -> tuple[int, int]:
-    """Start a process of ours that is no script. Return its number and our end of its socket, which does not block. Its
+    """Start a process of ours, not a script. Return its number and our end of its socket, which does not block. Its
     own end is `as_fd`. It has no other descriptor of the server: a client must see the end of our output."""
     ours, theirs = (each.detach() for each in socketpair())
     nothing = [(os.POSIX_SPAWN_OPEN, fd, os.devnull, os.O_RDWR, 0) for fd in (0, 1, 2) if fd != as_fd]
@@ -133,7 +133,7 @@ class Processors:
 
     @classmethod
     def found(cls) -> Processors | None:
-        """The processors of this machine; None where no process can be moved from one to another."""
+        """Return the processors of this machine; None where no process can be moved from one to another."""
         import ctypes
 
         try:
@@ -142,7 +142,7 @@ class Processors:
             return None  # another system than Linux, or a sandbox that forbids it
 
     def make_way(self, pid: int, *, scripts: int) -> None:
-        """Move a child off our processor, if so many scripts run that none is idle. Then it may use all as before."""
+        """Move a child off our processor, if scripts keep all of them busy. Afterwards it may use any."""
         if scripts <= self._count:
             return
         try:
@@ -170,7 +170,7 @@ class Reaper:
 
     def watch(self, pid: int, on_change: OnChange) -> None:
         """Call this in the hub with the status, as `wait` gives it, when the child ends, and whenever it is stopped.
-        To be told in the same turn in which the child is started: its end would be missed later."""
+        Must be called in the same turn in which the child is started: its end would be missed later."""
         self._watched[pid] = on_change
 
     def forget(self, pid: int) -> None:
@@ -194,7 +194,7 @@ class Reaper:
 
 @cache
 def reaper() -> Reaper:
-    """The reaper of this process, made at its first use."""
+    """Return the reaper of this process, made at its first use."""
     return Reaper()
 
 

@@ -4,12 +4,12 @@ Each call has a number, its *tag*, which every process below it carries: it show
 Session, environment and descriptors can be lost by accident: `env -i setsid` is all it takes. A resource limit stays,
 through fork and exec, unless a process changes it on purpose. So the tag is put where it does no harm: into the soft
 limit of CPU time for real-time processes, as some hundred thousand years. Where that limit cannot be set, the same
-number in the environment has to do.
+number is put into the environment.
 
 On Linux the server is a *subreaper*: a process that daemonises becomes our child again instead of init's. Such *strays*
-are killed with their call. One that has removed its tag on purpose cannot be told from the processes of other calls; so
-all unknown children are killed when no call is running, and when the server ends. Elsewhere stopping the process group
-has to do; then there is no `Strays`, but None.
+are killed with their call. A stray that has removed its tag on purpose looks like a process of any other call; so all
+unknown children are killed when no call is running, and when the server ends. On other systems, only the process group
+is stopped, and None takes the place of `Strays`.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ LIMIT_LINE = b"Max realtime timeout"
 READ_BYTES = 4096
 LOOKS = 20  # at a time: a script may fork as fast as we look
 LONGEST_HUNT_SECS = 0.01  # at a time: there may be thousands, and others wait
-MANY_STRAYS = 200  # so many of a call are signalled one by one; the rest is met when their parents are gone
+MANY_STRAYS = 200  # of a call, signalled one by one; the rest are found when their parents are gone
 MANY_DESCENDANTS = 1000
 KILL_PATIENCE_SECS = 5.0
 
@@ -58,7 +58,7 @@ class Tags:
         self._limits = limits if limits[1] == resource.RLIM_INFINITY else None
 
     def of(self, serial: int) -> int:
-        """The tag of the call that has this number."""
+        """Return the tag of the call that has this number."""
         return self._first + serial % CALLS
 
     @property
@@ -77,7 +77,7 @@ class Tags:
 
 
 def tag_of(pid: int) -> int | None:
-    """The tag that a process carries, a zombie too; None without one, and for one that is gone."""
+    """Return the tag of a process, even of a zombie; None if it has no tag or is gone."""
     try:
         words = _content_of(f"/proc/{pid}/limits").partition(LIMIT_LINE)[2].split(None, 1)
         if words and words[0].isdigit():
@@ -114,7 +114,7 @@ def with_descendants(pids: Collection[int]) -> list[int]:
 
 
 def _children_of(pid: int) -> list[int]:
-    """The direct children of all threads of a process; empty when it is gone."""
+    """Return the direct children of all threads of a process; empty when it is gone."""
     found: list[int] = []
     with suppress(OSError):
         for thread in os.listdir(f"/proc/{pid}/task"):
@@ -150,7 +150,7 @@ class Strays:
         known.update(b"%d" % pid for pid in self._children_but(set()))
 
     def are_there(self) -> bool:
-        """Tell whether there are any, without those that are about to be known."""
+        """Tell whether there are any strays, apart from processes that are about to be known."""
         return not all(map(self._is_expected, self._children_but(self._known)))
 
     def is_any_of(self, tag: int) -> bool:
@@ -165,11 +165,11 @@ class Strays:
         return (pid for pid in self._hunt() if tag_of(pid) == tag and is_alive(pid))
 
     def kill(self, tag: int | None = None) -> bool:
-        """Kill those of one call, or all; return whether there were any."""
+        """Kill the strays of one call, or all; return whether there were any."""
         return self._kill(lambda pid: tag_of(pid) == tag if tag is not None else not self._is_expected(pid))
 
     def kill_tagged(self, tags: range, *, running: set[int]) -> bool:
-        """Kill those with one of these tags that is neither of a running call nor expected; return whether any was."""
+        """Kill the strays with one of these tags, unless it is expected or of a running call; say if there were any."""
         spared = running | self._expected_tags
         return self._kill(lambda pid: (tag := tag_of(pid)) is not None and tag in tags and tag not in spared)
 
@@ -180,8 +180,8 @@ class Strays:
         return bool(self._expected_tags) and tag_of(pid) in self._expected_tags
 
     def _children_but(self, known: set[bytes]) -> list[int]:
-        """Children with a number, as text, that is not known. None is missed: a child leaves the list only when we reap
-        it, and one that loses its parent meanwhile comes last."""
+        """Return the children whose numbers are not `known`. None is missed: a child leaves the list only when we reap
+        it, and a process that loses its parent meanwhile is added at the end."""
         content = os.pread(self._children_fd, READ_BYTES, 0)
         while len(content) % READ_BYTES == 0 and (more := os.pread(self._children_fd, READ_BYTES, len(content))):
             content += more
@@ -205,8 +205,8 @@ class Strays:
             looked_at.update(b"%d" % pid for pid in fresh)
 
     def _kill(self, is_wanted: Callable[[int], bool]) -> bool:
-        """Kill each in the moment in which it is recognised: one that forks again and again, and ends, is gone if one
-        looks at all of them first. Return whether there were any."""
+        """Kill each process as soon as it is recognised: if all were looked at first, a process that keeps forking and
+        ending would be gone. Return whether there were any."""
         groups: set[int] = set()
         is_any_found = False
         for pid in self._hunt():
@@ -234,7 +234,7 @@ class Strays:
 
 
 def adopted_strays(known: set[bytes], expected_tags: set[int]) -> Strays | None:
-    """The strays of this process; None where orphans are not adopted. Raises OSError if that fails only now."""
+    """Return the strays of this process; None where orphans are not adopted. Raises OSError if that fails only now."""
     try:
         return Strays(known, expected_tags)
     except OSError as error:

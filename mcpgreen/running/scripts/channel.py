@@ -84,7 +84,7 @@ class Channel:
             if line.strip():
                 self._hear(line)
         earned_secs = (began_at - self._counted_at) * SHARE
-        # Not the clock: that other processes had their turn meanwhile is no fault of the script.
+        # Not the clock: the script is not to blame if other processes had their turn meanwhile.
         used_secs = time.thread_time() - used_before_secs
         self._credit_secs = min(BURST_SECS, self._credit_secs + earned_secs) - used_secs
         self._counted_at = began_at

@@ -79,7 +79,7 @@ def _wanted(text: str) -> Iterator[Wanted]:
 
 
 def _contents(file: OpenFile, wanted: Wanted, limit_bytes: int) -> tuple[Json, int]:
-    """The contents, and how many bytes of the file they are."""
+    """Return the contents, and how many bytes of the file they are."""
     head = next(file.chunks(limit_bytes), b"")
     mime_type = media.mime_type(file.path, head[: media.HEAD_BYTES], wanted.mime_type)
     described = {"uri": wanted.uri or file_uri(file.path), "mimeType": mime_type}

@@ -73,7 +73,7 @@ _TOKEN = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
 _PAIR = rf"{_TOKEN}[ \t]*=[ \t]*[!#-+\--:<-\[\]-~]*"
 _ITEM = re.compile(rf"{_PAIR}(?:[ \t]*;[ \t]*(?:{_PAIR}|{_TOKEN}))*")
 
-# As bytes: else posix_spawn encodes every name and value anew, which took a tenth of all that a quick call costs us.
+# As bytes: otherwise posix_spawn encodes every name and value again, which took a tenth of the time of a quick call.
 Environment = dict[bytes, bytes]
 
 
@@ -82,7 +82,7 @@ def packed(variables: Mapping[str, str]) -> Environment:
 
 
 def token_variable(token: str | int | None) -> str:
-    """The progress token for scripts, as far as a variable can hold it: they need only know whether there is one."""
+    """Return the progress token for scripts, as far as it fits: they only need to know whether there is one."""
     return _fitting("" if token is None else str(token), MAX_TOKEN_CHARS)
 
 
@@ -91,7 +91,7 @@ def _fitting(text: str, max_chars: int) -> str:
 
 
 def described(name: str, entry: Mapping[str, Any]) -> dict[str, str]:
-    """What is known of an item, as a variable of this name; nothing if it is too long for one."""
+    """Return what is known of an item, as a variable of this name; nothing if it is too long for one."""
     text = jsontext.dumps(entry).decode("ascii")
     return {name: text} if len(text) <= MAX_VARIABLE_CHARS else {}
 
@@ -121,7 +121,7 @@ class ToolEnvironment:
         self.base.setdefault("MCPGREEN_PYTHON", sys.executable)  # for the providers' scripts
 
     def with_more(self, *more: Mapping[str, str]) -> Environment:
-        """The base, and variables that are the same for several calls: of a script, the roots, the client."""
+        """Return the base, and variables that are the same for several calls: of a script, the roots, the client."""
         if self._refusal:
             raise Denied(self._refusal)
         env = packed(self.base)
@@ -144,7 +144,7 @@ class ToolEnvironment:
         auth_json: str = "",
         wants_table: bool = False,
     ) -> Environment:
-        """The variables of one call, added to a copy of those that `with_more` gave."""
+        """Add the variables of one call to a copy of what `with_more` returned."""
         env = common.copy()
         place = files.place
         env[b"MCPBASH_STATE_DIR"] = files.directory.encoded_path
@@ -184,9 +184,9 @@ class ToolEnvironment:
 
 
 class ProviderEnvironment:
-    """Builds the environment of a provider or completion script from the server's own, and from what tools are told
-    about the server. It is less than a tool sees, because it is run for the server, not for a call. `isolate`: the
-    names above and our own; `allowlist` and `inherit` as for tools."""
+    """Builds the environment of a provider or completion script from the server's own, and from the variables that
+    tools get about the server. It is less than a tool sees: the script runs for the server, not for a call. `isolate`:
+    the names above and our own; `allowlist` and `inherit` as for tools."""
 
     def __init__(self, environ: Mapping[str, str], *, settings: Settings, about_the_server: Mapping[str, str]) -> None:
         self._environ = environ
@@ -239,29 +239,29 @@ def _places_and_programs(environ: Mapping[str, str], settings: Settings, project
 
 
 def _python_path(kept: Mapping[str, str]) -> dict[str, str]:
-    """Where Python finds the SDK: after what the person has there, if a script may see that."""
+    """Return where Python finds the SDK: after what the person has there, if a script may see that."""
     return {"PYTHONPATH": os.pathsep.join(filter(None, (kept.get("PYTHONPATH"), PYTHON_DIR)))}
 
 
 def hook_environment(environ: Mapping[str, str], *, settings: Settings, project_root: str) -> dict[str, str]:
-    """What the hooks of a project see: everything, because they are part of the server, but none of its secrets."""
+    """Return what hooks of a project see: everything, as they are part of the server, except its secrets."""
     kept = {name: value for name, value in environ.items() if name not in WITHHELD}
     return {"MCPGREEN_PYTHON": sys.executable, **kept, **_places_and_programs(environ, settings, project_root)}
 
 
 def table_of(arguments_json: bytes) -> bytes:
-    """The arguments of a call as rows of text, so that bash finds an argument without starting a program. They are an
-    object that `jsontext.dumps` wrote; the table is empty if there are no arguments, or too many.
+    """Return the arguments of a call as rows of text, so that bash finds an argument without starting a program. They
+    are an object that `jsontext.dumps` wrote; the table is empty if there are no arguments, or too many.
 
     Line 1 is the JSON that the rows are made from: a script that gets other arguments sees that the table is not for
     them. Then comes a row for each member that can be named by a plain path, such as `.name=sAda` or
     `.size.width=v12`. After the equals sign a letter says how to read the rest:
 
         s  a plain text
-        e  a text with every backslash, and every byte that is not printable ASCII, written as \\xHH, for `printf %b`
+        e  a string with every backslash, and every byte that is not printable ASCII, written as \\xHH, for `printf %b`
         v  a value that every jq prints in the same way: true, false, null, integers, short fractions
         o  an object; its members have rows of their own
-        a  an array of such texts and values, each behind a tab
+        a  an array of such strings and values, each after a tab
         j  a value that needs jq
 
     So if an object, or the root, has no row for a member, the member is absent.
@@ -309,8 +309,8 @@ def _cell(value: object) -> str:
 
 
 def trace_variables(meta: Mapping[str, Any]) -> dict[str, str]:
-    """The trace that a request belongs to (W3C Trace Context and Baggage), by the names under which tracing tools look
-    for it. A script hands it on unread, so what is malformed in `_meta` is not passed on at all."""
+    """Return the trace that a request belongs to (W3C Trace Context and Baggage), by the names under which tracing
+    tools look for it. A script hands it on unread, so what is malformed in `_meta` is not passed on at all."""
     found: dict[str, str] = {}
     parent, state, baggage = (meta.get(key) for key in ("traceparent", "tracestate", "baggage"))
     if isinstance(parent, str) and _PARENT.fullmatch(parent):

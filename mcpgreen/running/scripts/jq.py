@@ -26,12 +26,12 @@ DEFAULT_PATH = "/usr/bin:/bin"
 
 
 def path_in(environ: Mapping[str, str]) -> str:
-    """The PATH of an environment, which may have none."""
+    """Return the PATH of an environment, which may have none."""
     return environ.get("PATH") or DEFAULT_PATH
 
 
 def variables(settings: Settings, path: str) -> dict[str, str]:
-    """What scripts are told if this is the PATH that they would have."""
+    """Return the variables about the JSON tool for scripts that would have this PATH."""
     name, program = find_json_tool(settings, path)
     return {
         "PATH": path_with_jq(path),
@@ -42,7 +42,7 @@ def variables(settings: Settings, path: str) -> dict[str, str]:
 
 
 def find_json_tool(settings: Settings, path: str) -> tuple[str, str]:
-    """What it is called, as scripts know it, and where it is: jq, gojq, or none. What was chosen, if it is there."""
+    """Return the name (jq, gojq or none) and the path of the JSON tool. The settings have the first choice."""
     chosen, program = settings.json_tool, settings.json_tool_bin
     if chosen == "none":
         return "none", ""
@@ -58,7 +58,7 @@ def find_json_tool(settings: Settings, path: str) -> tuple[str, str]:
 
 
 def path_with_jq(path: str) -> str:
-    """The same PATH, with our directory at its end if nothing else on it has a `jq`."""
+    """Return the same PATH, with our directory at its end if nothing else on it has a `jq`."""
     others = _without_ours(path)
     if _found("jq", others) or not os.access(os.path.join(OWN_DIRECTORY, "jq"), os.X_OK):
         return others

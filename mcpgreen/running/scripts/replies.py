@@ -36,7 +36,7 @@ def deliver(path: str, answer: bytes) -> None:
 
 
 def _private_directory(path: str) -> int:
-    """A file of another process may stand there, if a cleaner has removed ours while the script waits."""
+    """Open the directory if it is ours: a cleaner may have removed it, and another process may have its name now."""
     fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     status = os.fstat(fd)
     if status.st_uid != os.geteuid() or status.st_mode & 0o077:
@@ -83,4 +83,4 @@ def _opened(name: str, directory_fd: int) -> int:
         if stat.S_ISFIFO(os.fstat(descriptor).st_mode):
             return descriptor
         os.close(descriptor)
-        raise OSError(errno.EINVAL, "it is no FIFO any more", name)
+        raise OSError(errno.EINVAL, "it is not a FIFO any more", name)

@@ -25,7 +25,6 @@ OutputProblems = Callable[[Any], Sequence[str]]
 
 MAX_DOCUMENTS_CHARS = 1 << 20
 LARGE_TEXT_BYTES = 1 << 18
-CLEANED_CHARS = 16_384  # at a time
 NOT_FOUND = 127  # as `env` and shells say of a program
 MAX_STRAY_BYTES = 1 << 18  # of an output in which stray text is looked for
 MAX_STRAY_TRIES = 10
@@ -63,10 +62,10 @@ def tool_result(
     except ToolFailure as failure:
         failure.meta = _diagnostics(outcome, expected, last_words)
         raise
-    if result["isError"] and outcome.stderr:
+    if result["isError"] and (outcome.exit_code or outcome.stderr):
         for block in result["content"]:
-            if block["type"] == "text":
-                block["text"] = last_words().cleaned(block["text"])
+            if block["type"] == "text" and (outcome.exit_code or last_words().are_in(block["text"])):
+                block["text"] = last_words().cleaned_output(block["text"], let_others)
     if outcome.exit_code == 0:
         result["content"].extend(resources)
     if result["isError"] or expected.meta_on == "always":
@@ -89,7 +88,7 @@ def _result(
     with LANE if printed.is_large else nullcontext():
         result = _understood(outcome, printed, last_words, is_declared=expected.output_problems is not None)
     if expected.output_problems is not None and not result["isError"]:
-        _require_declared_output(result, printed, expected.output_problems)
+        _require_declared_output(result, printed, expected.output_problems, last_words)
     return result
 
 
@@ -144,6 +143,10 @@ class Printed:
             return jsontext.LargeText(in_turns(self.chunks), limit_bytes=self._limit_bytes)
         except jsontext.TooLong:
             raise OutputTooLarge(f"Response exceeded response size limit ({self._limit_bytes} bytes)") from None
+
+    def cleaned(self, words: LastWords) -> tuple[str, ...]:
+        """The blocks of a failed call with what it printed, without secrets and paths. May wait."""
+        return () if self.is_blank else (words.cleaned_output(b"".join(self.chunks), let_others),)
 
 
 def has_failed(outcome: Outcome) -> bool:
@@ -223,23 +226,7 @@ def _failed(
     if error is not None:
         raise error
     words = last_words()
-    text = "" if printed.is_blank else printed.text_to_send()
-    if isinstance(text, str):  # what is larger would take too long to look through
-        text = _cleaned(words, text)
-    raise ToolFailure(f"Tool failed: {reason_of(outcome, words)}", more_text=(text,) if text else ())
-
-
-def _cleaned(words: LastWords, text: str) -> str:
-    """What a failed script printed, without secrets and paths. Cleaned in turns, some lines at a time."""
-    cleaned: list[str] = []
-    start = 0
-    while start < len(text):
-        line_end = text.find("\n", start + CLEANED_CHARS)
-        end = line_end + 1 if 0 <= line_end < start + 2 * CLEANED_CHARS else start + 2 * CLEANED_CHARS
-        cleaned.append(words.cleaned_output(text[start:end]))
-        start = end
-        let_others()
-    return "".join(cleaned)
+    raise ToolFailure(f"Tool failed: {reason_of(outcome, words)}", more_text=printed.cleaned(words))
 
 
 def reason_of(outcome: Outcome, words: LastWords) -> str:
@@ -316,7 +303,9 @@ def _first_document(text: str) -> Any:
     return value if jsontext.is_writable(value) else None
 
 
-def _require_declared_output(result: Json, printed: Printed, output_problems: OutputProblems) -> None:
+def _require_declared_output(
+    result: Json, printed: Printed, output_problems: OutputProblems, last_words: Callable[[], LastWords]
+) -> None:
     problems: Sequence[str] = ()
     if printed.is_blank:
         fault = "Tool output is empty for declared outputSchema"
@@ -332,8 +321,8 @@ def _require_declared_output(result: Json, printed: Printed, output_problems: Ou
                 result["content"] = [{"type": "text", "text": twin}]
             return
         fault = "Tool output does not satisfy outputSchema"
-    more_text = () if printed.is_blank else (printed.text_to_send(),)
-    raise UnexpectedOutput(fault, problems=problems, more_text=more_text)
+    problems = [last_words().cleaned_output(problem) for problem in problems]
+    raise UnexpectedOutput(fault, problems=problems, more_text=printed.cleaned(last_words()))
 
 
 class Stray(NamedTuple):

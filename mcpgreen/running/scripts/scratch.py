@@ -4,8 +4,8 @@ A script finds spilled arguments there and leaves error, resource and cancel fil
 gets no directory of its own: making and removing one would cost a third of a quick call.
 
 Rule: the directory has a name that cannot be guessed, is ours alone, and is used through its descriptor. Until it
-exists only the guardian is told its name; if it is gone, a fresh one is made, because whatever has the old name by then
-is not ours.
+exists, only the guardian knows its name; if it is gone, a fresh one is made, because anything that has the old name by
+then is not ours.
 
 At the end of the module: is there room on disk (`Storage`), and how trees are removed that scripts leave here, deep,
 wide, shut, or still being written to (`remove_tree`).
@@ -62,11 +62,11 @@ class StateDir:
         self._lost: set[PrivateDirectory] = set()  # directories that have been moved, until they are empty
 
     def require(self) -> PrivateDirectory:
-        """The directory, made anew if it is not there. Raises as `new_call`."""
+        """Return the directory, and make it again if it is missing. Raises the same errors as `new_call`."""
         return self.new_call(0).directory
 
     def new_call(self, serial: int) -> CallFiles:
-        """The files for the call of this number. Raises InternalError without a directory, or if the disk is full."""
+        """Prepare the files for the call of this number. Raises InternalError without a directory or disk space."""
         self._storage.require_room()
         directory = self._directory
         if directory is None or not directory.is_in_place():
@@ -74,7 +74,7 @@ class StateDir:
         return CallFiles(self, directory, b"call.%d." % serial)
 
     def failure(self, error: OSError) -> InternalError:
-        """What a call is told when one of its files cannot be written."""
+        """Return the error for a call whose file cannot be written."""
         full = self.fullness(error)
         if full is not None:
             return full
@@ -84,7 +84,7 @@ class StateDir:
         return InternalError(f"A temporary file cannot be written: {error.strerror}.")
 
     def fullness(self, error: OSError) -> InternalError | None:
-        """The same if the disk is full, else None."""
+        """Return the error for a call if the disk is full, else None."""
         return self._storage.failed(error, directory=self._parent, what="a temporary file")
 
     def remove(self) -> bool:
@@ -143,7 +143,7 @@ class PrivateDirectory:
             fcntl.flock(self.fd, fcntl.LOCK_SH | fcntl.LOCK_NB)  # systemd cleans around what is locked
 
     def hand_over(self) -> PrivateDirectory:
-        """The same directory as another object; for this one it is closed."""
+        """Return the same directory as another object; for this one it is closed."""
         same = copy(self)
         self.fd = -1
         return same
@@ -157,7 +157,7 @@ class PrivateDirectory:
         return (status.st_dev, status.st_ino) == self._identity  # not used again while we have it open
 
     def names(self) -> Iterator[bytes]:
-        """The names of what is in it; none when it has been closed."""
+        """Yield the names of what is in it; none when it has been closed."""
         try:
             with os.scandir(self.fd) as entries:
                 for entry in entries:
@@ -223,7 +223,7 @@ class CallFiles:
         return os.fsdecode(self.place + REPLIES)
 
     def name_of(self, name: bytes) -> bytes:
-        """What a file of this call is called in the directory."""
+        """Return what a file of this call is called in the directory."""
         return self._prefix + name
 
     def spill(self, name: bytes, content: bytes) -> bytes:
@@ -244,7 +244,7 @@ class CallFiles:
                 journal.debug("no cancel file: %s", error)  # the signal that follows says the same
 
     def take_reports(self) -> tuple[bytes, bytes]:
-        """What the script left as error and as embedded resources; both usually empty. All its files go."""
+        """Return what the script left as error and as embedded resources; both usually empty. All its files go."""
         names = self._names()
         if not names:
             return b"", b""
@@ -265,8 +265,8 @@ class CallFiles:
         return new_file(name, dir_fd=self.directory.fd)
 
     def _names(self) -> list[bytes]:
-        """The files of this call. Where a script has left so many that to look at all of them would take long, only
-        the files that every call may have; the others go with the server."""
+        """Return the names of this call's files. If a script has left too many to look at, return only the names that
+        every call may have; the other files are removed with the server."""
         names = list(islice(self.directory.names(), CROWD + 1))
         if len(names) > CROWD:
             return [self._prefix + name for name in OWN_FILES]
@@ -302,7 +302,7 @@ class Storage:
 
     A full disk is reported loudly, once: `on_news` hears a level and a sentence without paths. From then on no call is
     begun until writing works again, because a script that finds half of its arguments is worse than none. Lists and
-    running calls go on. A directory that may not be written to is no full disk, and its owner's business.
+    running calls go on. A directory that may not be written to is not a full disk; that is its owner's business.
     """
 
     def __init__(self, *, on_news: Callable[[str, str], None]) -> None:

@@ -26,7 +26,7 @@ _PYTHON = re.compile(rb"[^\n]*(?:[/ \t](?:python|pypy)[0-9.]*|[/ \t]uv)\b")
 
 
 def head_of(path: str) -> bytes:
-    """The beginning of a file with its first line, as far as the kernel reads it; empty if it cannot be read."""
+    """Return the beginning of a file with its first line, as far as the kernel reads it; empty if it cannot be read."""
     try:
         with open(path, "rb", opener=without_waiting) as file:
             return file.read(LINE_BYTES)
@@ -35,9 +35,9 @@ def head_of(path: str) -> bytes:
 
 
 def command_of(path: str, head: bytes, *, is_executable: bool, is_described: bool = False) -> list[str] | None:
-    """How a file is run that begins so; None if it is no script. One that lacks the bit is run by bash, or by what its
-    first line asks for, as the kernel would read it. Python without a first line is run by the first `python3`; if it
-    lacks the bit as well, it could be a module, unless it is described."""
+    """Return the command for a file with this head; None if it is not a script. Without the executable bit, a script is
+    run by bash, or by what its first line asks for, as the kernel would read it. Python without a first line is run by
+    the first `python3`; if it lacks the bit as well, it could be a module, unless it is described."""
     if path.endswith(PYTHON_SUFFIX) and head and not head.startswith(MARK) and (is_executable or is_described):
         return [*PYTHON, path]
     if is_executable:
@@ -51,7 +51,7 @@ def command_of(path: str, head: bytes, *, is_executable: bool, is_described: boo
 
 
 def program_of(path: str, head: bytes) -> str:
-    """The program that runs a script that begins so, without its directory; empty if that is not to be seen."""
+    """Return the program that runs a script with this head, without its directory; empty if it is not known."""
     if not head.startswith(MARK):
         if path.endswith(PYTHON_SUFFIX):
             return PYTHON[-1]
@@ -69,7 +69,7 @@ def may_use_shell_sdk(path: str) -> bool:
 
 
 def runner_of(path: str) -> list[str]:
-    """What runs an executable text without a first line: bash or Python by its suffix, else sh, as a shell would."""
+    """Return what runs an executable script without a `#!` line: bash or Python by its suffix, else sh."""
     if path.endswith(PYTHON_SUFFIX):
         return list(PYTHON)
     if path.endswith(SHELL_SUFFIXES):
@@ -93,7 +93,7 @@ def is_program(path: str, head: bytes) -> bool:
 
 
 def fault_of(path: str, *, search_path: str | None = None, shows_directory: bool = True) -> str | None:
-    """Why a script cannot be run as its first line asks, for a sentence about the file; None if that is not the reason.
+    """Say why a script cannot be run as its first line asks, as the end of a sentence; None if it can.
     With a `search_path`, `env` has to find its program there. Without `shows_directory` a client may read it."""
     head = head_of(path)
     if head.startswith(BYTE_ORDER_MARK + MARK):
@@ -102,7 +102,7 @@ def fault_of(path: str, *, search_path: str | None = None, shows_directory: bool
         return None
     line = head[len(MARK) :].partition(b"\n")[0]
     if line.endswith(b"\r"):
-        return "has the line ends of Windows, of which the first is taken for a part of the interpreter's name"
+        return "has Windows line endings, so the interpreter's name seems to end with a carriage return"
     words = [os.fsdecode(word) for word in line.split()]
     if not words:
         return "names no interpreter in its first line"

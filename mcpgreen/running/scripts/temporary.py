@@ -1,4 +1,4 @@
-"""In which directory temporary files are made: the one that the operator names, else TMPDIR, else the system's.
+"""Choose the directory for temporary files: the operator's choice, else TMPDIR, else the system's.
 
 Nothing is created here. A directory that was named and cannot be used is a reason not to start; a bad TMPDIR is often
 inherited from somewhere, so the system's place does instead, and stderr says so.
@@ -28,7 +28,7 @@ def require_usable(tmp_root: str, *, root: str) -> None:
 
 
 def with_usable_tmpdir(environ: Mapping[str, str]) -> Mapping[str, str]:
-    """The same variables, with the system's place as TMPDIR if theirs will not do."""
+    """Return the same variables, with the system's place as TMPDIR if theirs will not do."""
     path = environ.get("TMPDIR")
     problem = _problem_with(os.path.abspath(path)) if path else None
     if not problem:
@@ -38,7 +38,7 @@ def with_usable_tmpdir(environ: Mapping[str, str]) -> Mapping[str, str]:
 
 
 def place_of(tmp_root: str, environ: Mapping[str, str], *, root: str) -> str:
-    """Where the server makes its directory: a place that has been required, or a TMPDIR that will do, or the last."""
+    """Return where the server makes its directory: the place in the settings, else TMPDIR, else the system's."""
     path = _named(tmp_root, root) if tmp_root else os.path.abspath(environ.get("TMPDIR") or SYSTEM_PLACE)
     doubt = _doubt_about(path)
     if doubt:
@@ -47,18 +47,18 @@ def place_of(tmp_root: str, environ: Mapping[str, str], *, root: str) -> str:
 
 
 def _named(tmp_root: str, root: str) -> str:
-    """A relative one is meant below the project, as those of other settings."""
+    """Return the named directory. A relative path is below the project, as in other settings."""
     return os.path.normpath(os.path.join(root, os.path.expanduser(tmp_root)))
 
 
 def _problem_with(path: str) -> str | None:
-    """What keeps us from using it, and what to do about that."""
+    """Return what keeps us from using it, and what to do about that."""
     try:
         mode = os.stat(path).st_mode
     except OSError as error:
         return f"cannot be used ({error.strerror}): create it"
     if not stat.S_ISDIR(mode):
-        return "is no directory: remove what is there"
+        return "is not a directory: remove what is there"
     if not os.access(path, os.W_OK | os.X_OK):
         return "may not be written to: change its mode"
     if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:

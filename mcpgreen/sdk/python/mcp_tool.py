@@ -2,7 +2,7 @@
 
 It runs inside the tool, on any Python since 3.10, and imports nothing from mcpgreen. The server puts its folder on the
 PYTHONPATH of scripts; the import takes it off again, so that programs which the script starts do not see it. The
-functions that most tools need are here. A file beside this one is loaded when one of its names is used.
+functions that most tools need are here. A file next to this one is loaded when one of its names is used.
 
 Rule: each call pays for the import, so only os, sys and json at the top. Names with an underscore are private.
 """
@@ -74,39 +74,39 @@ def __dir__() -> list[str]:
 
 
 def args() -> Json:
-    """The arguments of this call."""
+    """Return the arguments of this call."""
     return _document("MCP_TOOL_ARGS")
 
 
 def meta() -> Json:
-    """The `_meta` object the client sent with this call."""
+    """Return the `_meta` object the client sent with this call."""
     return _document("MCP_TOOL_META")
 
 
 def args_raw() -> str:
-    """The arguments of this call as JSON text."""
+    """Return the arguments of this call as JSON text."""
     return _text("MCP_TOOL_ARGS")
 
 
 def meta_raw() -> str:
-    """The `_meta` object of this call as JSON text."""
+    """Return the `_meta` object of this call as JSON text."""
     return _text("MCP_TOOL_META")
 
 
 def meta_get(name: str, default: object = None) -> Any:
-    """A member of `_meta`, or the default if it is absent or null."""
+    """Return a member of `_meta`, or the default if it is absent or null."""
     value = meta().get(name)
     return default if value is None else value
 
 
 def arg(name: str, default: object = None) -> Any:
-    """An argument, or the default if it is absent or null."""
+    """Return an argument, or the default if it is absent or null."""
     value = args().get(name)
     return default if value is None else value
 
 
 def require(name: str, message: str | None = None) -> Any:
-    """An argument. If it is absent, null or an empty string, the call ends with -32602."""
+    """Return an argument. If it is absent, null or an empty string, the call ends with -32602."""
     value = arg(name, "")
     if value == "":
         fail_invalid_args(message or f"{name} is required")
@@ -119,7 +119,7 @@ def arg_bool(name: str, default: bool = _ABSENT) -> bool:
 
 
 def arg_int(name: str, default: int = _ABSENT, *, min: int | None = None, max: int | None = None) -> int:
-    """An argument that is an integer within the bounds, or the call ends with -32602. The default is checked, too."""
+    """Return an integer argument within the bounds, or end the call with -32602. The default is checked, too."""
     if min is not None and max is not None and min > max:
         fail_invalid_args("arg_int: min cannot exceed max")
     number = _integer(name, _value_or_default(name, default))
@@ -253,34 +253,34 @@ def debug(*words: Any) -> None:
 
 
 def is_cancelled() -> bool:
-    """Whether the client has cancelled this call."""
+    """Tell whether the client has cancelled this call."""
     return os.path.exists(os.environ.get("MCP_CANCEL_FILE", ""))
 
 
 def auth() -> Json:
-    """The claims of the caller's token; empty if the transport does not identify callers."""
+    """Return the claims of the caller's token; empty if the transport does not identify callers."""
     claims: Json = json.loads(os.environ.get("MCP_AUTH_JSON") or "{}")
     return claims
 
 
 def auth_get(name: str, default: object = None) -> Any:
-    """A claim, or the default if it is absent or null."""
+    """Return a claim, or the default if it is absent or null."""
     value = auth().get(name)
     return default if value is None else value
 
 
 def roots() -> list[str]:
-    """The directories that this call may work in."""
+    """Return the directories that this call may work in."""
     return [path for path in os.environ.get("MCP_ROOTS_PATHS", "").split("\n") if path]
 
 
 def roots_count() -> int:
-    """The number of roots."""
+    """Return the number of roots."""
     return len(roots())
 
 
 def roots_contains(path: str | os.PathLike[str]) -> bool:
-    """Whether the path, with links resolved, is a root or below one. The root / does not contain the kernel's files."""
+    """Tell whether the path, links resolved, is a root or below one. The root / does not contain the kernel's files."""
     inner = os.path.join(os.path.realpath(path), "")
     outer = [os.path.join(os.path.realpath(root), "") for root in roots()]
     if inner.startswith(("/proc/", "/sys/", "/dev/")):
@@ -289,7 +289,7 @@ def roots_contains(path: str | os.PathLike[str]) -> bool:
 
 
 def require_path(name: str, *, default_to_single_root: bool = False, allow_empty: bool = False) -> str:
-    """A path argument as an absolute path without links, inside the roots if there are any. It need not exist."""
+    """Return a path argument as an absolute path without links, inside any roots. It need not exist."""
     path = arg(name, "")
     if not isinstance(path, str) or "\0" in path:
         fail_invalid_args(f"{name} must be a path")

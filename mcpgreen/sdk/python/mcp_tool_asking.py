@@ -89,7 +89,7 @@ class Answer(NamedTuple):
         return self.action == "accept"
 
     def content_or_raise(self) -> Json:
-        """The values of the form. Raises Declined or Dismissed."""
+        """Return the values of the form. Raises Declined or Dismissed."""
         if self.action == "decline":
             raise Declined("The person declined to answer.")
         if self.action == "cancel":
@@ -105,14 +105,14 @@ class Reply(NamedTuple):
     message: str = ""
 
     def result_or_raise(self) -> Json:
-        """The result that the client sent, as the protocol has it. Raises the fitting NotAnswered if there is none."""
+        """Return the client's result, as in the protocol. Raises the fitting NotAnswered if there is none."""
         if self.status == "answered":
             return self.result
         kind, sentence = _WHY_NOT.get(self.status, _WHY_NOT["error"])
         raise kind(self.message or sentence)
 
     def answer(self) -> Answer:
-        """The answer to a form or a URL. Raises NotAnswered."""
+        """Return the answer to a form or a URL. Raises NotAnswered."""
         said = self.result_or_raise()
         action, content = said.get("action"), said.get("content")
         if action not in ("accept", "decline", "cancel"):
@@ -164,17 +164,17 @@ def input_required(requests: Mapping[str, Mapping[str, object]], state: str = ""
 
 
 def input_responses() -> Json:
-    """The answers to `input_required`, by key; empty when the tool runs for the first time."""
+    """Return the answers to `input_required`, by key; empty when the tool runs for the first time."""
     return mcp_tool._document("MCP_INPUT_RESPONSES")
 
 
 def request_state() -> str:
-    """The state that the tool passed to `input_required`."""
+    """Return the state that the tool passed to `input_required`."""
     return os.environ.get("MCP_REQUEST_STATE", "")
 
 
 def can_elicit(mode: str = "form") -> bool:
-    """Whether the client shows forms (or, with "url", opens URLs)."""
+    """Tell whether the client shows forms (or, with "url", opens URLs)."""
     modes = os.environ.get("MCP_ELICIT_MODES")
     if modes is None:
         return mode == "form" and os.environ.get("MCP_ELICIT_SUPPORTED") == "1"
@@ -182,12 +182,12 @@ def can_elicit(mode: str = "form") -> bool:
 
 
 def can_sample() -> bool:
-    """Whether the client lets tools ask its model."""
+    """Tell whether the client lets tools ask its model."""
     return os.environ.get("MCP_SAMPLING_SUPPORTED") == "1"
 
 
 def form_request(message: str, schema: Mapping[str, object]) -> Json:
-    """A form, as a question for `ask`."""
+    """Return a form, as a question for `ask`."""
     if not isinstance(schema, Mapping) or not isinstance(schema.get("properties"), Mapping):
         raise ValueError("a form needs a schema with properties, one for each field")
     params = {"mode": "form", "message": message, "requestedSchema": {"type": "object", **schema}}
@@ -195,7 +195,7 @@ def form_request(message: str, schema: Mapping[str, object]) -> Json:
 
 
 def url_request(message: str, url: str) -> Json:
-    """A URL that the person should visit, as a question for `ask`."""
+    """Return a URL that the person should visit, as a question for `ask`."""
     return {"method": "elicitation/create", "params": {"mode": "url", "message": message, "url": url}}
 
 
@@ -213,7 +213,7 @@ def sampling_request(messages: str | Sequence[Mapping[str, object]], max_tokens:
 
 
 def roots_request() -> Json:
-    """The current roots of the client, as a question for `ask`."""
+    """Return the current roots of the client, as a question for `ask`."""
     return {"method": "roots/list", "params": {}}
 
 
@@ -273,7 +273,7 @@ def sample(
 
 
 def _round_trip(stream: str, line: bytes, path: str) -> Json | Reply:
-    """The replies of the server by key, or one reply for all questions if there are none."""
+    """Return the replies of the server by key, or one reply for all questions if there are none."""
     replies = None
     try:
         mcp_tool._send(stream, line)
@@ -307,7 +307,7 @@ def _ask_one(request: Json, timeout: float | None) -> Reply:
 
 
 def _patience_secs(timeout: float | None) -> float | None:
-    """The time that a person has: of the script, else of the configuration, else None for the server's limit."""
+    """Return the time that a person has: of the script, else of the configuration, else None for the server's limit."""
     configured = os.environ.get("MCPBASH_ELICITATION_TIMEOUT", "")
     if timeout is not None or not configured.replace(".", "", 1).isdecimal():
         return timeout
@@ -315,7 +315,7 @@ def _patience_secs(timeout: float | None) -> float | None:
 
 
 def _ask_field(message: str, field: str, schema: Json, timeout: float | None) -> object:
-    """The value of the only field of a form, which is required."""
+    """Return the value of the only field of a form, which is required."""
     whole = {"type": "object", "properties": {field: schema}, "required": [field]}
     return elicit(message, whole, timeout).content_or_raise().get(field)
 

@@ -160,7 +160,7 @@ class CommandLine:
         return word.replace(PLACE, text)
 
     def _value(self, name: str, item: object) -> str:
-        """A value that is a word of its own. A negative number is allowed."""
+        """Return a value that is a word of its own. A negative number is allowed."""
         return self._operand(name, item) if isinstance(item, str) else _text(item)
 
     def _operand(self, name: str, item: object) -> str:
@@ -179,7 +179,7 @@ def _end(status: int, reason: str, complaint: str = "", printed: str = "") -> No
 
 
 def _output(process: Popen[bytes], limit_bytes: int) -> tuple[bytes, bytes, bool]:
-    """The output up to the limit, the end of stderr, and whether there was more output."""
+    """Return the output up to the limit, the end of stderr, and whether there was more output."""
     assert process.stdout is not None and process.stderr is not None
     printed, complaint = bytearray(), bytearray()
     with process.stdout, process.stderr, selectors.DefaultSelector() as selector:
@@ -284,7 +284,7 @@ def _report(percent: float | None, message: str, *, last: float, dry_run: bool) 
 
 
 def _opened(path: str) -> IO[bytes]:
-    """An empty file of that name, or a temporary file."""
+    """Return an empty file of that name, or a temporary file."""
     return open(path, "w+b") if path else TemporaryFile()
 
 
@@ -306,7 +306,7 @@ def _lines(process: Popen[bytes], source: IO[bytes], interval: float) -> Iterato
 
 
 def _reading(match: re.Match[str], extract: str, total: float | None) -> tuple[float | None, str]:
-    """The progress in a matching line, or None if it has no usable number; and its message."""
+    """Return the progress in a matching line, or None if it has no usable number; and its message."""
     try:
         if extract == "json":
             event: dict[str, Any] = json.loads(match.string)
@@ -397,7 +397,7 @@ def download_safe(
     providers = (os.path.join(home, "providers", "https.sh") for home in homes)
     provider = next(filter(os.path.isfile, providers), None)
     if provider is None:
-        return _failure("provider_unavailable", "The https provider is not installed beside this SDK.")
+        return _failure("provider_unavailable", "The https provider is not installed with this SDK.")
     # The operator's denied hosts stay denied.
     denied = os.environ.get("MCPGREEN_HTTPS_DENY_HOSTS") or os.environ.get("MCPBASH_HTTPS_DENY_HOSTS") or ""
     # An empty entry allows no host, and an empty setting would be none.
@@ -412,14 +412,14 @@ def download_safe(
     }
     env = {**os.environ, **{f"MCPGREEN_HTTPS_{name}": str(value) for name, value in settings.items() if value}}
     target = os.fspath(out)
-    beside = f"{target}.{os.urandom(8).hex()}.part"
+    draft = f"{target}.{os.urandom(8).hex()}.part"
     try:
         for attempt in range(1, retry + 1):
-            with open(beside, "xb" if attempt == 1 else "wb") as file:
+            with open(draft, "xb" if attempt == 1 else "wb") as file:
                 ended = subprocess.run(["sh", provider, url], env=env, stdin=DEVNULL, stdout=file, stderr=PIPE)
             if ended.returncode == 0:
-                size = os.path.getsize(beside)
-                os.replace(beside, target)
+                size = os.path.getsize(draft)
+                os.replace(draft, target)
                 return {"success": True, "bytes": size, "path": target}
             kind, may_help = PROVIDER_ENDINGS.get(ended.returncode, ("provider_error", True))
             if not may_help or attempt == retry or mcp_tool.is_cancelled():
@@ -433,12 +433,12 @@ def download_safe(
     except OSError as error:
         return _failure("write_error", f"{target} cannot be written: {error.strerror}.")
     finally:
-        if os.path.exists(beside):
-            os.unlink(beside)
+        if os.path.exists(draft):
+            os.unlink(draft)
 
 
 def download_safe_or_fail(url: str, out: str | os.PathLike[str], **options: Any) -> str:
-    """The same as `download_safe`, but return the path, or end the call with -32602."""
+    """Like `download_safe`, but return the path, or end the call with -32602."""
     outcome = download_safe(url, out, **options)
     if not outcome["success"]:
         mcp_tool.fail_invalid_args(f"Download failed ({outcome['error']['type']}): {outcome['error']['message']}")

@@ -50,7 +50,7 @@ def text_block(text: str, *, annotations: Annotations = None) -> Block:
 
 
 def image_block(source: Path | bytes, mime_type: str | None = None, *, annotations: Annotations = None) -> Block:
-    """An image: the path of a file, or its bytes with their type. Raises ValueError for another type."""
+    """Return an image: the path of a file, or its bytes with their type. Raises ValueError for another type."""
     return _annotated(_media_block("image", source, mime_type), annotations)
 
 
@@ -69,7 +69,7 @@ def resource_link_block(
     size: int | None = None,
     annotations: Annotations = None,
 ) -> Block:
-    """A link to a resource that the client may read. Raises ValueError without a URI or a name."""
+    """Return a link to a resource that the client may read. Raises ValueError without a URI or a name."""
     if not uri or not name:
         raise ValueError("resource_link_block: a URI and a name are needed")
     more = {"title": title, "description": description, "mimeType": mime_type, "size": size}
@@ -80,7 +80,7 @@ def resource_link_block(
 def resource_block(
     uri: str, content: str | bytes, mime_type: str | None = None, *, annotations: Annotations = None
 ) -> Block:
-    """An embedded resource with text or bytes. For a file, see `result_text_with_resource`."""
+    """Return an embedded resource with text or bytes. For a file, see `result_text_with_resource`."""
     if not uri:
         raise ValueError("resource_block: a URI is needed")
     resource: Block = {"uri": uri, "mimeType": mime_type} if mime_type else {"uri": uri}
@@ -98,7 +98,7 @@ def result_text_with_resource(value: object, *resources: Path | Mapping[str, str
 
 
 def client_supports_ui() -> bool:
-    """Whether the client shows MCP Apps."""
+    """Tell whether the client shows MCP Apps."""
     return os.environ.get("MCPBASH_CLIENT_SUPPORTS_UI") == "1"
 
 

@@ -50,7 +50,7 @@ def config_load(
 
 
 def config_get(path: str, default: object = mcp_tool._ABSENT) -> Any:
-    """The value at a path such as "server.port". If it is absent or null: the default, or KeyError without one."""
+    """Return the value at a path such as "server.port". If absent or null: the default, or KeyError without one."""
     value: Any = json.loads(os.environ.get(VARIABLE) or "{}")
     for part in filter(None, path.split(".")):
         value = value.get(part) if isinstance(value, dict) else None
@@ -62,7 +62,7 @@ def config_get(path: str, default: object = mcp_tool._ABSENT) -> Any:
 
 
 def _piece(name: str, text: str | None = None) -> Json | None:
-    """The object in a file, or in a text. None with a warning on stderr if it cannot be used."""
+    """Return the object in a file, or in a text. None with a warning on stderr if it cannot be used."""
     try:
         if text is None:
             with open(name, encoding="utf-8") as file:
@@ -80,7 +80,7 @@ def _piece(name: str, text: str | None = None) -> Json | None:
 
 
 def extract_cli_error(stdout: str, stderr: str, exit_code: int) -> str:
-    """The reason why a program failed: from its JSON, else its stderr, else its exit status."""
+    """Return the reason why a program failed: from its JSON, else its stderr, else its exit status."""
     try:
         said = json.loads(stdout)
     except ValueError:

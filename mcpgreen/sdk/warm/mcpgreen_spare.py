@@ -80,7 +80,7 @@ class Script:
             vars(main).update(self.names)
 
     def _status_after(self, error: BaseException) -> int | None:
-        """The status of a process that ends with this; None if only Python knows."""
+        """Return the status of a process that ends with this; None if only Python knows."""
         if isinstance(error, SystemExit):
             code: Any = 0 if error.code is None else error.code
             if not isinstance(code, int):
@@ -244,7 +244,7 @@ def execute(command: list[str], environment: dict[bytes, bytes]) -> NoReturn:
 
 
 def part_of_script(error: BaseException, path: str) -> types.TracebackType | None:
-    """The traceback from the first frame of the script on."""
+    """Return the traceback from the first frame of the script on."""
     trace = error.__traceback__
     while trace is not None and trace.tb_frame.f_code.co_filename != path:
         trace = trace.tb_next
@@ -252,7 +252,7 @@ def part_of_script(error: BaseException, path: str) -> types.TracebackType | Non
 
 
 def shown_by(hook: Any, path: str) -> Callable[..., None]:
-    """A hook for exceptions that hides our own frames from this one."""
+    """Return a hook for exceptions that hides our own frames from this one."""
 
     def show(kind: type[BaseException], error: BaseException, _: object) -> None:
         sys.excepthook = hook

@@ -16,8 +16,12 @@ import site
 import socket
 import sys
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from importlib import import_module
+from importlib.machinery import all_suffixes
+from typing import Any
 
 import mcpgreen_spare
 
@@ -26,9 +30,21 @@ SOCKET_FD = 3
 # which scripts must not share.
 USUAL_MODULES = (
     "argparse ast base64 collections contextlib copy csv dataclasses datetime decimal enum functools glob hashlib "
-    "inspect itertools json logging math opcode operator pathlib random re shutil string struct subprocess tempfile "
-    "textwrap traceback typing urllib.parse urllib.request uuid mcp_tool mcp_tool_functions"
+    "inspect itertools json logging math opcode operator pathlib pkgutil random re shutil string struct subprocess "
+    "tempfile textwrap traceback typing urllib.parse uuid mcp_tool mcp_tool_functions"
 ).split()
+ENDINGS = tuple(all_suffixes())
+# When the interpreter was started, in the time of files: that is told by a clock with long ticks.
+BEGAN_NS = time.time_ns() - time.process_time_ns() - 10_000_000
+
+
+class SearchedPlaces(dict):  # type: ignore[type-arg]  # as in Python 3.8
+    """Notes each directory before it is searched: later, another module may be found there. A finder of nothing."""
+
+    def find_spec(self, _name: str, path: Iterable[str] | None = None, _target: object = None) -> None:
+        for place in sys.path if path is None else path:
+            if place not in self:
+                self[place] = state_of(place), modules_in(place)
 
 
 def files_of_start(environment: dict[bytes, bytes]) -> Iterator[str]:
@@ -71,6 +87,13 @@ def state_of(path: str) -> tuple[int, ...] | None:
     return status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino
 
 
+def modules_in(directory: str) -> set[str]:
+    """The names of what may be modules. Others come and go, such as data and what is compiled."""
+    with suppress(OSError), os.scandir(directory or ".") as entries:
+        return {each.name for each in entries if each.name.endswith(ENDINGS) or each.is_dir()} - {"__pycache__"}
+    return set()
+
+
 def problem_with_start(modules: list[str]) -> str:
     """Load what is to be loaded ahead. Say why nothing can be forked from this process then; empty if it can."""
     if sys.implementation.name != "cpython":
@@ -95,16 +118,24 @@ def serve(modules: list[str]) -> None:
     atexit.register(mcpgreen_spare.leave)
     channel = socket.socket(fileno=SOCKET_FD)
     channel.set_inheritable(False)
+    searched: Any = SearchedPlaces()
+    sys.meta_path.insert(0, searched)
     problem = problem_with_start(modules)
+    sys.meta_path.remove(searched)
+    states = {path: state_of(path) for path in files_of_start(environment)}
+    for path, state in states.items():
+        if state and state[1] > BEGAN_NS and not os.path.isdir(path):
+            problem = problem or f"{path} was changed while it started"
     sys.stdout.flush()  # the server refuses a start that prints something
     if problem:
         channel.send(b"no " + problem.encode("utf-8", "replace")[:1000])
         return
-    states = {path: state_of(path) for path in files_of_start(environment)}
 
     def is_outdated() -> bool:
         """Tell whether a start of the interpreter might be different now."""
-        return any(state_of(path) != state for path, state in states.items())
+        return any(state_of(path) != state for path, state in states.items()) or any(
+            state_of(place) != state and modules_in(place) != names for place, (state, names) in searched.items()
+        )
 
     mcpgreen_spare.script.may_leave &= not mcpgreen_spare.may_print_by_c(sys.modules.values())
     gc.collect()

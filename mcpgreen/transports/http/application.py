@@ -154,7 +154,7 @@ def _require_reading(request: Request) -> None:
 
 
 def _is_of_stateless_client(message: object, request: Request) -> bool:
-    """Whether the header or the envelope says so. If only one of them does, `stateless` explains the mistake."""
+    """Tell whether the header or the envelope says so. If only one of them does, `stateless` explains the mistake."""
     if request.fields.get(VERSION) in revisions.STATELESS_NAMES:
         return True
     if type(message) is not dict:
@@ -167,7 +167,7 @@ def _is_of_stateless_client(message: object, request: Request) -> bool:
 
 @lru_cache(maxsize=64)  # most clients send the same in every request
 def _accepted(sent: str) -> Accepts:
-    """What the client accepts; everything, if it does not say."""
+    """Return what the client accepts; everything, if it does not say."""
     taken = set()
     for text in (sent or "*/*").lower().split(",", MAX_RANGES):
         name, *parameters = map(str.strip, text.split(";"))

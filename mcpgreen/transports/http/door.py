@@ -45,7 +45,7 @@ PREFLIGHT_SECS = 600
 
 
 class Door:
-    """Checks the requests of one server. Raises ProjectError for settings that would let everybody in by mistake."""
+    """Checks the requests of one server. Raises ProjectError for settings that would let anyone in by mistake."""
 
     def __init__(self, settings: Settings, address: Address, oauth: ResourceServer | None = None) -> None:
         self._token: str = settings.http_token
@@ -70,11 +70,11 @@ class Door:
             raise ProjectError(
                 f"--http {address.host}:{address.port}",
                 "others can reach this address, so set MCPGREEN_HTTP_TOKEN (`openssl rand -hex 32` prints a good one) "
-                "or MCPGREEN_HTTP_OAUTH_ISSUER; MCPGREEN_HTTP_ALLOW_ANONYMOUS=true would let everybody in",
+                "or MCPGREEN_HTTP_OAUTH_ISSUER; MCPGREEN_HTTP_ALLOW_ANONYMOUS=true would let anyone in",
             )
         if is_open and any(not is_loopback(name) for name in settings.http_allowed_hosts):
             journal.warning(
-                "http_allowed_hosts names a host, and there is no token: a proxy for it lets everybody in. Set "
+                "http_allowed_hosts names a host, and there is no token: a proxy for it would let anyone in. Set "
                 "MCPGREEN_HTTP_TOKEN, or MCPGREEN_HTTP_ALLOW_ANONYMOUS=true if the proxy knows its callers"
             )
 
@@ -96,7 +96,7 @@ class Door:
             raise Refusal(FORBIDDEN, reason)
 
     def cors_headers(self, origin: str) -> Headers:
-        """The headers that let a page of this origin read the answer."""
+        """Return the headers that let a page of this origin read the answer."""
         allowed = [("Access-Control-Allow-Origin", origin), ("Vary", "Origin")]
         return [*allowed, ("Access-Control-Expose-Headers", EXPOSED_HEADERS)]
 
@@ -135,7 +135,7 @@ class Door:
         if self._token and compare_digest(token.encode("latin-1"), self._token.encode("utf-8", "surrogateescape")):
             return Principal("token", is_shared=True)
         if self._oauth is None:
-            raise self._unauthorized("The token is not the right one.", error="invalid_token")
+            raise self._unauthorized("The token is wrong.", error="invalid_token")
         from mcpgreen.transports.http.oauth.resource_server import TokenRefused
 
         try:

@@ -144,7 +144,7 @@ def _streamed(sent: Iterator[bytes], link: Link, outlet: Outlet, *, ends_with_cl
 
 
 def _leave(link: Link, outlet: Outlet, *, ends_with_client: bool) -> None:
-    """The connection is done, or lost: cancel the request if it still runs and ends with its client."""
+    """Leave a finished or lost connection: cancel the request if it still runs and ends with its client."""
     if ends_with_client and not outlet.is_over:
         link.drop()
         outlet.end()

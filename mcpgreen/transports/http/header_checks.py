@@ -49,8 +49,8 @@ def require_match(fields: Mapping[str, str], message: Json, marked: Mapping[str,
 
 
 def marked_arguments(schema: object) -> dict[str, Path]:
-    """The paths of the arguments that a schema wants as headers, by the names of the headers. Marks that clients have
-    to ignore are ignored here, too."""
+    """Return the paths of the arguments that a schema wants as headers, by the names of the headers. Marks that clients
+    have to ignore are ignored here, too."""
     found: dict[str, Path] = {}
     twice: set[str] = set()
     for name, path in _marks(schema, (), MAX_DEPTH):
@@ -62,7 +62,7 @@ def marked_arguments(schema: object) -> dict[str, Path]:
 
 
 def decoded(value: str) -> str:
-    """The value of Mcp-Name or Mcp-Param-*, decoded if it is encoded. Raises HeaderMismatch."""
+    """Return the value of Mcp-Name or Mcp-Param-*, decoded if it is encoded. Raises HeaderMismatch."""
     if not value.isascii():
         raise HeaderMismatch("A header has to be ASCII; anything else is encoded as =?base64?...?=.")
     found = ENCODED.fullmatch(value)

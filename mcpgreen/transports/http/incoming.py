@@ -2,9 +2,9 @@
 
 Between the signal to stop and the end of the server, what has begun is finished, and new requests are refused. The
 listening socket and idle connections stay open meanwhile. A proxy that gets 503 knows that nothing was begun, and may
-ask another server. A connection that is closed just when the proxy sends a request tells it nothing, and what may have
-been done must not be sent twice. So a connection is closed after an answer that says so, or when nothing has come on it
-for a while.
+ask another server. If a connection is closed just when the proxy sends a request, the proxy learns nothing, and must
+not send twice what may have been done. So a connection is closed after an answer that says so, or when nothing has come
+on it for a while.
 
 Rule: what a running call may wait for is let in, above all answers to its questions and notifications.
 """

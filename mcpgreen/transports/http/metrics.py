@@ -14,7 +14,7 @@ KNOWN_PATHS = ("/mcp", "/healthz", "/metrics", "/sse", "/messages")
 
 
 def metrics_of(server: Server, sessions: HttpSessions, connections: Callable[[], int]) -> Metrics | None:
-    """The metrics of this server; None if the library is not installed. `connections` returns their number."""
+    """Return the metrics of this server; None if the library is not installed. `connections` returns their number."""
     try:
         import prometheus_client
     except ImportError:

@@ -60,7 +60,7 @@ class Refusal(Exception):
 
 
 def unavailable(reason: str, *, retry_secs: int = 1, id: str | int | None = None) -> Refusal:
-    """A refusal that tells the client to try again."""
+    """Return a refusal that tells the client to try again."""
     headers = [("Retry-After", str(retry_secs))]
     return Refusal("503 Service Unavailable", InternalError(reason), headers=headers, id=id)
 
@@ -70,14 +70,14 @@ def not_allowed(allowed: str, reason: str) -> Refusal:
 
 
 def accepted() -> Response:
-    """The response to a message that is not answered: a notification, or an answer to a request of ours."""
+    """Return the response to a message that is not answered: a notification, or an answer to a request of ours."""
     return Response("202 Accepted", [], [])
 
 
 def status_of(
     line: Line, request_id: str | int | None, oauth: ResourceServer | None, *, is_stateless: bool
 ) -> tuple[str, Headers]:
-    """The HTTP status of an answer, and its headers. `oauth` writes the challenge for a client that lacks a scope."""
+    """Return the HTTP status and headers of an answer. `oauth` writes the challenge for a missing scope."""
     beginning = line if isinstance(line, bytes) else line[0]
     if not is_stateless and messages.is_without_ids(beginning):
         return BAD, []  # clients match answers by their ids, and would wait for another one

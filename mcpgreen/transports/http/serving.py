@@ -45,11 +45,11 @@ if TYPE_CHECKING:
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 LAST_WORDS_SECS = 1.0
 LOOK_SECS = 0.02
-LEAST_IDLE_SECS = 0.5  # for so long, nothing may come on a connection before it is closed
+LEAST_IDLE_SECS = 0.5  # a connection is closed when nothing has come on it for this long
 
 
 def prepared_settings(settings: Settings) -> Settings:
-    """The settings for clients that may be anywhere: the roots of such a client are not on this machine."""
+    """Return the settings for clients that may be anywhere: the roots of such a client are not on this machine."""
     return settings if settings.http_trust_client_roots else settings.with_values(client_roots="never")
 
 
@@ -154,7 +154,7 @@ def _look_at_project(server: Server) -> None:
 
 
 def _frame_log(server: Server) -> FrameLog | None:
-    """The frame logger, or None."""
+    """Return the frame logger, or None."""
     if not journal.tells_frames:
         return None
     from mcpgreen.engine.call_log import FrameLog
@@ -163,8 +163,8 @@ def _frame_log(server: Server) -> FrameLog | None:
 
 
 def _connections(settings: Settings) -> int:
-    """The limit on connections: as many as there are descriptors for, so that a new one evicts another instead of
-    failing."""
+    """Return the limit on connections: as many as there are descriptors for, so that a new one evicts another instead
+    of failing."""
     wanted, limit = settings.http_max_connections, descriptor_limit()
     fitting = connections_that_fit(wanted, limit, scripts=settings.max_concurrent_requests)
     if fitting < wanted:

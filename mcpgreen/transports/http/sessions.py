@@ -148,13 +148,13 @@ class HttpSessions:
         )
 
     def connect_stateless(self, sink: Sink, principal: Principal | None, owner: Hashable) -> Link:
-        """A stream without a session."""
+        """Return a stream without a session."""
         return self._server.connect_stateless(
             sink, transport=TRANSPORT, token=self._token, principal=principal, owner=owner
         )
 
     def find(self, key: str, principal: Principal | None) -> HttpSession | None:
-        """Find the session of this caller. Its token may be a new one; from now on that one counts."""
+        """Find the session of this caller. If the caller has a new token, it counts from now on."""
         found = self._sessions.get(key)
         if found is None or found.principal != principal:
             return None

@@ -53,7 +53,7 @@ def serve(parts: Parts, post: Post) -> Response:
 
 
 def _marked_in(message: Json, params: object, services: Services) -> Mapping[str, Path]:
-    """The arguments of a tool that a client repeats in headers."""
+    """Return the arguments of a tool that a client repeats in headers."""
     name = params.get("name") if message["method"] == "tools/call" and type(params) is dict else None
     if type(name) is not str:
         return {}
@@ -68,7 +68,7 @@ def _marked_in(message: Json, params: object, services: Services) -> Mapping[str
 
 
 def _id_of(message: Json) -> str | int | None:
-    """The id of a request; None for a notification. Raises Refusal for anything else."""
+    """Return the id of a request; None for a notification. Raises Refusal for anything else."""
     request_id = messages.normal_id(message.get("id"))
     if type(message.get("method")) is not str or message.get("jsonrpc") != "2.0":
         reason = 'A message needs jsonrpc "2.0" and a method; responses are not expected here.'

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -479,6 +481,74 @@ def test_a_function_that_is_defined_twice_takes_anything(tree: TreeBuilder) -> N
     (tool,) = found.items
     assert tool.definition["inputSchema"] == {"type": "object", "properties": {}}
     assert "greet is defined more than once" in found.warnings[0]
+
+
+TWO = "@mcp_tool.tool\n    def greet(count: int): 0\n"
+AGAIN = {
+    "match": "match 1:\n  case 1:\n    " + TWO,
+    "for": "for _ in [1]:\n    " + TWO,
+    "while": "while True:\n    " + TWO + "    break\n",
+    "finally": "try: pass\nfinally:\n    " + TWO,
+    "a nested block": "with open('x'):\n  for _ in [1]:\n    " + TWO,
+    "assigned": "greet = print\n",
+    "unpacked": "(greet, other) = print, print\n",
+    "a loop variable": "for greet in [print]: pass\n",
+    "a context": "with open('x') as greet: pass\n",
+    "a walrus": "(greet := print)\n",
+    "imported": "from other import greet\n",
+    "renamed": "import other as greet\n",
+    "caught": "try: pass\nexcept ValueError as greet: pass\n",
+    "captured": "match 1:\n  case greet: pass\n",
+    "a class": "class greet: pass\n",
+    "deleted": "del greet\n",
+    "global": "def other():\n    global greet\n    greet = print\nother()\n",
+}
+if sys.version_info >= (3, 11):
+    AGAIN["except*"] = "try: pass\nexcept* ValueError:\n    " + TWO
+
+
+@pytest.mark.parametrize("way", AGAIN)
+@pytest.mark.parametrize("is_marked", [True, False])
+def test_so_does_one_whose_name_gets_another_meaning(tree: TreeBuilder, way: str, is_marked: bool) -> None:
+    first = "import mcp_tool\n" + "@mcp_tool.tool\n" * is_marked + "def greet(name: str): 0\n"
+    again = AGAIN[way] if is_marked else AGAIN[way].replace("@mcp_tool.tool\n    ", "") + "mcp_tool.run(greet)\n"
+    tree.write("tools/greet.py", ENV + first + again, mode=0o755)
+    found = discovered(tree)
+
+    (tool,) = found.items
+    assert tool.definition["inputSchema"] == {"type": "object", "properties": {}}
+    assert re.search("greet is defined more than once, or replaced|is the tool is not clear", found.warnings[0])
+
+
+DECORATORS = {
+    "replaces": ("def change(f):\n    def other(count): return count\n    return other\n", "@change\n", False),
+    "wraps": (
+        "import functools\ndef change(f):\n    @functools.wraps(f)\n    def g(*a): return f(*a)\n    return g\n",
+        "@change\n",
+        True,
+    ),
+    "registers": ("def change(f):\n    print(f)\n    return f\n", "@change\n", True),
+    "is of a library": ("import functools\n", "@functools.cache\n", True),
+}
+
+
+@pytest.mark.parametrize("way", DECORATORS)
+def test_so_does_one_that_a_decorator_replaces(tree: TreeBuilder, way: str) -> None:
+    before, decorator, is_known = DECORATORS[way]
+    source = f"import mcp_tool\n{before}@mcp_tool.tool\n{decorator}def greet(name: str): 0\n"
+    tree.write("tools/greet.py", ENV + source, mode=0o755)
+    found = discovered(tree)
+
+    (tool,) = found.items
+    assert ("name" in tool.definition["inputSchema"]["properties"]) is is_known
+    assert any("or replaced" in warning for warning in found.warnings) is not is_known
+
+
+def test_a_name_that_means_something_else_only_inside_is_clear(tree: TreeBuilder) -> None:
+    inside = "def other():\n    greet = 1\n    return [greet for greet in (greet,)]\nx = [greet for greet in (1,)]\n"
+    tree.write("tools/greet.py", ENV + GREET + inside + "class A:\n    greet = 1\n", mode=0o755)
+
+    assert only_tool(tree).definition["inputSchema"]["properties"]
 
 
 def test_a_tool_that_says_that_it_needs_no_scopes_needs_none(tree: TreeBuilder) -> None:

@@ -202,13 +202,13 @@ PARAMETERS = {
 OPEN = {
     "a": "it has no annotation",
     "a: numpy.ndarray": "the type numpy.ndarray is not known here",
-    "a: Plain": "the class Plain is no TypedDict, dataclass, NamedTuple or Enum",
+    "a: Plain": "the class Plain is not a TypedDict, dataclass, NamedTuple or Enum",
     "a: Computed": "the members of Computed are not written down as constants",
     "a: Annotated[int, Arg(minumum=1)]": "Arg has no keyword minumum",
     "a: Annotated[int, Arg(minimum=limit())]": "minimum of Arg cannot be read: it is not written down as a constant",
     "a: make_type()": "the type make_type() is not known here",
-    "a: 'list['": "'list[' is no type",
-    "a: dict[tuple[int, int], str]": "names of members are texts, integers or those of an Enum",
+    "a: 'list['": "'list[' is not a type",
+    "a: dict[tuple[int, int], str]": "keys must be strings, integers or members of an Enum",
 }
 
 RESULTS = {

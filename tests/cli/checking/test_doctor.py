@@ -168,7 +168,7 @@ def test_the_entry_of_a_client_starts(correct: ProjectBuilder, tmp_path: Path, c
 
     assert (status, report["status"]) == (0, "ok"), report
     (start,) = checks(report, "start")
-    assert start["message"].startswith("correct answered after ") and start["message"].endswith(" ms and has 3 tools")
+    assert start["message"].startswith("correct answered after ") and start["message"].endswith(" ms and lists 3 tools")
     assert checks(report, "missing")[0]["message"] == "nothing"
 
 
@@ -193,7 +193,7 @@ def test_an_entry_that_undoes_what_the_project_says_is_named(correct: ProjectBui
         ({"url": "https://example.org"}, "client", "has no command"),
         ({"command": "no-such-program"}, "entry", "does not find no-such-program"),
         ({"command": "/bin/sh", "args": ["-c", "echo oh no >&2; exit 3"]}, "start", "(status 3); it said: oh no"),
-        ({"command": "/bin/sh", "args": ["-c", "echo hello; cat"]}, "start", "what is no message: 'hello'"),
+        ({"command": "/bin/sh", "args": ["-c", "echo hello; cat"]}, "start", "output is not JSON: 'hello'"),
         ({"command": "/bin/sh", "args": ["-c", "exit 0"], "cwd": "/no/such/place"}, "entry", "does not exist"),
     ],
 )

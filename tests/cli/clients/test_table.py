@@ -126,7 +126,7 @@ def test_without_a_script_python_is_the_command(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(sys, "argv", ["-c"])
     monkeypatch.setattr(launch, "PACKAGE_DIR", "/nowhere/mcpgreen")
     monkeypatch.setattr(sys, "executable", "/nowhere/bin/python")
-    options = ["-P"] if sys.version_info >= (3, 11) else []
+    options = ["-P" if sys.version_info >= (3, 11) else "-I"]
     assert program_words({}) == ("/nowhere/bin/python", *options, "-m", "mcpgreen")
 
 

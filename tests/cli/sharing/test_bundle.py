@@ -83,10 +83,21 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
+BACKUPS = [f"tools/show.sh.{ending}" for ending in ("BAK", "bak", "orig", "rej", "swo", "tmp")]
+
+
 def plant_secrets(root: Path) -> None:
     """What the server would not serve, and more ways to it than one."""
-    left = ("data/table.csv~", "tools/#show.sh#", "tools/show.sh.swp")  # by editors
-    for name in (".env", "config/.netrc", "tools/.show.sh.swp", "data/.aws/credentials", "data/.aws/config", *left):
+    left = ("data/table.csv~", "tools/#show.sh#", "tools/show.sh.swp", *BACKUPS)  # by editors and others
+    for name in (
+        ".env",
+        "config/.netrc",
+        "tools/.show.sh.swp",
+        "data/.aws/credentials",
+        "data/.aws/config",
+        "data/sets.bak/a",
+        *left,
+    ):
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(SECRET, encoding="utf-8")
     outside = root.parent / "outside"
@@ -238,20 +249,21 @@ def test_what_is_hidden_or_lies_outside_is_left_out_and_named(
         assert [name for name in archive.namelist() if SECRET.encode() in archive.read(name)] == []
     told = re.findall(r"^mcpgreen: .*?(\S+) is left out: (.*)$", bundling.stderr, re.MULTILINE)
     hidden, outside = "it is hidden, or leads to something hidden", "it leads out of the project"
-    left = "an editor left it"
+    left = "it is a backup, or an editor left it"
     assert sorted(told) == [
         (".env", hidden),
         ("config/.netrc", hidden),
         ("data/.aws", hidden),
         ("data/aws", hidden),
         ("data/outside", outside),
+        ("data/sets.bak", left),
         ("data/table.csv~", left),
         ("icon.svg", outside),
         ("resources/env.txt", hidden),
         ("resources/key.txt", outside),
         ("tools/#show.sh#", left),
         ("tools/.show.sh.swp", hidden),
-        ("tools/show.sh.swp", left),
+        *sorted((name, left) for name in ("tools/show.sh.swp", *BACKUPS)),
     ]
     assert "server.d/env.sh goes into the bundle" in bundling.stderr
 
@@ -330,7 +342,7 @@ def test_another_kind_of_python_fetches_its_packages_once(
         runtime.chmod(0o777)  # so others could have changed what is run
         refused = subprocess.run([python, script], env=env, stdin=subprocess.DEVNULL, capture_output=True, check=False)
         assert (refused.returncode, refused.stdout) == (1, b"")
-        assert b"others may write to it; let XDG_CACHE_HOME name a directory of yours" in refused.stderr
+        assert b"others may write to it; set XDG_CACHE_HOME to a directory of your own" in refused.stderr
     finally:
         about.write_text(before, encoding="utf-8")
 

@@ -135,7 +135,7 @@ echo $(X)
 -@echo '$(X)'
 +echo ${X}
 echo a$(X)b "c $(X) d"
-echo "$${X}" $$X \\" $(X) # say it
+echo \\" $(X) # say it
 printf '%s' "$(X)" > /dev/null 2>&1
 A=1 B=2 ./deploy.sh --to $(X)
 ./deploy.sh --to=$(X) --quiet
@@ -144,16 +144,32 @@ python3 tool.py $(X)
 node build.js --name $(X)
 sh ./install.sh $(X)
 cd sub && ./deploy.sh $(X)
-mkdir -p $(X); rm -f $@ $(@D)
+mkdir -p out; rm -f $@ $(@D); cat list | grep -v a; echo $(X)
 if [ "$(X)" = y ]; then echo $(X); else echo no; fi
 test -n "$(X)" || echo none
 echo $(X) | tr a b | wc -l
-grep -e $(X) Makefile && echo $(X) || true
-head -n 1 $(X) | sha256sum
+grep -e a Makefile && echo $(X) || true
+head -n 1 Makefile | sha256sum; basename $(X)
 echo $(NAME)/$(X) $(CURDIR)
 """
-# In these it is the program, or a word that another program runs, or it cannot be told.
+# In these it is the program, or a word that another program runs, or any file to delete, write or show, or it cannot be
+# told.
 HARMFUL = """\
+rm -rf $(X)
+rm -rf $(X)/*
+rm -f build/$(X)
+rmdir $(X)
+mkdir -p $(X)
+touch $(X)
+cat $(X)
+head -n 1 $(X) | sha256sum
+grep root $(X)
+grep -e $(X) Makefile
+diff $(X) Makefile
+ls $(X)
+date $(X)
+echo "$${X}"
+echo $$X
 echo a &> log $(X)
 *.sh $(X)
 ~/bin/*/x $(X)
@@ -423,6 +439,7 @@ def test_a_line_that_goes_on_is_read_as_the_shell_reads_it(tmp_path: Path, recip
         "SHELL := python3",
         "SHELL = /usr/bin/env perl",
         "other: SHELL = python3",
+        "other:SHELL=python3",
         "other:\n\t$(MAKE) -C sub",
         "other:\n\tcd sub && make",
         "other:\n\ttimeout 5 make -C sub",
@@ -439,7 +456,7 @@ def test_what_harms_nobody_takes_no_argument_away(tmp_path: Path) -> None:
     text = "SHELL := /bin/bash\n.SHELLFLAGS := -eu -c\nexport OTHER := a\nhelp:\n\t@echo 'Usage: make build X=a'\n"
     text += "FILES := $(wildcard $(NAME)/*.c)\nOBJECTS = $(FILES:%.c=$(NAME)/%.o)\nf = $(1)\nG = $(call f,$(FILES))\n"
     text += "other:\n\tdocker build $(FILES) .\n\tfor f in *.c; do cc $$f > $${f%.c}; done\n"
-    text += "build: X = b\n# $(X)\nbuild:\n\techo $(X)\n\nifdef X\nendif\n"
+    text += "unexport X\nexport\nbuild: X = b\n# $(X) export X\nbuild: ## export X\n\techo $(X)\n\nifdef X\nendif\n"
     assert parameters_of(tmp_path / "Makefile", PREAMBLE + text) == [[], [], ["X"]]
 
 
@@ -472,7 +489,27 @@ def test_no_value_is_ever_run(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "given"),
     [
-        ("r a:\n    echo {{a}} $a", ["a"]),
+        ("r a:\n    echo {{a}} a", ["a"]),
+        ("r a=`date` b='y':\n    echo {{a}} {{b}}", ["a", "b"]),
+        ("set export := false\n[doc('a script for a')]\nr a='x':\n    echo {{a}}", ["a"]),
+        ("[script('python3')]\nother:\n    print()\n\n[linux]\nr a='x':\n    echo {{a}}", ["a"]),
+        ("r a='x':\n    echo {{a}} $a", []),
+        ("r a='x':\n    cat {{a}}", []),
+        ("r a='x':\n    rm -rf build/{{a}}", []),
+        ("r $FLASK_APP='x':\n    echo {{FLASK_APP}}\n    flask routes", []),
+        ("r +$a='x':\n    echo {{a}}", []),
+        ("set export\nr a='x':\n    echo {{a}}", []),
+        ("set export := true\nr a='x':\n    echo {{a}}", []),
+        ("import 'other.just'\nr a='x':\n    echo {{a}}", []),
+        ("import? 'other.just'\nr a='x':\n    echo {{a}}", []),
+        ("set shell := [\n  'python3', '-c']\nr a='x':\n    echo {{a}}", []),
+        ("set shell := [interpreter, '-c']\nr a='x':\n    echo {{a}}", []),
+        ("[working-directory(a)]\nr a='x':\n    ./run.sh", []),
+        ("[working-directory(f'{{a}}')]\nr a='x':\n    ./run.sh", []),
+        ("[script(\n'python3'\n)]\nr a='x':\n    echo {{a}}", []),
+        ("r a='x': (other f'{{a}}')\n    echo {{a}}", []),
+        ("r a='x': (other\na)\n    {{a}}", []),
+        ("r a='x': (other ')\n' a)\n    {{a}}", []),
         ("r a b='x':\n    @./x.sh --to={{ a }} '{{b}}'", ["a", "b"]),
         ('r *a:\n    ./x.sh "$@"', ["a"]),
         ("v := 'plain'\nr a:\n    echo {{v}}/{{a}}", ["a"]),
@@ -497,6 +534,7 @@ def test_no_value_is_ever_run(tmp_path: Path) -> None:
         ("r a='x':\n    echo {{uppercase(a)}}", []),
         ("r a='x':\n    echo {{ if a == 'b' { 'c' } else { a } }}", []),
         ("r a='x':\n    echo {{v}} {{a}}", []),
+        ("v := 'b'\nv := '; sh'\nr a='x':\n    echo {{v}} {{a}}", []),
         ("v := `date`\nr a='x':\n    echo {{v}} {{a}}", []),
         ("r a='x':\n    #!/usr/bin/env python3\n    print('{{a}}')", []),
         ("[script('python3')]\nr a='x':\n    print('{{a}}')", []),
@@ -510,8 +548,30 @@ def test_no_value_is_ever_run(tmp_path: Path) -> None:
 )
 def test_a_parameter_of_a_recipe_is_a_word_for_a_program(tmp_path: Path, text: str, given: list[str]) -> None:
     (tmp_path / "justfile").write_text(f"{text}\n", encoding="utf-8")
-    (task,) = recipes_in(str(tmp_path / "justfile"))
+    task = recipes_in(str(tmp_path / "justfile"))[-1]
     assert [each.name for each in task.parameters] == given
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "given"),
+    [
+        ("r a='x':\n    echo {{a}}", "r a='y':\n    ./r.sh {{a}}", ["a"]),
+        ("r a='x':\n    echo {{a}}", "r a='x':\n    {{a}}", []),
+        ("r a='x':\n    echo {{a}}", "[private]\nr a='x':\n    {{a}}", []),
+        ("r a='x':\n    echo {{a}}", "[script]\nr a='x':\n    echo {{a}}", []),
+        ("r a='x':\n    echo {{a}}", "r $a='x':\n    env", []),
+        ("r a='x':\n    echo {{a}}", "r a=('x' + f('y')):\n    {{a}}", []),
+        ("r a='x' b='y':\n    echo {{a}}", "r b='x' a='y':\n    {{b}}", []),
+        ("r *a:\n    echo {{a}}", "r:\n    echo", []),  # just would run the words as recipes
+    ],
+)
+def test_every_definition_of_a_recipe_counts(tmp_path: Path, first: str, second: str, given: list[str]) -> None:
+    """just chooses one of them: by the system, or the last."""
+    for one, other in ((first, second), (second, first)):
+        text = f"set allow-duplicate-recipes\n[macos]\n{one}\n\n[linux]\n{other}\n"
+        (tmp_path / "justfile").write_text(text, encoding="utf-8")
+        for task in recipes_in(str(tmp_path / "justfile")):
+            assert [each.name for each in task.parameters] == given
 
 
 def test_a_recipe_that_needs_what_no_client_may_choose_is_no_tool(project: ProjectBuilder) -> None:
@@ -520,7 +580,7 @@ def test_a_recipe_that_needs_what_no_client_may_choose_is_no_tool(project: Proje
     done = wrap(project, "--justfile", "justfile")
 
     assert [Path(line).name for line in done.stdout.splitlines()] == ["just-greet.py", "just-greet.meta.json"]
-    assert "what is run: program.\n" in done.stderr
+    assert "what is run, or a file: program.\n" in done.stderr
     assert "write a tool that runs the task, with an enum or a pattern" in done.stderr
     assert "No tools, since they need such an argument: run.\n" in done.stderr
 
@@ -532,6 +592,12 @@ def test_a_recipe_that_needs_what_no_client_may_choose_is_no_tool(project: Proje
         ("NODE_ENV=production node ./scripts/serve.mjs --quiet", True),
         ("echo built", True),
         ("tsx tool.ts", True),
+        ("rm -rf dist && node build.js", True),
+        ("rm -rf dist", False),
+        ("cat README.md", False),
+        ("node build.js && rm -rf dist", False),
+        ("mkdir -p", False),
+        ("grep -r TODO", False),
         ("eslint .", False),
         ("NODE_ENV=production webpack --mode production", False),
         ("tsc && cp -r a b", False),
@@ -587,29 +653,86 @@ def test_words_are_added_to_a_script_only_behind_a_program(tmp_path: Path, scrip
         "MAKEFILES",
         "MAKE",
         "PATH",
-        "LD_PRELOAD",
+        "VPATH",
         "CC",
         "CFLAGS",
-        "PAGER",
-        "JAVA_HOME",
-        "OPENSSL_CONF",
-        "LUA_INIT",
-        "SUDO_ASKPASS",
-        "KUBECONFIG",
-        "GCONV_PATH",
-        "CMAKE_C_COMPILER_LAUNCHER",
-        "RUSTC_WRAPPER",
-        "AWS_CONFIG_FILE",
-        "GRADLE_OPTS",
-        "KUBECTL_EXTERNAL_DIFF",
-        "npm_config_script_shell",
+        "F77",
+        "OBJC",
+        "TARGET_ARCH",
+        "LDLIBS",
+        "HOME",
     ],
 )
-def test_what_make_or_programs_obey_is_no_argument(tmp_path: Path, name: str) -> None:
+def test_what_make_itself_obeys_is_no_argument(tmp_path: Path, name: str) -> None:
     path = tmp_path / "Makefile"
     path.write_text(f"{name} ?= x\n\nbuild:\n\techo $({name})\n")
 
     assert [task.parameters for task in targets_in(str(path))] == [()]
+
+
+IN_THE_ENVIRONMENT = """\
+ZDOTDIR FLASK_APP http_proxy DJANGO_SETTINGS_MODULE COMPOSE_FILE BUNDLE_GEMFILE GOPROXY GOTOOLCHAIN GOCACHEPROG GOENV
+LD_PRELOAD PYTHONSTARTUP BASH_ENV ENV IFS PAGER HOOK
+"""
+
+
+def test_no_program_finds_a_value_in_its_environment(project: ProjectBuilder) -> None:
+    """Programs obey more variables than a list can hold, and a script may run another make."""
+    require_program("make")
+    names = IN_THE_ENVIRONMENT.split()
+    text = "".join(f"{name} ?= none\n" for name in names)
+    project.write("inner.mk", text + "all: ; @env; echo inner $(HOOK)\n")
+    project.program("inner.sh", "make -f inner.mk")
+    text += "export\n.EXPORT_ALL_VARIABLES:\nMAKEFLAGS += --no-print-directory\nneeded: ; @env; ./inner.sh\n"
+    project.write("Makefile", text + "show: needed\n" + "".join(f"\t@echo $({name})\n" for name in names))
+    assert wrap(project, "--makefile", "Makefile").returncode == 0
+
+    shown = text_of(call(project, "make-show", **dict.fromkeys(names, "chosen"))).splitlines()
+
+    assert shown[-len(names) :] == ["chosen"] * len(names)
+    others = [line for line in shown[: -len(names)] if not line.startswith("MCP_")]  # the call itself
+    assert "inner none" in others
+    assert [line for line in others if "chosen" in line] == []
+
+
+def test_a_value_is_not_run_by_what_looks_it_up(project: ProjectBuilder) -> None:
+    require_program("make")
+    code = "import os; os.system(os.environ.get('HOOK', 'true'))"
+    project.write("Makefile", f'HOOK ?= none\n\nhook:\n\t@echo $(HOOK)\n\t@python3 -c "{code}"\n')
+    project.program("evil.sh", "touch was-run")
+    assert wrap(project, "--makefile", "Makefile").returncode == 0
+
+    assert text_of(call(project, "make-hook", HOOK="./evil.sh")) == "./evil.sh\n"
+    assert not (project.root / "was-run").exists()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "export X",
+        "export A X B",
+        "export X = a",
+        "  export\tX",
+        "override export X = a",
+        "other: export X = a",
+        "other:export X = a",
+        "export define X\na\nendef",
+        "export $(NAMES)",
+        "export MAKEFLAGS",
+    ],
+)
+def test_what_the_file_exports_is_no_argument(tmp_path: Path, text: str) -> None:
+    assert parameters_of(tmp_path / "Makefile", f"{PREAMBLE}{text}\nbuild: ; echo $(X)\n")[-1] == []
+    assert parameters_of(tmp_path / "Makefile", f"{PREAMBLE}build: ; echo $(X)\n{text}\n")[0] == []
+
+
+@pytest.mark.parametrize(
+    "line", ["other: A = 1", "vpath %.c a", "define A\nendef", "undefine A", "export A", "iffy = 1", "$(info)"]
+)
+def test_a_tab_is_no_recipe_where_no_rule_goes_on(tmp_path: Path, line: str) -> None:
+    """make takes what follows for a line of its own, and exports X."""
+    text = f"{PREAMBLE}build: ; echo $(X)\n{line}\n\texport X\n"
+    assert parameters_of(tmp_path / "Makefile", text) == [[]]
 
 
 def test_lines_are_kept_once_for_however_many_targets(tmp_path: Path) -> None:
@@ -731,6 +854,29 @@ def test_a_file_elsewhere_is_found_by_the_tool(project: ProjectBuilder) -> None:
 
     assert done.returncode == 0, done.stderr
     assert f"{project.root / 'sub'}\n" in text_of(call(project, "sub-where"))
+
+
+@pytest.mark.parametrize(
+    ("option", "name", "text"),
+    [
+        ("--makefile", "Makefile", "where: ; @true\n"),
+        ("--makefile", "rules.mk", "where: ; @true\n"),
+        ("--justfile", "justfile", "where:\n    true\n"),
+        ("--package-json", "package.json", '{"scripts": {"where": "true"}}'),
+    ],
+)
+def test_no_place_of_this_machine_is_described(
+    project: ProjectBuilder, tmp_path: Path, option: str, name: str, text: str
+) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / name).write_text(text, encoding="utf-8")
+
+    assert wrap(project, option, str(elsewhere / name), "--name", "x").returncode == 0
+
+    assert "elsewhere" in described(project, "x-where")["description"]
+    assert str(tmp_path) not in project.read("tools/x-where.meta.json")
+    assert str(elsewhere) in project.read("tools/x-where.py")
 
 
 def test_a_recipe_is_run_with_its_words(project: ProjectBuilder) -> None:

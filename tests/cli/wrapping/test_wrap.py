@@ -224,6 +224,23 @@ def test_nothing_is_overwritten_and_the_command_not_even_asked(rake: ProjectBuil
     assert (rake.read("tools/rake.py"), rake.read("record")) == (before, "[--help]\n")
 
 
+def test_no_place_of_this_machine_is_described(project: ProjectBuilder, tmp_path: Path) -> None:
+    script = tmp_path / "elsewhere" / "dig.sh"
+    script.parent.mkdir()
+    lines = 'echo "usage: $0 [-v] FILE..."\necho "   or: $0 [-v] HERE THERE"\necho\necho "  -v  be loud (see $0)"\n'
+    script.write_text(f"#!/bin/sh\n{lines}", encoding="utf-8")
+    script.chmod(0o755)
+
+    assert wrap(project, "--name", "one", "--", str(script)).returncode == 0
+    assert wrap(project, "--name", "two", "--", "sh", str(script)).returncode == 0
+
+    for name, command in (("one", "dig.sh"), ("two", "sh dig.sh")):
+        described = project.read(f"tools/{name}.meta.json")
+        assert f"(Runs {command}.)" in described
+        assert str(tmp_path) not in described
+        assert str(script) in project.read(f"tools/{name}.py")
+
+
 @pytest.mark.parametrize("file", ["tools/rake.sh", "tools/rake.meta.yaml", "tools/deep/rake.sh"])
 def test_a_tool_of_the_same_name_is_not_hidden(project: ProjectBuilder, file: str) -> None:
     recorder(project, sample("getopt"))
@@ -253,8 +270,8 @@ def test_directories_that_it_makes_are_writable_by_the_owner_alone(tmp_path: Pat
         (["--", "no-such-command"], "no-such-command: there is no such command on the PATH; install it, or name it"),
         (["--", "./missing"], "./missing: there is no such file"),
         (["--", "./plain.txt"], "./plain.txt: it is not executable; make it so with chmod +x"),
-        (["--", "mute"], "mute: it has no help that can be read; write a tool by hand, as docs/tools.md shows"),
-        (["--", "rude"], "rude: it has no help that can be read (what do you want?); write a tool by hand"),
+        (["--", "mute"], "mute: its --help could not be read; write a tool by hand, as docs/tools.md shows"),
+        (["--", "rude"], "rude: its --help could not be read (what do you want?); write a tool by hand"),
         (["--", "chatty"], "chatty: its help has no options and no usage that can be read"),
         (["--", "binary"], "binary: its help has no options and no usage that can be read"),
     ],
@@ -288,7 +305,7 @@ def test_a_command_that_does_not_end_is_ended_with_all_it_started(project: Proje
     done = wrap(project, "--timeout", "1", "--", "stuck")
 
     assert (done.returncode, done.stdout) == (1, "")
-    assert "stuck --help: it did not end within 1 s, and was stopped; give it more with --timeout" in done.stderr
+    assert "stuck --help: it did not end within 1 s, and was stopped; allow it more time with --timeout" in done.stderr
     eventually(lambda: not any(map(is_alive, project.read("pids").split())))
 
 

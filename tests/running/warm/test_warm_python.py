@@ -144,6 +144,57 @@ def test_a_module_that_is_loaded_ahead_and_changes_is_loaded_again(
     eventually(lambda: how(client, "price") == "True 2002")
 
 
+def test_a_module_that_changes_while_it_is_loaded_ahead_is_never_the_old_one(
+    project: ProjectBuilder, speak: Speak, tmp_path: Path
+) -> None:
+    """Its file has been read when it changes, but its import takes longer than that."""
+    source = tmp_path / "source"
+    source.mkdir()
+    wait = f"""import os, sys, time
+os.chdir({str(tmp_path)!r})
+if 'start.py' in sys.argv[0]:
+    open('begun', 'w').close()
+    while not os.path.exists('go'): time.sleep(0.01)
+"""
+    (source / "prices.py").write_text(f"{wait}VALUE = 1\n")
+    project.forked_tool("price", "import prices\nprint(prices.VALUE, end='')", warm=["prices"])
+    settings = {"tool_env_mode": "allowlist", "tool_env_allowlist": "PYTHONPATH", "stderr_level": "info"}
+    client = speak(env={"PYTHONPATH": f"{Path(__file__).parents[3]}:{source}"}, **settings)
+    assert how(client, "price") == "1"
+    eventually(lambda: (tmp_path / "begun").exists())
+    (source / "prices.py").write_text("VALUE = 2\n")
+    (tmp_path / "go").touch()
+
+    eventually(lambda: how(client, "price") == "2" and "prices.py was changed while it started" in client.wire.stderr)
+    assert {how(client, "price") for _ in range(5)} == {"2"}
+
+
+@pytest.mark.parametrize("is_in_package", [False, True])
+def test_a_module_that_is_found_earlier_than_the_one_loaded_ahead_is_used(
+    project: ProjectBuilder, speak: Speak, tmp_path: Path, is_in_package: bool
+) -> None:
+    """In an earlier directory of the path, or a package beside the file of a submodule. Other files do not matter."""
+    first, second = tmp_path / "first", tmp_path / "second"
+    first.mkdir()
+    (second / "shop").mkdir(parents=True)
+    (second / "shop" / "__init__.py").write_text("from shop.inside import VALUE\n")
+    (second / "shop" / "inside.py").write_text("VALUE = 1\n")
+    script = "import sys\nis_loaded = 'shop' in sys.modules\nimport shop\nprint(is_loaded, shop.VALUE, end='')"
+    project.forked_tool("price", script, warm=["shop"])
+    settings = {"tool_env_mode": "allowlist", "tool_env_allowlist": "PYTHONPATH"}
+    client = speak(env={"PYTHONPATH": f"{Path(__file__).parents[3]}:{first}:{second}"}, **settings)
+    eventually(lambda: how(client, "price") == "True 1")
+    (first / "data.txt").touch()
+    (second / "shop" / "data.txt").touch()
+    assert {how(client, "price") for _ in range(5)} == {"True 1"}
+    new = second / "shop" / "inside" if is_in_package else first / "shop"
+    new.mkdir()
+    (new / "__init__.py").write_text("VALUE = 2\n")
+
+    assert how(client, "price") == "False 2"
+    eventually(lambda: how(client, "price") == "True 2")
+
+
 def test_each_fork_has_a_stdin_of_its_own(project: ProjectBuilder, speak: Speak) -> None:
     project.forked_tool("how", HOW)
     project.forked_tool("block", "import os\nprint(os.get_blocking(0), end='')\nos.set_blocking(0, False)\n")

@@ -365,7 +365,7 @@ def test_who_names_the_host_of_a_proxy_and_has_no_token_is_warned(
     with raw(server) as connection:
         assert connection.send(discovery()).answer().status in (200, 401)
     assert server.stop() == 0
-    assert ("a proxy for it lets everybody in" in server.stderr) == is_warned
+    assert ("a proxy for it would let anyone in" in server.stderr) == is_warned
 
 
 def test_a_session_of_somebody_else_does_not_exist(guarded: HttpServer) -> None:

@@ -1,4 +1,4 @@
-"""Put an entry into a JSON text, behind the other entries, and take it out again, in the style of the text.
+"""Put an entry into JSON text, after the other entries, and take it out again, in the style of the text.
 
 The text may have comments and trailing commas. They are replaced by spaces for `json`, so that all offsets stay valid.
 """
@@ -19,7 +19,7 @@ _STRING = r'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\Z)'
 _COMMENT = re.compile(_STRING + r"|(//[^\r\n]*|/\*.*?\*/)|/\*.*", re.DOTALL)
 _TRAILING_COMMA = re.compile(_STRING + r"|(,)(?=[ \t\r\n]*[}\]])", re.DOTALL)
 _NAME = re.compile(_STRING + r"[ \t\r\n]*:[ \t\r\n]*", re.DOTALL)
-_COMMA_BEHIND = re.compile(r"[ \t\r\n]*,")
+_COMMA_AFTER = re.compile(r"[ \t\r\n]*,")
 # They belong to the value before them.
 _COMMENTS_ON_LINE = re.compile(r"(?:[ \t]*/\*(?:(?!\*/)[^\n])*\*/)*(?:[ \t]*//[^\r\n]*)?")
 _END_OF_LINE = re.compile(r"[ \t]*(?:[\r\n]|\Z)")
@@ -50,15 +50,15 @@ def removed(text: str, spot: Spot) -> str:
     start = source.offsets[spot.root, spot.name]
     end = source.value_at(spot.root, spot.name)[1]
     others = [source.offsets[keys] for keys in source.members_of(spot.root) if keys[-1] != spot.name]
-    comma = _COMMA_BEHIND.match(source.without_comments, end)
+    comma = _COMMA_AFTER.match(source.without_comments, end)
     if comma:
         end = comma.end()
     if others and others[-1] > start:
         return text[:start] + text[end:].lstrip(BLANK)
     if not others:
-        opening, behind = source.value_at(spot.root)
-        if not (text[opening + 1 : start] + text[end : behind - 1]).strip():
-            return text[: opening + 1] + text[behind - 1 :]
+        opening, end_of_root = source.value_at(spot.root)
+        if not (text[opening + 1 : start] + text[end : end_of_root - 1]).strip():
+            return text[: opening + 1] + text[end_of_root - 1 :]
     before = text[:start]
     if _END_OF_LINE.match(text, end):  # otherwise a comment before it could swallow what follows
         before = before.rstrip(" \t").removesuffix("\n").removesuffix("\r")
@@ -76,44 +76,44 @@ class _Source:
     def __init__(self, text: str, spot: Spot) -> None:
         self.text = text
         unmarked = " " + text[1:] if text.startswith("\ufeff") else text
-        self.without_comments = _blanked(unmarked, _COMMENT, "a comment", is_read=spot.has_comments)
+        self.without_comments = _blanked(unmarked, _COMMENT, "a comment", is_allowed=spot.has_comments)
         self.plain = _blanked(
-            self.without_comments, _TRAILING_COMMA, "a comma too many", is_read=spot.has_trailing_commas
+            self.without_comments, _TRAILING_COMMA, "a trailing comma", is_allowed=spot.has_trailing_commas
         )
         self.document: Json = _parsed(self.plain) if self.plain.strip() else {}
         if not isinstance(self.document.get(spot.root), (dict, type(None))):
-            raise Unfit(f"{json.dumps(spot.root)} is no object in it")
+            raise Unfit(f"{json.dumps(spot.root)} in it is not an object")
         self.offsets, again = offsets_in(self.plain)
         for keys, at in again:
             if keys in ((spot.root,), (spot.root, spot.name)):
                 place = _shown_place(text, at)
-                raise Unfit(f"{json.dumps(keys[-1])} stands in it twice, the second time at {place}")
+                raise Unfit(f"{json.dumps(keys[-1])} occurs in it twice, the second time at {place}")
 
     def members_of(self, *keys: str) -> list[Keys]:
-        """The keys that lead to the members of an object, in order."""
+        """Return the keys that lead to the members of an object, in order."""
         return sorted((each for each in self.offsets if each and each[:-1] == keys), key=self.offsets.__getitem__)
 
     def value_at(self, *keys: str | int) -> tuple[int, int]:
-        """Where a value begins and ends."""
+        """Return where a value begins and ends."""
         start = self.offsets[keys]
         name = _NAME.match(self.plain, start) if keys else None
         start = name.end() if name else start
         return start, json.JSONDecoder().raw_decode(self.plain, start)[1]
 
     def with_value(self, keys: tuple[str, ...], value: object) -> str:
-        """The text with another value of a member."""
+        """Return the text with a new value of a member."""
         start, end = self.value_at(*keys)
         return self.text[:start] + self.written(value, self._indent_of_line(self.offsets[keys])) + self.text[end:]
 
     def with_member(self, keys: tuple[str, ...], name: str, value: object) -> str:
-        """The text with another member of an object, behind the others."""
+        """Return the text with a new member of an object, after the others."""
         text, ending = self.text, line_end(self.text)
         opening, closing = self.value_at(*keys)[0], self.value_at(*keys)[1] - 1
         others = self.members_of(*keys)
         if others:
             indent = self._indent_of_line(self.offsets[others[-1]])
             end = self.value_at(*others[-1])[1]
-            comma = _COMMA_BEHIND.match(self.without_comments, end)
+            comma = _COMMA_AFTER.match(self.without_comments, end)
             at = comma.end() if comma else end
             comments = _COMMENTS_ON_LINE.match(text, at) if indent is not None else None
             at = comments.end() if comments else at
@@ -135,27 +135,27 @@ class _Source:
         return " " if '": ' in self.plain else ""
 
     def written(self, value: object, indent: str | None) -> str:
-        """A value on lines with this indentation, or on one line."""
+        """Write a value on lines with this indentation, or on one line."""
         if indent is None:
             separators = f",{self._separator()}", f":{self._separator()}"
             return json.dumps(value, ensure_ascii=False, separators=separators)
         return f"{line_end(self.text)}{indent}".join(_json(value, indent=self._unit()).split("\n"))
 
     def _unit(self) -> str:
-        """The indentation of one level."""
+        """Return the indentation of one level."""
         indents = (self._indent_of_line(self.offsets[keys]) for keys in self.members_of())
         return next(filter(None, indents), DEFAULT_UNIT)
 
     def _indent_of_line(self, at: int) -> str | None:
-        """The indentation of what has a line of its own; None for what follows something on its line."""
+        """Return the indentation before `at`, if only that is before it on its line, else None."""
         before = self.text[:at].rstrip(" \t")
         return self.text[len(before) : at] if before.endswith(("\n", "\r")) else None
 
 
-def _blanked(text: str, pattern: re.Pattern[str], what: str, *, is_read: bool) -> str:
-    """Replace what the group of the pattern matches by spaces. Raises Unfit for what the client does not read."""
+def _blanked(text: str, pattern: re.Pattern[str], what: str, *, is_allowed: bool) -> str:
+    """Replace what the group of the pattern matches by spaces. Raises Unfit if it matches and is not allowed."""
     first = next((each for each in pattern.finditer(text) if each[1]), None)
-    if first and not is_read:
+    if first and not is_allowed:
         raise Unfit(f"it has {what} at {_shown_place(text, first.start())}, which this client cannot read")
     return pattern.sub(lambda each: re.sub(r"[^\r\n]", " ", each[1]) if each[1] else each[0], text)
 
@@ -173,7 +173,7 @@ def _parsed(text: str) -> Json:
 
 
 def _refuse_constant(word: str) -> None:
-    raise ValueError(f"{word} is no value")
+    raise ValueError(f"{word} is not a JSON value")
 
 
 def _shown_place(text: str, at: int) -> str:

@@ -26,14 +26,14 @@ class Spot(NamedTuple):
     preamble: str = ""  # the beginning of a new file
 
     def entry_in(self, document: object) -> Any:
-        """The entry of this name, or None."""
+        """Return the entry of this name, or None."""
         root = document.get(self.root) if isinstance(document, dict) else None
         if self.is_list and isinstance(root, list):
             return next((item for item in root if self.is_item(item)), None)
         return root.get(self.name) if isinstance(root, dict) else None
 
     def rest_of(self, document: Json) -> Json:
-        """The values of a file without this entry. A key without entries counts as no key."""
+        """Return the values of a file without this entry. A key without entries counts as no key."""
         rest = dict(document)
         root = rest.pop(self.root, None) or []
         if isinstance(root, dict):
@@ -43,23 +43,23 @@ class Spot(NamedTuple):
         return {**rest, self.root: root or None}
 
     def is_item(self, item: object) -> bool:
-        """Whether an item of a list is the entry."""
+        """Tell whether an item of a list is the entry."""
         return isinstance(item, dict) and item.get("name") == self.name
 
 
 class Format(Protocol):
     def values(self, text: str, spot: Spot) -> Json:
-        """The values that the client reads from the text. Raises Unfit."""
+        """Return the values that the client reads from the text. Raises Unfit."""
 
     def put(self, text: str, spot: Spot, entry: Json) -> str:
-        """The text with the entry, in the place of an older one of its name. Raises Unfit."""
+        """Return the text with the entry, in the place of an older one of its name. Raises Unfit."""
 
     def removed(self, text: str, spot: Spot) -> str:
-        """The text without the entry, which it has. Raises Unfit."""
+        """Return the text without the entry, which it has. Raises Unfit."""
 
 
 def line_end(text: str) -> str:
-    """The line end that most lines have."""
+    """Return the line end that most lines have."""
     pairs = text.count("\r\n")
     feeds = text.count("\n") - pairs
     if pairs > feeds:

@@ -1,6 +1,6 @@
-"""Put an entry into a YAML text, and take it out again, in whole lines.
+"""Put an entry into YAML text, and take it out again, in whole lines.
 
-What is written is in block style, with every text in double quotes, as JSON writes it. A file that has its entries in
+Entries are written in block style, with every string in double quotes, as in JSON. A file that has its entries in
 braces or brackets is left alone.
 """
 
@@ -25,17 +25,17 @@ def values(text: str, spot: Spot) -> Json:
     try:
         document = yaml_text.value_of(text.encode("utf-8"))
     except UnicodeEncodeError:
-        raise Unfit("an entry has a character that is no text") from None
+        raise Unfit("an entry has a character that cannot be written") from None
     except ValueError as error:
         raise Unfit(f"it is not valid YAML: {error}") from None
     if not isinstance(document or {}, dict):
-        raise Unfit("it is no mapping")
+        raise Unfit("it is not a mapping")
     root = (document or {}).get(spot.root)
     if root is not None and not isinstance(root, list if spot.is_list else dict):
-        raise Unfit(f"{spot.root} is no {'list' if spot.is_list else 'mapping'} in it")
+        raise Unfit(f"{spot.root} in it is not a {'list' if spot.is_list else 'mapping'}")
     # Anywhere in the file: only the place of one of the two is known, and the other could be removed with an entry.
-    for keys, (line, _) in yaml_text.doubles_in(text.encode("utf-8")):
-        raise Unfit(f"{keys[-1]} stands in it twice, the second time on line {line}")
+    for keys, (line, _) in yaml_text.duplicates_in(text.encode("utf-8")):
+        raise Unfit(f"{keys[-1]} occurs in it twice, the second time on line {line}")
     return document or {}
 
 
@@ -56,7 +56,7 @@ def put(text: str, spot: Spot, entry: Json) -> str:
     if first is None:
         lines[root] = _NOTHING.sub("", lines[root].rstrip("\r\n"), count=1) + ending
     elif first == root:
-        raise Unfit(f"{spot.root} is in braces or brackets in it; write its entries on lines of their own")
+        raise Unfit(f"{spot.root} in it uses braces or brackets; write its entries on lines of their own")
     indent = UNIT if first is None else lines[first][: len(lines[first]) - len(lines[first].lstrip(" "))]
     return "".join([*lines[: root + 1], _lines(_item(spot, entry, indent), ending), *lines[root + 1 :]])
 
@@ -66,7 +66,7 @@ def removed(text: str, spot: Spot) -> str:
     name = next(index for index, item in enumerate(root) if spot.is_item(item)) if spot.is_list else spot.name
     start = _line_of(text, spot.root, name)
     if start == _line_of(text, spot.root):
-        raise Unfit(f"{spot.root} is in braces or brackets in it; write its entries on lines of their own")
+        raise Unfit(f"{spot.root} in it uses braces or brackets; write its entries on lines of their own")
     marks = yaml_text.marks_in(text.encode("utf-8"))
     others = (line - 1 for keys, (line, _) in marks.items() if keys[:2] != (spot.root, name))
     lines = text.splitlines(keepends=True)

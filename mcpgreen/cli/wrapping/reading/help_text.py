@@ -66,7 +66,7 @@ class Style(NamedTuple):
     has_literals: bool = False  # words without brackets in the usage stand for themselves
     types: bool = False  # the word after an option is its type
     takes_false: bool = False  # --name=false turns a flag off
-    has_defaults: bool = False  # what stands behind `=` is the default
+    has_defaults: bool = False  # what follows `=` is the default
 
 
 def _mark(*phrases: str) -> re.Pattern[str]:
@@ -145,7 +145,7 @@ def read_help(text: str, command: Sequence[str]) -> Documented:
         is_required = any(operand.is_required for usage in usages for operand in usage.operands)
         operands = (Operand("arguments", is_required, True),)
     is_expression = bool(operands) and operands[-1].name == "expression"
-    if is_expression:  # find: the options are the expression, and stand behind the paths
+    if is_expression:  # find: the options are the expression, and come after the paths
         operands = operands[:-1]
     is_explicit = any(usage.has_separator for usage in usages)
     is_offered = bool(SEPARATOR_ENTRY.search(text))
@@ -170,7 +170,7 @@ def read_help(text: str, command: Sequence[str]) -> Documented:
 
 
 def cleaned_lines(text: str) -> list[str]:
-    """The lines without colours, boxes and unprintable characters, with spaces for tabs."""
+    """Return the lines without colours, boxes and unprintable characters, with spaces for tabs."""
     lines = []
     for line in text.split("\n", MAX_LINES)[:MAX_LINES]:
         line = ESCAPES.sub("", line[:MAX_LINE_CHARS]).expandtabs(8)
@@ -183,7 +183,7 @@ def cleaned_lines(text: str) -> list[str]:
 
 
 def _without_columns(text: str) -> str:
-    """Put the type of an option right behind its name; typer has names, types and texts in columns."""
+    """Put the type of an option right after its name; typer has names, types and descriptions in columns."""
     if not text.lstrip(" *").startswith("-"):
         return text
     first, *rest = re.split(r" {2,}", text.lstrip(" *"))
@@ -240,7 +240,7 @@ def _without_default(option: Option) -> Option:
 
 
 def _entries(lines: Sequence[str]) -> tuple[dict[str, str], list[str]]:
-    """The operands with their texts, and the subcommands, from the sections of arguments and of commands."""
+    """Return operands with their descriptions, and subcommands, from the sections of arguments and commands."""
     operands: dict[str, str] = {}
     subcommands: list[str] = []
     section = name = ""
@@ -262,7 +262,7 @@ def _entries(lines: Sequence[str]) -> tuple[dict[str, str], list[str]]:
 
 
 def _summary(lines: Sequence[str], forms: Sequence[str]) -> str:
-    """The first paragraph that describes the command."""
+    """Return the first paragraph that describes the command."""
     paragraph: list[str] = []
     for line in lines[:80]:
         text = line.strip()

@@ -68,7 +68,7 @@ class Signature(NamedTuple):
 
 
 def signature_at(text: str, start: int = 0) -> Signature | None:
-    """The option that begins at `start`, with all its names, or None."""
+    """Return the option that begins at `start`, with all its names, or None."""
     spellings: list[Option] = []
     negatives: list[str] = []
     position, is_negative = start, False
@@ -87,12 +87,12 @@ def signature_at(text: str, start: int = 0) -> Signature | None:
 
 
 def are_literals(values: Sequence[str]) -> bool:
-    """Whether the value is one or several literal words, as in --format=zip."""
+    """Tell whether the value is one or several literal words, as in --format=zip."""
     return len(values) == 1 and len(values[0]) < MAX_LITERALS_CHARS and LITERALS.fullmatch(values[0]) is not None
 
 
 def closing(text: str, start: int) -> int:
-    """The position of the bracket that closes the one at `start`, or -1."""
+    """Return the position of the bracket that closes the one at `start`, or -1."""
     opened, closed = text[start], CLOSING[text[start]]
     depth = 0
     for position in range(start, min(len(text), start + 2000)):
@@ -106,7 +106,7 @@ def closing(text: str, start: int) -> int:
 
 
 def _is_alias(spellings: list[Option], text: str, gap: re.Match[str]) -> bool:
-    """Whether another name of the same option follows after spaces."""
+    """Tell whether another name of the same option follows after spaces."""
     if len(gap[0]) > 1:  # a long name in a column of its own, after a short one
         return len(spellings) == 1 and not spellings[0].name.startswith("--")
     following = NAME.match(text, gap.end())
@@ -115,7 +115,7 @@ def _is_alias(spellings: list[Option], text: str, gap: re.Match[str]) -> bool:
 
 
 def _merged(spellings: list[Option], negatives: list[str]) -> Option:
-    """One option out of all its names."""
+    """Return one option out of all its names."""
     named = []
     for each in spellings:
         if found := PREFIX.match(each.name):
@@ -146,7 +146,7 @@ def _merged(spellings: list[Option], negatives: list[str]) -> Option:
 
 
 def _spelling_at(text: str, position: int) -> Signature | None:
-    """One name with what follows it."""
+    """Return one name with what follows it."""
     found = NAME.match(text, position)
     name = found[0].rstrip("-") if found else ""
     if found is None or not name:
@@ -162,7 +162,7 @@ def _spelling_at(text: str, position: int) -> Signature | None:
 
 
 def _valued(text: str, position: int, bare: Option) -> Signature:
-    """The name with the value that follows at `position`, if one does."""
+    """Return the name with the value that follows at `position`, if one does."""
     after = text[position : position + 2]
     if after[:1] == "[" and after != "[.":
         end = closing(text, position)
@@ -193,7 +193,7 @@ def _valued(text: str, position: int, bare: Option) -> Signature:
 
 
 def _separate(text: str, position: int, bare: Option) -> Signature:
-    """The name with the values that follow after one space."""
+    """Return the name with the values that follow after one space."""
     values: list[str] = []
     is_optional = is_greedy = False
     end = position - 1
@@ -260,7 +260,7 @@ def _separate_value(text: str, position: int, *, is_first: bool) -> tuple[int | 
 
 
 def _end_of_token(text: str, position: int) -> int:
-    """The end of a value: a space outside of brackets, or a comma before another name."""
+    """Return the end of a value: a space outside of brackets, or a comma before another name."""
     while position < len(text):
         char = text[position]
         if char in CLOSING:
@@ -313,7 +313,7 @@ def options_in(lines: Sequence[str], *, is_git: bool) -> tuple[list[Option], int
         earlier = options.get(option.name)
         if earlier is None:
             if known.issuperset(option.names) or option.name == "-NUM":
-                continue  # rustc: -C help, beside -C, --codegen; grep: a number that is no name
+                continue  # rustc: -C help, next to -C, --codegen; grep: a number that is not a name
             if len(options) < MAX_OPTIONS:
                 # In a careless text, two options may share a short name: it belongs to the first one.
                 own = tuple(name for name in option.names if name not in known or name == option.name)
@@ -332,7 +332,7 @@ def options_in(lines: Sequence[str], *, is_git: bool) -> tuple[list[Option], int
 
 
 def _rows(lines: Sequence[str]) -> Iterator[Option]:
-    """The options in their order. Lines that are indented deeper than an option belong to it."""
+    """Yield the options in their order. Lines that are indented deeper than an option belong to it."""
     row: _Row | None = None
     are_valued = was_blank = False
     for line in lines:
@@ -370,7 +370,7 @@ def _rows(lines: Sequence[str]) -> Iterator[Option]:
 
 
 def _signature_in(line: str, start: int, column: int) -> Signature | None:
-    """The option at `start`. One that reaches up to `column`, where descriptions begin, has one space behind it."""
+    """Read the option at `start`. If it reaches up to `column`, where descriptions begin, one space follows it."""
     if levels := LEVELS.match(line, start):  # -0 ... -9
         names = tuple(f"-{level}" for level in range(int(levels[1]), int(levels[2]) + 1))
         return Signature(Option(names), levels.end()) if names else None

@@ -46,7 +46,7 @@ class Operand(NamedTuple):
 
 
 def forms_in(lines: Sequence[str]) -> list[str]:
-    """The usage lines without their heading. Continuation lines, which are indented, are joined."""
+    """Return the usage lines without their heading. Continuation lines, which are indented, are joined."""
     forms: list[str] = []
     rest = iter(lines)
     for line in rest:
@@ -72,8 +72,8 @@ def forms_in(lines: Sequence[str]) -> list[str]:
 
 
 def after_command(forms: Sequence[str], command: Sequence[str]) -> dict[str, str]:
-    """The rest of each form behind the command and its subcommands. A form that does not name them is left out, unless
-    none does: `npm i` shows the help of `npm install`, so its forms have another name in their place."""
+    """Return the rest of each form after the command and its subcommands. A form that does not name them is left out,
+    unless none does: `npm i` shows the help of `npm install`, so its forms have another name in their place."""
     words = command[3:] if command[1:2] == ["-m"] else command[1:]
     subcommands = [word for word in words if os.sep not in word]  # not the script of an interpreter
     named, others = {}, {}
@@ -94,7 +94,7 @@ def after_command(forms: Sequence[str], command: Sequence[str]) -> dict[str, str
 
 
 class Usage:
-    """What one form says. `known`, the documented options by name, tells whether a word behind one is its value."""
+    """Read one form. `known`, the documented options by name, shows whether the word after an option is its value."""
 
     def __init__(self, form: str, known: Mapping[str, Option], *, has_literals: bool = False) -> None:
         self.operands: list[Operand] = []
@@ -246,7 +246,7 @@ class Usage:
 
 
 def _parts(text: str) -> list[str]:
-    """The parts between the bars outside of brackets."""
+    """Return the parts between the bars outside of brackets."""
     parts, start, position = [], 0, 0
     while position < len(text):
         if text[position] in "[({<" and (position := closing(text, position)) < 0:
@@ -259,7 +259,7 @@ def _parts(text: str) -> list[str]:
 
 
 def _after_parts(text: str, end: int) -> int:
-    """The end of a word with its optional parts: OFFSET[.][b], FILE[,FILE]."""
+    """Return the end of a word with its optional parts: OFFSET[.][b], FILE[,FILE]."""
     while text[end : end + 1] == "[":
         close = closing(text, end)
         end = close + 1 if close > 0 else end + 1
@@ -267,7 +267,7 @@ def _after_parts(text: str, end: int) -> int:
 
 
 def _plain(word: str) -> str:
-    """The name in `<name>` or `NAME=VALUE`."""
+    """Return the name in `<name>` or `NAME=VALUE`."""
     return word.strip("<>[]{}.,;:'\"`").partition("=")[0].strip("<>[]")
 
 
@@ -283,7 +283,7 @@ def _unbundled(option: Option) -> list[Option]:
 
 
 def merged_operands(usages: Sequence[Usage]) -> tuple[Operand, ...] | None:
-    """The operands of all forms together; None if the forms have different ones."""
+    """Return the operands of all forms together; None if the forms have different ones."""
     # A form that has nothing is there for --help and --version.
     usages = [usage for usage in usages if usage.operands or usage.options] or usages
     longest = max((usage.operands for usage in usages), key=len, default=[])

@@ -22,7 +22,7 @@ def words_in(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-# Names for kinds of values; such words are no values themselves.
+# Names for kinds of values; such words are not values themselves.
 KINDS = words_in(
     "path file dir directory url uri name pkg package glob pattern id n num number string str value key spec size "
     "user host group date time expr regex commit tag branch ref string range text addr address ip hash"
@@ -83,7 +83,7 @@ class ValueType(NamedTuple):
 
 
 def choice_of(words: Iterable[str], *guesses: str) -> ValueType | None:
-    """The type of a value that has to be one of these words, or None if there are none."""
+    """Return the type of a value that has to be one of these words, or None if there are none."""
     choices = tuple(dict.fromkeys(words))
     if not choices:
         return None
@@ -95,7 +95,7 @@ def choice_of(words: Iterable[str], *guesses: str) -> ValueType | None:
 
 
 def declared_choices(metavar: str, text: str) -> ValueType | None:
-    """The choices in the place of the value, or behind a label."""
+    """Return the choices in the place of the value, or after a label."""
     if found := BRACES.fullmatch(metavar):
         words = [word.strip() for word in re.split(r"[,|]", found[1])]
         if len(words) > 1 and all(map(WORDS.fullmatch, words)):
@@ -116,7 +116,7 @@ def declared_choices(metavar: str, text: str) -> ValueType | None:
 
 
 def described_choices(text: str) -> ValueType | None:
-    """The choices that the description seems to list."""
+    """Return the choices that the description seems to list."""
     words: Sequence[str] = ()
     if SEVERAL_IN_ONE.search(text) or OPEN_ENDED.search(text) or EXCLUDED.search(text):
         return None
@@ -138,7 +138,7 @@ def described_choices(text: str) -> ValueType | None:
 
 
 def listed_words(text: str) -> list[str]:
-    """The words of `always (the default), never, or auto`."""
+    """Return the words of `always (the default), never, or auto`."""
     return [word.strip('"') for word in SEPARATORS.split(IS_DEFAULT.sub("", text))]
 
 
@@ -158,7 +158,7 @@ LIST_ENTRY = re.compile(r" {1,12}([a-z][a-z0-9+-]{0,30}(?:, [a-z][a-z0-9+-]{0,30
 
 
 def legends_in(lines: Sequence[str]) -> dict[str, ValueType | None]:
-    """The types of values that are explained below the options, by the name of the value, or by the option."""
+    """Return the types of values that are explained below the options, by the name of the value, or by the option."""
     legends: dict[str, ValueType | None] = {}
     for text, below in _paragraphs(lines):
         if len(legends) >= MAX_LEGENDS:
@@ -180,7 +180,7 @@ def legends_in(lines: Sequence[str]) -> dict[str, ValueType | None]:
 
 
 def _paragraphs(lines: Sequence[str]) -> Iterator[tuple[str, int]]:
-    """The paragraphs at the margin, each as one line, with the number of the line below it."""
+    """Yield the paragraphs at the margin, each as one line, with the number of the line below it."""
     paragraph: list[str] = []
     for number, line in enumerate([*lines, ""]):
         if line[:1].strip() and not line.startswith("-"):
@@ -191,7 +191,7 @@ def _paragraphs(lines: Sequence[str]) -> Iterator[tuple[str, int]]:
 
 
 def _listed(lines: Sequence[str], start: int) -> tuple[str, ...]:
-    """The words of a list with one indentation; none if an entry is no plain word."""
+    """Return the words of a list with one indentation; none if an entry is not a plain word."""
     words: list[str] = []
     margin = 0
     for line in lines[start : start + 200]:
@@ -266,7 +266,7 @@ Default = str | int | float | bool
 def value_type(
     metavar: str, names: Sequence[str], text: str, legend: ValueType | None, are_types: bool = False
 ) -> ValueType:
-    """The type of one value. With `are_types` the metavar is the type, as with click and cobra."""
+    """Return the type of one value. With `are_types` the metavar is the type, as with click and cobra."""
     if choices := declared_choices(metavar, text):
         return choices
     if legend and (legend.choices or legend.type == "string"):
@@ -315,7 +315,7 @@ def _guessed(metavar: str, names: Sequence[str], text: str) -> ValueType:
 
 
 def default_of(text: str, kind: str, choices: Sequence[str | int]) -> Default | None:
-    """The default in the help, if it fits the type."""
+    """Return the default in the help, if it fits the type."""
     value: Default | None = None
     if kind in ("integer", "number"):
         found = DEFAULT_NUMBER.search(text)
@@ -331,7 +331,7 @@ def default_of(text: str, kind: str, choices: Sequence[str | int]) -> Default | 
 
 
 def _word(text: str) -> str | None:
-    """The default as a word or quoted text, but no phrase about it."""
+    """Return the default as a word or quoted text, but no phrase about it."""
     found = BRACKETED.search(text) or DEFAULT_WORD.search(text)
     if found is None:
         return None

@@ -228,7 +228,7 @@ def _run_at_the_end(wait_for_threads: Callable[[], object]) -> None:
 
 
 def _has_ended_well() -> bool:
-    """Whether the file was executed to its end, or left with status 0."""
+    """Tell whether the file was executed to its end, or left with status 0."""
     if getattr(sys, "last_value", None) is not None:
         return False
     frame = _Registered.frame
@@ -271,7 +271,7 @@ def _require_scopes() -> None:
 
 
 def _is_called() -> bool:
-    """Whether a server runs this file, and not a person."""
+    """Tell whether a server runs this file, and not a person."""
     return "MCP_TOOL_ARGS_JSON" in os.environ or "MCP_TOOL_ARGS_FILE" in os.environ
 
 
@@ -284,7 +284,7 @@ def _only_function() -> Function:
 
 
 def _public_functions() -> list[Function]:
-    """The public functions of the file, without the ones that are running, because one of them has called `run`."""
+    """Return the public functions of the file, except running ones, because one of them has called `run`."""
     running = set()
     frame: Any = sys._getframe(1)
     while frame is not None:
@@ -356,7 +356,7 @@ def _run_by_hand(function: Function) -> int:
     for word in sys.argv[1:]:
         name, equals, text = word.partition("=")
         if not equals:
-            return _usage(function, signature, "" if word in ("-h", "--help") else f"{word} is no NAME=VALUE")
+            return _usage(function, signature, "" if word in ("-h", "--help") else f"{word} is not NAME=VALUE")
         words[name] = text
     missing = [name for name in signature.required if name not in words]
     if missing:
@@ -383,7 +383,7 @@ def _usage(function: Function, signature: conversion.Signature, problem: str) ->
 
 
 def _from_words(words: Json, signature: conversion.Signature) -> Json:
-    """The arguments that a person typed. A value is read as JSON unless the function wants text."""
+    """Return the arguments that a person typed. A value is read as JSON unless the function wants text."""
     from contextlib import suppress
 
     found = dict(words)

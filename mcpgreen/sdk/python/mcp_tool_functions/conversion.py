@@ -64,7 +64,7 @@ class Signature:
 
 
 def call_arguments(function: Function, given: Json) -> tuple[list[Any], Json]:
-    """The converted arguments of a call, by position and by name. Raises Unfit."""
+    """Return the converted arguments of a call, by position and by name. Raises Unfit."""
     signature = Signature(function)
     for name in signature.required:
         if name not in given:
@@ -112,7 +112,7 @@ def converted(value: object, kind: Any, scope: Scope, where: str) -> Any:
 
 
 def resolved(kind: Any, scope: Scope) -> Any:
-    """The type of an annotation, without quotes, aliases and Annotated; `object` if it cannot be found."""
+    """Return the type of an annotation, without quotes, aliases and Annotated; `object` if it cannot be found."""
     for _ in range(32):
         if hasattr(kind, "__forward_arg__"):
             kind = kind.__forward_arg__
@@ -137,7 +137,7 @@ def resolved(kind: Any, scope: Scope) -> Any:
 
 
 def union_members(kind: Any) -> tuple[Any, ...] | None:
-    """The members of a Union, an Optional or `X | Y`; None for any other annotation."""
+    """Return the members of a Union, an Optional or `X | Y`; None for any other annotation."""
     if type(kind).__name__ in ("UnionType", "Union") or _is_typing(getattr(kind, "__origin__", None), "Union"):
         members: tuple[Any, ...] = kind.__args__
         return members
@@ -145,7 +145,7 @@ def union_members(kind: Any) -> tuple[Any, ...] | None:
 
 
 def is_record(kind: object) -> bool:
-    """Whether values of this class are objects with named members."""
+    """Tell whether values of this class are objects with named members."""
     return isinstance(kind, type) and (
         hasattr(kind, "__dataclass_fields__")
         or (issubclass(kind, tuple) and hasattr(kind, "_fields"))
@@ -282,8 +282,8 @@ def is_enum(kind: Any) -> bool:
 
 
 def member_of_enum(member: Any) -> Any:
-    """The value of an enum member in JSON, as in the schema: its value if all are strings or all integers, else its
-    name."""
+    """Return the value of an enum member in JSON, as in the schema: its value if all are strings or all integers, else
+    its name."""
     values = {type(each.value) for each in type(member)}
     return member.value if values in ({str}, {int}) else member.name
 
@@ -302,7 +302,7 @@ def _annotations(kind: object) -> Json:
 
 
 def promises_null(kind: object) -> bool:
-    """Whether the output schema of the tool has null, as for `int | None`."""
+    """Tell whether the output schema of the tool has null, as for `int | None`."""
     return _has_output_schema() and type(None) in (union_members(kind) or ())
 
 
@@ -311,7 +311,7 @@ def _has_output_schema() -> bool:
 
 
 def result_of(value: object, kind: object, scope: Scope) -> Json:
-    """A complete result. Raises TypeError or ValueError for a value that cannot be sent."""
+    """Return a complete result. Raises TypeError or ValueError for a value that cannot be sent."""
     is_described = _has_output_schema()
     blocks = None if is_described else content_of(value)
     if blocks is not None:
@@ -324,7 +324,7 @@ def result_of(value: object, kind: object, scope: Scope) -> Json:
 
 
 def _is_object(kind: object, scope: Scope) -> bool:
-    """Whether the output schema has this type itself, and not as a member `result`."""
+    """Tell whether the output schema has this type itself, and not as a member `result`."""
     kind = resolved(kind, scope)
     members = union_members(kind)
     if members is not None:
@@ -333,7 +333,7 @@ def _is_object(kind: object, scope: Scope) -> bool:
 
 
 def content_of(value: Any) -> list[Any] | None:
-    """The content blocks of a value, or None if it is something else."""
+    """Return the content blocks of a value, or None if it is something else."""
     if isinstance(value, str) and not hasattr(value, "value"):
         return [{"type": "text", "text": value}]
     values = value if isinstance(value, (list, tuple)) and not hasattr(value, "_fields") else [value]
@@ -355,7 +355,7 @@ def _block(value: Any) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON. Raises TypeError for what JSON cannot express."""
+    """Return a value as JSON. Raises TypeError for what JSON cannot express."""
     if is_enum(type(value)):
         return member_of_enum(value)
     if value is None or isinstance(value, (bool, str)) or type(value) in _NUMBERS:
@@ -378,7 +378,7 @@ def plain(value: Any) -> Any:
 
 
 def is_block(value: Any) -> bool:
-    """Whether a value is a content block."""
+    """Tell whether a value is a content block."""
     if not isinstance(value, dict) or not isinstance(value.get("type"), str):
         return False
     from mcp_tool_content import REQUIRED_MEMBERS

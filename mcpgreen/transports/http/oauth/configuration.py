@@ -1,6 +1,6 @@
 """Make a resource server from the settings, or say why the server cannot start.
 
-Rule: a server that is half configured never lets everybody in; any mistake keeps it from starting. The issuer is not
+Rule: a half-configured server is never open to anyone; any mistake keeps it from starting. The issuer is not
 asked here: the server starts even if the issuer does not answer now.
 """
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from mcpgreen.transports.http.oauth.resource_server import ResourceServer
 
 PREFIX = "MCPGREEN_HTTP_OAUTH_"
-CONNECTIONS_PART = 16  # one in so many connections may wait for the issuer
+CONNECTIONS_PART = 16  # one of this many connections may wait for the issuer
 
 
 def configured_resource_server(settings: Settings, *, resource_url: str, name: str = "") -> ResourceServer | None:
-    """The resource server; None if no issuer is set. Raises ProjectError for settings that cannot work."""
+    """Return the resource server; None if no issuer is set. Raises ProjectError for settings that cannot work."""
     issuer, keys_url = settings.http_oauth_issuer, settings.http_oauth_jwks_url
     audiences, required_scopes = settings.http_oauth_audience, settings.http_oauth_required_scopes
     if not issuer:
@@ -45,7 +45,7 @@ def configured_resource_server(settings: Settings, *, resource_url: str, name: s
     if fault:
         raise _problem("jwks_url", f"it {fault}, or be a file")
     if not all(map(is_scope, required_scopes)):
-        raise _problem("required_scopes", "a scope is a text of printable ASCII without spaces and quotes")
+        raise _problem("required_scopes", "a scope is printable ASCII without spaces and quotes")
 
     def fetch() -> Json:
         return keys.document_at(keys_url or keys.discovered_keys_url(issuer))

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from ssl import SSLContext
 
 # The allowed algorithms, with the type of their keys and the curves. None is symmetric: with such a key, this server
-# could sign tokens, and so could everybody who knows the published key.
+# could sign tokens, and so could anyone who knows the published key.
 KEY_OF = {
     **dict.fromkeys(("RS256", "RS384", "RS512", "PS256"), ("RSA", ())),
     "ES256": ("EC", ("P-256",)),
@@ -94,8 +94,8 @@ class KeySet:
         raise UnknownKey("the issuer has no such key" if key_id else "it names no key, and several could be meant")
 
     def current(self) -> list[Key]:
-        """All known keys; another list after each fetch. If the last one is long ago, start one for which no request
-        waits."""
+        """Return all known keys; another list after each fetch. If the last one is long ago, start one for which no
+        request waits."""
         if self._keys and time.monotonic() - self._known_at > REFRESH_SECS:
             self._start_fetch()
         return self._keys
@@ -146,7 +146,7 @@ class KeySet:
 
 
 def keys_in(document: Json) -> list[Key]:
-    """The keys of a JWK set that we can use. Others are ignored: an issuer may have keys of newer kinds."""
+    """Return the keys of a JWK set that we can use. Others are ignored: an issuer may have keys of newer kinds."""
     entries = document.get("keys")
     usable = map(_usable, entries[:MAX_KEYS] if type(entries) is list else ())
     return [key for key in usable if key is not None]
@@ -185,7 +185,7 @@ def _is_for_signatures(entry: Json) -> bool:
 
 
 def fault_of_url(url: str) -> str | None:
-    """Why a document may not be fetched from this URL, as the end of a sentence; None if it may."""
+    """Return why a document may not be fetched from this URL, as the end of a sentence; None if it may."""
     try:
         parts = urlsplit(url)
         port = parts.port
@@ -201,7 +201,7 @@ def fault_of_url(url: str) -> str | None:
 
 
 def path_of(place: str) -> str | None:
-    """The path of a file, if the place is an absolute path or a file: URL."""
+    """Return the path of a file, if the place is an absolute path or a file: URL."""
     if place.startswith("/"):
         return place
     return place.removeprefix("file://") if place.startswith("file:///") else None
@@ -274,8 +274,8 @@ def _fetched(url: str) -> bytes:
 
 
 def _tls() -> SSLContext:
-    """A context that checks certificates and names. `create_default_context` would return one of the standard library
-    even in gevent's module, and that one blocks the server during a handshake."""
+    """Return a context that checks certificates and names. `create_default_context` would return one of the standard
+    library even in gevent's module, which blocks the server during a handshake."""
     context: SSLContext = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.load_default_certs()
     return context

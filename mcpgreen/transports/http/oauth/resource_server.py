@@ -88,7 +88,7 @@ class ResourceServer:
         self._kept: dict[bytes, tuple[Principal, list[Key]]] = {}  # by digest, with the keys at that time
 
     def verify(self, token: str) -> Principal:
-        """The caller that this token names. May wait for the issuer's keys. Raises TokenRefused."""
+        """Return the caller that this token names. May wait for the issuer's keys. Raises TokenRefused."""
         digest = hashlib.sha256(token.encode("utf-8", "replace")).digest()
         principal, keys = self._kept.pop(digest, (None, None))
         if principal is None or keys is not self._keys.current() or (principal.expires_at or 0.0) <= time.time():
@@ -150,8 +150,8 @@ class ResourceServer:
         return {name: value for name, value in document.items() if value}
 
     def challenge(self, *, error: str = "", description: str = "", scopes: Sequence[str] = ()) -> str:
-        """The value of `WWW-Authenticate`. Without an error, for a request without a token, it names the required
-        scopes."""
+        """Return the value of `WWW-Authenticate`. Without an error, for a request without a token, it names the
+        required scopes."""
         members = {
             "error": error,
             "error_description": description,
@@ -168,7 +168,7 @@ class ResourceServer:
 
 
 def metadata_paths(resource_url: str) -> tuple[str, str]:
-    """The paths at which clients ask for the metadata: with the path of the resource, as in RFC 9728, and without."""
+    """Return the paths at which clients ask for metadata: with the resource's path, as in RFC 9728, and without."""
     return WELL_KNOWN + urlsplit(resource_url).path.rstrip("/"), WELL_KNOWN
 
 
@@ -178,7 +178,7 @@ def metadata_url(resource_url: str) -> str:
 
 
 def principal_of(claims: Json) -> Principal:
-    """The caller that the claims of a verified token name. Raises TokenRefused if they name none."""
+    """Return the caller that the claims of a verified token name. Raises TokenRefused if they name none."""
     subject, client = claims.get("sub"), claims.get("client_id", claims.get("azp"))
     if type(subject) is str and subject:
         name = f"{claims['iss']}|{subject}"
@@ -201,7 +201,7 @@ def principal_of(claims: Json) -> Principal:
 
 
 def _object_in(part: str, what: str) -> Json:
-    """The JSON object in a part of a token; not verified yet."""
+    """Return the JSON object in a part of a token; not verified yet."""
     try:
         raw = base64.b64decode(part + "=" * (-len(part) % 4), altchars=b"-_", validate=True)
         jsontext.require_parsable(raw)
@@ -214,7 +214,7 @@ def _object_in(part: str, what: str) -> Json:
 
 
 def _without_doubles(pairs: list[tuple[str, object]]) -> Json:
-    """A name that occurs twice could mean one value to us and the other to another program."""
+    """Refuse duplicate names: one value could count for us, and the other for another program."""
     found = dict(pairs)
     if len(found) != len(pairs):
         raise ValueError("a name occurs twice")
@@ -244,7 +244,7 @@ def _require_sound_claims(claims: Json) -> None:
             raise invalid(f"its {name} is not a time")
     audience = claims.get("aud", "")
     if type(audience) is not str and not (type(audience) is list and all(type(each) is str for each in audience)):
-        raise invalid("its aud is neither a text nor an array of texts")
+        raise invalid("its aud is neither a string nor an array of strings")
     if "cnf" in claims:
         # RFC 9449, 7.2: such a token is valid only with a proof of its key, which is not checked here.
         raise invalid("it is bound to a key of its holder, which is not supported")

@@ -28,11 +28,11 @@ def event(line: Line, event_id: str | None) -> bytes:
 
 
 def first_event(event_id: str) -> bytes:
-    """An event without a message: from now on the client can come back with its id."""
+    """Return an event without a message: from now on the client can come back with its id."""
     return b"id: %b\nretry: %d\ndata:\n\n" % (event_id.encode("ascii"), RETRY_MS)
 
 
 def named(text: str) -> tuple[int, int] | None:
-    """The key of the stream and the number of the event in a `Last-Event-ID`; None for an id that is not ours."""
+    """Return the stream's key and the event's number in a `Last-Event-ID`; None for an id that is not ours."""
     found = EVENT_ID.fullmatch(text)
     return None if found is None else (int(found[1]), int(found[2]))

@@ -130,7 +130,7 @@ class Outlet:
         return self._frames[0].line if self.is_over and len(self._frames) == 1 else None
 
     def can_resume_after(self, number: int) -> bool:
-        """Whether a client that has seen this event can go on: more is kept, or may still come."""
+        """Tell whether a client that has seen this event can go on: more is kept, or may still come."""
         if self._key is None or self.state not in (State.STREAMING, State.DETACHED):
             return False
         return not self.is_over or bool(self._frames) or any(frame.number > number for frame in self._kept)
@@ -217,7 +217,7 @@ class Outlet:
             on_over()
 
     def wait(self, secs: float) -> None:
-        """Wait for the first frame, the end, or the loss of the connection, at most so long."""
+        """Wait for the first frame, the end, or the loss of the connection, or until the time is up."""
         if not (self._frames or self.is_over or self.is_lost):
             self._changed.clear()
             self._changed.wait(secs)
@@ -257,7 +257,7 @@ class Outlet:
     def stream(
         self, carrier: Carrier, *, keep_alive_secs: float, is_primed: bool = False, after: int | None = None
     ) -> Iterator[bytes]:
-        """Let this connection carry the stream from now on, instead of an earlier one; the result is what it sends.
+        """Let this connection carry the stream from now on, instead of an earlier one; yield what it sends.
         `after`: first send again what has a higher number. `is_primed`: begin with an event that tells the client where
         it is, because some clients forget it when a connection brings them nothing."""
         self._carrier = carrier
@@ -298,7 +298,7 @@ class Outlet:
             self.lose(carrier)
 
     def _next_events(self) -> tuple[bytes, int]:
-        """The events that go out together, and how many unread bytes they are."""
+        """Return the events that go out together, and how many unread bytes they are."""
         parts: list[bytes] = []
         size_bytes = 0
         while self._frames and size_bytes <= MAX_KEPT_BYTES:

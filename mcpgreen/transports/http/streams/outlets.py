@@ -4,8 +4,8 @@ sent and are kept for a client that comes back.
 An answer for which there is no room waits, in the greenlet of its call. Each caller has a share of the room, so a
 client that does not read holds up little but its own answers.
 
-Rule: a client that reads, or has not had time to, loses nothing because there is too much. Only a stream of which
-nothing has been read for a while makes way, and only for an answer that waits.
+Rule: a client that reads, or has not had time to read, never loses anything for lack of room. Only a stream that has
+not been read for a while makes way, and only for an answer that waits.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Outlets:
         self._unread = Shares(max_backlog_bytes)
         self._kept = Shares(max_backlog_bytes)
         self._with_unread: set[Outlet] = set()
-        self._with_kept: OrderedDict[Outlet, None] = OrderedDict()  # the one that was sent something longest ago first
+        self._with_kept: OrderedDict[Outlet, None] = OrderedDict()  # the least recently used first
         self._turns: WeakValueDictionary[Hashable, Semaphore] = WeakValueDictionary()  # of owners that wait for room
         self._looked_at = 0.0
 
@@ -58,7 +58,7 @@ class Outlets:
         return any(outlet.is_over and not outlet.is_lost for outlet in self._with_unread)
 
     def has_room(self, owner: Hashable, size_bytes: int) -> bool:
-        """Whether a frame of this size may come now. It may take more room than is left: else a large answer would
+        """Tell whether a frame of this size may come now. It may take more room than is left: else a large answer would
         wait for all other clients, as slow as they may be."""
         return self._unread.has_room(owner, 0, spare=self._unread.size if size_bytes <= SMALL_BYTES else 0)
 
@@ -75,7 +75,7 @@ class Outlets:
                 gevent.sleep(RETRY_SECS)
 
     def has_waiting(self, owner: Hashable) -> bool:
-        """Whether an answer of this owner waits for room."""
+        """Tell whether an answer of this owner waits for room."""
         turn = self._turns.get(owner)
         return turn is not None and turn.locked()
 
@@ -86,7 +86,7 @@ class Outlets:
             turn.wait()
 
     def count_unread(self, outlet: Outlet, change_bytes: int) -> None:
-        """The stream has so many unread bytes more, or fewer."""
+        """Count unread bytes that the stream has gained or lost."""
         self._unread.take(outlet.owner, change_bytes)
         if outlet.unread_bytes:
             self._with_unread.add(outlet)
@@ -94,8 +94,8 @@ class Outlets:
             self._with_unread.discard(outlet)
 
     def count_kept(self, outlet: Outlet, change_bytes: int) -> None:
-        """The stream keeps so many bytes more, or fewer. Beyond the limit, the stream that was sent something longest
-        ago forgets what it kept, of the caller for which most is kept."""
+        """Count bytes that the stream keeps, or no longer keeps. Beyond the limit, of the caller for which most is
+        kept, the stream to which nothing was sent for the longest time forgets what it kept."""
         self._kept.take(outlet.owner, change_bytes)
         if not outlet.kept_bytes:
             self._with_kept.pop(outlet, None)

@@ -16,7 +16,7 @@ from mcpgreen.transports.http.wire.heads import BAD, BadRequest
 LINE_END = b"\r\n"
 CHUNK_SIZE = re.compile(rb"[0-9A-Fa-f]{1,8}")
 MAX_SIZE_LINE_BYTES = 32
-# A chunk costs as much work as some hundred bytes do, so beyond these there may be one for as many bytes.
+# A chunk is as much work as a few hundred bytes, so beyond the free ones, a body needs this many bytes for each chunk.
 FREE_CHUNKS = 1024
 BYTES_A_CHUNK = 256
 CHUNKS_A_TURN = 64
@@ -27,7 +27,7 @@ class Buffer:
 
     def __init__(self, receive: Callable[[], bytes]) -> None:
         self._receive = receive
-        # Deleting the beginning does not copy what stands behind it: many small requests or chunks may come at once.
+        # Deleting the beginning does not copy the rest: many small requests or chunks may come at once.
         self._data = bytearray()
 
     def __len__(self) -> int:
@@ -86,7 +86,7 @@ class Body:
         self._require_within_limit()
 
     def read(self, size: int = sys.maxsize) -> bytes:
-        """Read so many bytes; fewer only at the end. Raises BadRequest."""
+        """Read this many bytes; fewer only at the end. Raises BadRequest."""
         if self._on_first_read is not None and not self.is_at_end:
             self._on_first_read()
         self._on_first_read = None

@@ -332,5 +332,5 @@ def _date(now: int) -> str:
 
 
 def _in_one_line(value: str) -> str:
-    """A header with a line end in it could begin another header, or another answer."""
+    """Replace unprintable characters: a line end could begin another header, or another answer."""
     return value if value.isprintable() else "".join(each if each.isprintable() else "?" for each in value)

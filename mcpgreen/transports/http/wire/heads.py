@@ -120,7 +120,7 @@ def _fields(raw: bytes) -> dict[str, str]:
 
 
 def _length_of(fields: dict[str, str], minor_version: int) -> int | None:
-    """The length of the body; None for a body in chunks."""
+    """Return the length of the body; None for a body in chunks."""
     encoding, length = fields.get("transfer-encoding"), fields.get("content-length")
     if encoding is None:
         if length is None:

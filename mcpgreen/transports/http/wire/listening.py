@@ -1,9 +1,9 @@
 """Addresses, listening sockets, and the limit on the number of connections.
 
-Rule: no client can keep others out by holding connections open. When all places are taken, a connection is closed that
-waits for its client: for a request, for the rest of one, for the TLS handshake, or for an answer to be read. It is the
-oldest one from the place where most of them come from. If all connections are being served, the new client is told to
-come back later; each caller has a share of those.
+Rule: no client can keep others out by holding connections open. When all places are taken, a connection that waits for
+its client is closed: for a request or the rest of one, for the TLS handshake, or for an answer to be read. It is the
+oldest one from the address with most of them. If all connections are being served, the new client is asked to come
+back later; each caller has a share of the places.
 """
 
 from __future__ import annotations
@@ -83,8 +83,8 @@ def is_loopback(host: str) -> bool:
 
 
 def place_of(address: tuple[str, int] | str) -> str:
-    """Where a client comes from, by the address of its socket. It distinguishes callers without a name. In IPv6 each
-    client has a whole network."""
+    """Return where a client comes from, by the address of its socket. It distinguishes callers without a name. In IPv6
+    each client has a whole network."""
     host = address[0] if isinstance(address, tuple) else ""
     if ":" not in host:
         return host
@@ -105,7 +105,7 @@ def listen(address: Address) -> native.socket:
 
 
 def inherited(environ: Mapping[str, str]) -> native.socket | None:
-    """The socket that systemd passes on (socket activation), or None."""
+    """Return the socket that systemd passes on (socket activation), or None."""
     if environ.get("LISTEN_PID") != str(os.getpid()) or not environ.get("LISTEN_FDS", "").isdigit():
         return None
     if int(environ["LISTEN_FDS"]) != 1:
@@ -117,7 +117,7 @@ def inherited(environ: Mapping[str, str]) -> native.socket | None:
 
 
 def address_of(sock: native.socket) -> Address:
-    """The real address of a listening socket: port 0 has become a free one."""
+    """Return the real address of a listening socket: port 0 has become a free one."""
     name = sock.getsockname()
     if sock.family == native.AF_UNIX:
         return Address(path=os.fsdecode(name))
@@ -262,4 +262,4 @@ class HttpServer(StreamServer):  # type: ignore[misc]  # gevent has no types
         try:
             sock.send(FULL)
         except OSError as error:
-            journal.debug("a client could not be told that all places are taken: %s", error)
+            journal.debug("a client could not be informed that all places are taken: %s", error)
