@@ -349,7 +349,7 @@ def _parsed_json(path: str, raw: bytes) -> Json:
 def _parsed_yaml(path: str, raw: bytes) -> Json:
     try:
         value = yaml_text.value_of(raw)
-        for keys, (line, column) in yaml_text.doubles_in(raw) if mentions_scopes(raw) else ():
+        for keys, (line, column) in yaml_text.duplicates_in(raw) if mentions_scopes(raw) else ():
             raise ValueError(f"{keys[-1]} occurs twice, at line {line}, column {column} again, and scopes may get lost")
     except ValueError as error:
         raise ProjectError(path, f"not valid YAML: {error}") from error
