@@ -39,7 +39,7 @@ _OPENER = re.compile(rb"\s*[rRuU]?(" + b"|".join(map(re.escape, CLOSER_OF)) + rb
 _BLOCKS = b"|".join(
     re.escape(opener) + rb"(?s:.*?)(?:" + re.escape(end) + rb"|\Z)" for opener, end in CLOSER_OF.items()
 )
-_COMMENT = re.compile(rb"(?m)(?:^[ \t]*(?:[ru]?(?:" + _BLOCKS + rb")|" + _MARKER + rb"|$).*\n?)+")
+_COMMENT = re.compile(rb"(?m)(?:^[ \t\r]*(?:[ru]?(?:" + _BLOCKS + rb")|" + _MARKER + rb"|$).*\n?)+")
 _AFTER_OPENER = re.compile(rb"[*!-]*(\s*)mcp:\s*")
 _ALONE = re.compile(rb"(\s*)mcp:\s*")
 _STAR = re.compile(rb"\s*\*(?=\s|$)")

@@ -65,9 +65,9 @@ _SCALARS = {
 # Variables that change how shells and programs work: those in capitals, and these.
 _RESERVED = re.compile(r"[A-Z0-9_]+|_.*|(?:BASH|LD_|DYLD_|MCP).*|auto_resume|histchars|.*_proxy")
 PREFIX = "arg_"
-_MARK = re.compile(rb"\bmcp(?:green)?[\"']?\s*:|\bmcp[._-]?scope")  # this and the following in lower case
+_MARK = re.compile(rb"\bmcp(?:green)?\W{0,5}(?:[:={]|scope)|\bmcp_scope")  # this and the following in lower case
 _SCOPES_FIELD = re.compile(
-    rb"(?:^\W*(?:rem\s+)?|[{,:]\s*|[\"'])(?:\w{1,40}[.-]){0,3}\w{0,40}scope[\w.-]{0,40}[\"']?\s*[:=]"
+    rb"(?:^\W*(?:rem\s+)?(?:mcp\s+)?|[{,:]\s*|[\"'])(?:\w{1,40}[.-]){0,3}\w{0,40}scope[\w.-]{0,40}[\"']?\s*[:=]"
     rb"|^\W*\?\s*[\"']?\w{0,40}scope"
 )
 _EXPLANATION = re.compile(rb"\bscope\s*:(\s+[a-z,.]+){3}")  # of an argument

@@ -389,5 +389,6 @@ def mentions_scopes(text: bytes) -> bool:
 
 
 def in_plain_letters(text: bytes) -> bytes:
-    """The text in lower case, without escapes for letters."""
+    """Return the text in lower case, without escapes for letters and without a byte order mark."""
+    text = text.removeprefix(b"\xef\xbb\xbf")
     return _ESCAPED_LETTER.sub(lambda code: bytes([int(code[1], 16)]), text).lower()

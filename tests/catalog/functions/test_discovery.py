@@ -318,6 +318,9 @@ FAULTY_COMMENTS = {
     "as one word": "# mcp-scopes: a\n",
     "one, not indented": "# mcp:\n#  description: d\n# scope: a\n",
     "one, in capitals": "# MCP:\n#  scope: a b c\n",
+    "lines that end as on Windows": "# mcp:\r\n#  description: d\r\n\r\n# scopes:\r\n#  - a\r\n",
+    "without a colon": '# mcp {"scopes": ["a"]}\n',
+    "as a mark": "# @mcp scopes: [a]\n",
     "nested": "# mcp:\n#  auth:\n#   scopes: [a]\n",
     "twice": "# mcp:\n#  scopes: [a]\n#  scopes: []\n",
 }
