@@ -125,8 +125,8 @@ class Catalog:
         return state.snapshots[kind]
 
     def hides(self, uri: str, *, is_listed: bool) -> bool:
-        """Tell whether a resource was left out because it may need scopes: this one, or one that fits a template."""
-        hidden = self._states["resources"].scan.hidden
+        """Tell whether a resource or prompt was left out because it may need scopes, or a template that fits."""
+        hidden = (*self._states["resources"].scan.hidden, *self._states["prompts"].scan.hidden)
         key = comparable(uri, self.project.root) if hidden else ""
         return key in hidden or (not is_listed and key.startswith(hidden))
 

@@ -111,7 +111,7 @@ def _read_item(
 
 
 def _hidden(file: ItemFile, reason: str) -> list[str]:
-    """The URIs that must not be read because the item that is left out may need scopes."""
+    """Return the URIs that must not be read because the item that is left out may need scopes."""
     beside = (f"{file.directory.path}/{name}" for name in metadata.meta_files_for(file.name, file.directory.files))
     if "scope" not in reason and not any(map(_may_have_scopes, {*beside, file.origin.path})):
         return []
@@ -129,13 +129,13 @@ def _may_have_scopes(path: str) -> bool:
 
 
 def uris_in(fields: Json) -> list[str]:
-    """The URI of a described resource, or what the URIs of a template begin with."""
+    """Return the URI of a described resource, or what the URIs of a template begin with."""
     given = (fields.get("uri"), fields.get("uriTemplate"))
     return [uri.partition("{")[0] for uri in given if uri and isinstance(uri, str)]
 
 
 def comparable(uri: str, root: str) -> str:
-    """A form that is the same for all ways to write a URI, and for all links to a file."""
+    """Return a form that is the same for all ways to write a URI, and for all links to a file."""
     from urllib.parse import unquote  # takes long to import, and few items hide something
 
     if scheme_of(uri) != "file":

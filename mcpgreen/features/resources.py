@@ -7,6 +7,7 @@ import re
 from contextlib import suppress
 from typing import NamedTuple
 
+from mcpgreen.catalog.items import comparable
 from mcpgreen.catalog.resources import Resource, ResourceTemplate, provider_of
 from mcpgreen.catalog.snapshot import Snapshot
 from mcpgreen.errors import InvalidParams, ResourceNotFound
@@ -59,6 +60,7 @@ def find(call: Call, uri: str) -> Target:
     services = call.services
     resources = services.catalog.snapshot("resources")
     resource = _listed_at(resources, uri, services.project.root) or _app_at(resources, uri)
+    _require_scopes_of_prompt(call, uri)
     own_file = file_uri(resource.path) if resource is not None and resource.path is not None else uri
     if any(services.catalog.hides(each, is_listed=resource is not None) for each in {uri, own_file}):
         raise ResourceNotFound(uri)
@@ -160,6 +162,17 @@ def _listed_at(snapshot: Snapshot, uri: str, root: str) -> Resource | None:
         with suppress(ProviderFailure):  # reading it will say why
             found = snapshot.cache["by path"].get(path_of_uri(uri, base=root))
     return found
+
+
+def _require_scopes_of_prompt(call: Call, uri: str) -> None:
+    """Require the scopes of a prompt for reading its file, which may be below a root."""
+    root, prompts_dir = call.services.project.root, call.services.project.prompts_dir
+    place = comparable(uri, root)
+    if scheme_of(uri) == "file" and place.startswith(comparable(file_uri(prompts_dir), root)):
+        for prompt in call.services.catalog.snapshot("prompts").items:
+            file = file_uri(os.path.join(prompts_dir, prompt.relative_path))
+            if prompt.scopes and comparable(file, root) == place:
+                call.require_scopes(prompt.scopes)
 
 
 def _app_at(snapshot: Snapshot, uri: str) -> Resource | None:

@@ -108,7 +108,7 @@ def inline_in(head: bytes, *, is_prose: bool = False) -> Inline | None:
 
 
 def comments_in(text: bytes) -> Iterator[list[tuple[int, bytes]]]:
-    """The comments of a text in lower case, as lines with their numbers. Blank lines do not end a comment."""
+    """Yield the comments of a text in lower case, as lines with their numbers. Blank lines do not end a comment."""
     for found in _COMMENT.finditer(text):
         yield list(enumerate(found[0].split(b"\n"), 1 + text.count(b"\n", 0, found.start())))
 

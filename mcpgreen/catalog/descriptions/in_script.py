@@ -123,7 +123,7 @@ def read_script(path: str, head: bytes) -> ScriptDescription | None:
 
 
 def with_all_scopes(path: str, head: bytes, fields: Json, *others: Json, is_prose: bool = False) -> Json:
-    """The fields with the scopes of other descriptions, and of the comment in the file."""
+    """Return the fields with the scopes of other descriptions, and of the comment in the file."""
     demands = [fields, *others, _scopes_in_comment(path, head, is_prose=is_prose)]
     given = [metadata.checked(path, {"scopes": each["scopes"]}, SCOPES_RULE) for each in demands if "scopes" in each]
     scopes = list(dict.fromkeys(scope for each in given for scope in each["scopes"]))
@@ -131,7 +131,7 @@ def with_all_scopes(path: str, head: bytes, fields: Json, *others: Json, is_pros
 
 
 def descriptions_beside(path: str) -> list[Json]:
-    """The descriptions beside the file of a registered item, which count for its scopes. Raises ProjectError."""
+    """Return the descriptions beside the file of a registered item, which count for its scopes. Raises ProjectError."""
     directory, file_name = os.path.split(path)
     names = metadata.meta_files_for(file_name, set(os.listdir(directory)))
     found = [metadata.read_meta_file(f"{directory}/{name}") for name in names]
@@ -141,7 +141,7 @@ def descriptions_beside(path: str) -> list[Json]:
 
 
 def _scopes_in_comment(path: str, head: bytes, *, is_prose: bool) -> Json:
-    """The field `scopes` of the annotation in a file, which counts even if the description is in another file. Raises
+    """Return the field `scopes` of the annotation in a file, which counts beside a description in another file. Raise
     ProjectError for scopes that cannot be read, also in the comment around an annotation."""
     if not is_prose and _SCOPES_TAG.search(head):
         raise ProjectError(path, f"@scopes is not understood in a comment: {_HOW_TO_ANNOTATE}")

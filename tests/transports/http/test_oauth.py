@@ -201,6 +201,25 @@ def test_a_resource_that_is_left_out_because_of_its_scopes_cannot_be_read(
         eventually(lambda: "SECRET" in json.dumps(client.request("resources/read", {"uri": hidden[0]})))
 
 
+def test_the_file_of_a_prompt_needs_the_scopes_of_the_prompt(project: ProjectBuilder, issuer: Issuer) -> None:
+    """Below a root, every caller could read the template as a resource."""
+    for name, description in {"a": '{"scopes": ["admin"]}', "b": '{"auth": {"scopes": ["admin"]}}', "c": "{}"}.items():
+        project.write(f"prompts/{name}.txt", "TEMPLATE")
+        project.write(f"prompts/{name}.meta.json", description)
+    project.write("prompts/d.meta.json", '{"messages": [{"content": "TEMPLATE"}], "scopes": ["admin"]}')
+    keys = project.write("keys.json", json.dumps({"keys": issuer.keys}))
+    settings = {"http_oauth_issuer": issuer.name, "http_oauth_jwks_url": str(keys), "http_public_url": RESOURCE}
+    with HttpServer(project.root, resources_roots=str(project.root), **settings) as server:
+        user, admin = (server.stateless(token=issuer.token(scope=scope)) for scope in ("user", "admin"))
+        messages = {"uri": f"file://{project.root}/prompts/d.meta.json"}
+        a, b, c = ({"uri": f"file://{project.root}/prompts/{name}.txt"} for name in "abc")
+        assert user.request("resources/read", a)["error"]["data"]["missingScopes"] == ["admin"]
+        assert "TEMPLATE" in json.dumps(admin.result("resources/read", a))
+        assert "TEMPLATE" not in json.dumps(user.request("resources/read", b))
+        assert "TEMPLATE" in json.dumps(user.result("resources/read", c))
+        assert "TEMPLATE" not in json.dumps(user.request("resources/read", messages))
+
+
 def test_with_the_scope_the_tool_runs(server: HttpServer, issuer: Issuer) -> None:
     client = server.stateless(token=issuer.token(scope="files:read files:write"))
 
