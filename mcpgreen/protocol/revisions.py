@@ -91,6 +91,8 @@ CAPABILITY_OF = {
     "prompts/get": "prompts",
     "completion/complete": "completions",
 }
+# The member of params that names the target of a method; over HTTP, the header Mcp-Name repeats it.
+NAMED_BY = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 LIFECYCLE = {"initialize", "ping", "shutdown", "exit"}
 
 FIRST = Revision("2024-11-05", Era.HANDSHAKE, frozenset(LIFECYCLE | CAPABILITY_OF.keys()), frozenset())

@@ -202,3 +202,24 @@ def test_every_name_that_users_need_is_on_a_page(kind: str) -> None:
 
     assert names
     assert [name for name in sorted(names) if name not in text] == []
+
+
+def rows_of_changes() -> list[str]:
+    text = (CHECKOUT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    table = text.partition("## Where do I change ...?")[2].partition("## Tests")[0]
+    return [row for row in table.splitlines() if row.startswith("| ")][1:]
+
+
+@pytest.mark.parametrize("row", rows_of_changes(), ids=lambda row: row.split(" | ")[0].strip("| "))
+def test_the_files_and_tables_of_a_change_exist(row: str) -> None:
+    """A bare name is a file beside one that the row names in full."""
+    named = re.findall(r"`([^` ]+)`", row.partition(" | ")[2])
+    paths = [name for name in named if "/" in name or name.endswith((".py", ".sh", ".txt"))]
+    places = [CHECKOUT, CHECKOUT / "mcpgreen"]
+    places += [(place / path).parent for place in places for path in paths]
+    places += [place / path for place in places[:2] for path in paths if path.endswith("/")]
+    found = {path: [place / path for place in places if (place / path).exists()] for path in paths}
+    text = "".join(file.read_text(encoding="utf-8") for files in found.values() for file in files if file.is_file())
+
+    assert [path for path, files in found.items() if not files] == []
+    assert [name for name in named if name.isupper() and name != "NAME" and name not in text] == []

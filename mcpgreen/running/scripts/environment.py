@@ -3,7 +3,8 @@
 Three modes. `minimal`: PATH, HOME, TMPDIR, LANG and everything named MCP_*, MCPBASH_* or MCPGREEN_*; `allowlist`: also
 the named ones; `inherit`: everything, when the operator has confirmed it. Secrets of the server are in none of them.
 
-Rule: what a script sees is a promise to its author. A new variable goes into the guide and both SDKs.
+Rule: what a script sees is a promise to its author. A new variable goes into docs/tool-protocol.md; a function
+that reads it goes into both SDKs.
 """
 
 from __future__ import annotations

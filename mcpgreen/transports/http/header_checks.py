@@ -13,11 +13,10 @@ from decimal import Decimal
 
 from mcpgreen.errors import HeaderMismatch
 from mcpgreen.protocol.admission import PROTOCOL_VERSION
+from mcpgreen.protocol.revisions import NAMED_BY
 from mcpgreen.text.json_types import Json
 from mcpgreen.transports.http.wire.heads import PARAM
 
-# The member of params that Mcp-Name repeats.
-NAMED_BY = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 ENCODED = re.compile(r"=\?base64\?(.*)\?=")
 NUMBER = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,4})?")
 MARK = "x-mcp-header"
