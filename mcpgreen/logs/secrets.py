@@ -40,8 +40,7 @@ HARMLESS = frozenset({"progresstoken", "PWD", "OLDPWD"})
 WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
 # Secrets in a text: a header to the end of its line, a name with its value, a login in a URL, what looks like a key.
-# All repeats but the last one of each are bounded, and a lookahead keeps a long one from being tried again with each
-# length, so that no text takes long.
+# All repeats but the last one of each are bounded, so that no text takes long.
 HEADER = re.compile(r"(?i)((?:authorization|cookie)\\?[\"']?[ \t]{0,8}[:=][ \t]{0,8})[^\r\n]+")
 VALUE = (
     r"([\[({]|(?:[bru]{1,2}(?=[\"']))?(?:\\\"(?:[^\"\\]|\\[^\"])*(?:\\?\")?|\"(?:[^\"\\]|\\[\s\S])*\"?"
@@ -49,9 +48,10 @@ VALUE = (
 )
 NAMES = r"password|passwd|passphrase|passcode|secret|token|credential|(?:api|access|private|signing)[_-]?key"
 NAMES += r"|(?:(?-i:[Pp]wd)|(?<=_)pwd)(?!\w)"  # not PWD, the directory
-NAMED = rf"(?i)((?:%s)(?=([\w.-]{{0,64}}))\2\\?[\"']?\s{{0,8}}[:=]\s{{0,8}}){VALUE}"
+NAMED = rf"(?i)((?:%s)(?=([\w.-]{{0,64}}))\2\\?[\"']?\s{{0,8}}[:=]\s{{0,8}}){VALUE}"  # \2 is tried with one length only
 ASSIGNED = re.compile(NAMED % NAMES)
-OPTION = re.compile(rf"(?i)(?<![\w-])(--?[\w-]{{0,32}}?(?:{NAMES}|pass(?=\s))[\w-]{{0,64}}\s{{1,8}})(?!-){VALUE}")
+NAMING = rf"--?[\w-]{{0,32}}?(?:{NAMES}|pass(?=\s))[\w-]{{0,64}}"  # an option, also in a list: ["--token", "..."]
+OPTION = re.compile(rf"(?i)(?<![\w-])({NAMING}(?:\s|[\"'],)\s{{0,8}})(?!-){VALUE}")
 # What matters within a list or an object that is a value.
 BRACKET_OR_STRING = re.compile(
     r"([\[({])|([\])}])|\\\"[\s\S]*?(?:\\\"|\Z)|\"(?:[^\"\\]|\\[\s\S])*\"?|'(?:[^'\\]|\\[\s\S])*'?"

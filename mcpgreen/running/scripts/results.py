@@ -20,6 +20,8 @@ from mcpgreen.text import jsontext
 if TYPE_CHECKING:
     from mcpgreen.logs.last_words import LastWords
 
+    Words = Callable[[], LastWords]
+
 Json = dict[str, Any]
 OutputProblems = Callable[[Any], Sequence[str]]
 
@@ -54,7 +56,7 @@ def tool_result(
     *,
     error_report: bytes,
     resources: Sequence[Json],
-    last_words: Callable[[], LastWords],
+    last_words: Words,
 ) -> Json:
     """The canonical CallToolResult. Raises ScriptError, OutputTooLarge or ToolFailure."""
     try:
@@ -73,9 +75,7 @@ def tool_result(
     return result
 
 
-def _result(
-    outcome: Outcome, expected: Expectation, *, error_report: bytes, last_words: Callable[[], LastWords]
-) -> Json:
+def _result(outcome: Outcome, expected: Expectation, *, error_report: bytes, last_words: Words) -> Json:
     if error_report.strip():
         raise chosen_error(error_report)
     if outcome.ended_by == Ending.STDOUT_LIMIT:
@@ -92,7 +92,7 @@ def _result(
     return result
 
 
-def _understood(outcome: Outcome, printed: Printed, last_words: Callable[[], LastWords], *, is_declared: bool) -> Json:
+def _understood(outcome: Outcome, printed: Printed, last_words: Words, *, is_declared: bool) -> Json:
     """What the script printed, as a result."""
     text = printed.text_to_parse(may_be_scalar=is_declared)
     value, is_json = _json_value(text, wants_scalars=is_declared)
@@ -173,7 +173,7 @@ def _as_chosen_error(value: Any) -> ScriptError | None:
     return None
 
 
-def _diagnostics(outcome: Outcome, expected: Expectation, last_words: Callable[[], LastWords]) -> Json:
+def _diagnostics(outcome: Outcome, expected: Expectation, last_words: Words) -> Json:
     """Exit status and the end of stderr: for programs that want it always as it is, else as a model may read it."""
     if expected.meta_on == "never":
         return {}
@@ -216,9 +216,7 @@ def _whole(secs: float) -> float:
     return int(secs) if float(secs).is_integer() else secs
 
 
-def _failed(
-    outcome: Outcome, result: Json | None, value: Any, printed: Printed, last_words: Callable[[], LastWords]
-) -> Json:
+def _failed(outcome: Outcome, result: Json | None, value: Any, printed: Printed, last_words: Words) -> Json:
     """A non-zero exit status: what the script printed as a result or an error, else a failure in words."""
     if result is not None:
         return {**result, "isError": True}
@@ -303,9 +301,7 @@ def _first_document(text: str) -> Any:
     return value if jsontext.is_writable(value) else None
 
 
-def _require_declared_output(
-    result: Json, printed: Printed, output_problems: OutputProblems, last_words: Callable[[], LastWords]
-) -> None:
+def _require_declared_output(result: Json, printed: Printed, output_problems: OutputProblems, words: Words) -> None:
     problems: Sequence[str] = ()
     if printed.is_blank:
         fault = "Tool output is empty for declared outputSchema"
@@ -321,8 +317,8 @@ def _require_declared_output(
                 result["content"] = [{"type": "text", "text": twin}]
             return
         fault = "Tool output does not satisfy outputSchema"
-    problems = [last_words().cleaned_output(problem) for problem in problems]
-    raise UnexpectedOutput(fault, problems=problems, more_text=printed.cleaned(last_words()))
+    problems = [words().cleaned_output(problem) for problem in problems]
+    raise UnexpectedOutput(fault, problems=problems, more_text=printed.cleaned(words()))
 
 
 class Stray(NamedTuple):
