@@ -3,8 +3,7 @@
 Clients pass it to a model, which often runs on another machine. Paths of the project become relative, the home
 directory becomes `~`, and any other path is reduced to its file name. Frames of our own code are removed.
 
-Rule: only the last `READ_CHARS` of stderr are looked at, and `OUTPUT_CHARS` of what a failed script printed; no pattern
-takes more than one pass over them. What is longer is cut, never sent as it is.
+Rule: only the last `READ_CHARS` of stderr and `OUTPUT_CHARS` of stdout are shown. No pattern takes two passes.
 """
 
 from __future__ import annotations
@@ -95,9 +94,8 @@ class LastWords:
 
     def __init__(self, stderr: bytes, secrets: Secrets, places: Places, *, of_server: Secrets | None = None) -> None:
         self._secrets, self._places, self._of_server = secrets, places, of_server or secrets
-        said = _end_of(stderr, READ_CHARS)
-        self.lines = self._cleaned(said).splitlines()
-        self._said = {line for line in said.split("\n") if line.strip()}
+        self.lines = self._cleaned(stderr, READ_CHARS).splitlines()
+        self._said = {line for line in _end_of(stderr, READ_CHARS).split("\n") if line.strip()}
 
     @property
     def tail(self) -> str:
@@ -133,12 +131,14 @@ class LastWords:
         """What the script printed before it failed, which may be the words that others write to stderr. Of a long text
         the end. `turn` is called between the passes over it."""
         note = CUT_NOTE if len(text) > OUTPUT_CHARS else ""
-        return note + self._cleaned(_end_of(text, OUTPUT_CHARS), turn)
+        return note + self._cleaned(text, OUTPUT_CHARS, turn)
 
-    def _cleaned(self, text: str, turn: Callable[[], object] = tuple) -> str:
-        text = "\n".join(_without_our_frames(text.split("\n")))
-        text = self._places.hidden_in(self._of_server.without_known_values(text), turn)
-        turn()
+    def _cleaned(self, said: str | bytes, limit: int, turn: Callable[[], object] = tuple) -> str:
+        text = "\n".join(_without_our_frames(_end_of(said, limit).split("\n")))
+        text = self._of_server.without_known_values(text)
+        if len(said) > limit and (rest := self._of_server.longest_with_lines):  # of one that began before the end
+            text = text[rest:].partition("\n")[2]
+        text = self._places.hidden_in(text, turn)
         return self._secrets.text(text, limit_chars=len(text), turn=turn)
 
     def _exception(self) -> list[str]:

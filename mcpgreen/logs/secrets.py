@@ -58,10 +58,8 @@ BRACKET_OR_STRING = re.compile(
 )
 BEARER = re.compile(r"(?i)\b(bearer\s{1,8})[\w.~+/=-]{8,}")
 LOGIN = re.compile(r"(://[^/\s:@]{0,200}:)(?!\d{1,5}[/?#])(?=[^\s\"'<>@]{0,200}@)[^\s\"'<>]{1,200}(?=@)")
-USER = re.compile(
-    r"(?<![\w-])((?:-u|--user|--proxy-user)[\s=]{0,8}[\"']?[^\s:\"']{1,200}:|mysql\w{0,8}\s(?:[^\n]{0,64}?\s)?-p)"
-    r"[^\s\"']+"
-)
+USER = re.compile(r"(?<![\w-])((?:-u|--user|--proxy-user)[\s=]{0,8}[\"']?[^\s:\"']{1,200}:)[^\s\"']+")
+MYSQL = re.compile(r"(?<![\w-])(mysql\w{0,8}\s(?:[^\n]{0,64}?\s)?-p)[^\s\"']+")
 PRIVATE_KEY = r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY[\s\S]*?(?:-----END [A-Z0-9 ]{0,60}-----|\Z)"
 LOOKS = re.compile(
     rf"(){PRIVATE_KEY}|\b(?:gh[a-z]_\w{{16,}}|github_pat_\w{{16,}}|glpat-[\w-]{{16,}}|sk[-_][\w-]{{16,}}"
@@ -91,6 +89,7 @@ class Secrets:
         # Plain, and as they are written in JSON within a text. Long ones first: they may contain short ones.
         found |= {jsontext.dumps(value)[1:-1].decode("ascii") for value in found}
         self._values = sorted(found, key=len, reverse=True)[: 2 * MAX_VALUES]
+        self.longest_with_lines = next((len(value) for value in self._values if "\n" in value), 0)
         listed = "|".join(map(re.escape, sorted(self.names, key=len, reverse=True)[:MAX_NAMES]))
         self._named = re.compile(NAMED % listed) if listed else None
 
@@ -150,11 +149,10 @@ class Secrets:
         text = self.without_known_values(text[:limit_chars])
         if is_cut and self._values:
             text = text[: -len(self._values[0])]  # where one of them may begin
-        text = HEADER.sub(rf"\1{HIDDEN}", text)
         for named in (ASSIGNED, OPTION, *((self._named,) if self._named else ())):
             turn()
             text = _without_values(text, named)
-        for pattern in (BEARER, LOGIN, USER, LOOKS):
+        for pattern in (HEADER, BEARER, LOGIN, USER, MYSQL, LOOKS):
             turn()
             text = pattern.sub(rf"\1{HIDDEN}", text)
         return text

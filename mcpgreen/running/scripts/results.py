@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from mcpgreen.errors import ERROR_CODES, OutputTooLarge, ScriptAsks, ScriptError, ToolFailure, UnexpectedOutput
 from mcpgreen.protocol.content import problem_of_block
 from mcpgreen.running.processes.run import Ending, Outcome
-from mcpgreen.running.shares import LANE, in_turns, let_others
+from mcpgreen.running.shares import LANE, Turns, in_turns, let_others
 from mcpgreen.text import jsontext
 
 if TYPE_CHECKING:
@@ -65,9 +65,10 @@ def tool_result(
         failure.meta = _diagnostics(outcome, expected, last_words)
         raise
     if result["isError"] and (outcome.exit_code or outcome.stderr):
+        turns = Turns()
         for block in result["content"]:
             if block["type"] == "text" and (outcome.exit_code or last_words().are_in(block["text"])):
-                block["text"] = last_words().cleaned_output(block["text"], let_others)
+                block["text"] = last_words().cleaned_output(block["text"], turns.pause)
     if outcome.exit_code == 0:
         result["content"].extend(resources)
     if result["isError"] or expected.meta_on == "always":
@@ -146,7 +147,7 @@ class Printed:
 
     def cleaned(self, words: LastWords) -> tuple[str, ...]:
         """The blocks of a failed call with what it printed, without secrets and paths. May wait."""
-        return () if self.is_blank else (words.cleaned_output(b"".join(self.chunks), let_others),)
+        return () if self.is_blank else (words.cleaned_output(b"".join(self.chunks), Turns().pause),)
 
 
 def has_failed(outcome: Outcome) -> bool:
