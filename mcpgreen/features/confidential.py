@@ -30,7 +30,8 @@ class Confidential:
         self._keys = {settings.remote_token_key, FALLBACK_KEY}
         self._values = [settings.remote_token, settings.state_key]
         for name, value in environ.items():
-            if len(value) >= SHORTEST_VARIABLE and is_secret_name(name) and not _is_directory(value):
+            is_directory = value.startswith("/") and os.path.isdir(value)  # as PASSWORD_STORE_DIR: shown as a path
+            if len(value) >= SHORTEST_VARIABLE and is_secret_name(name) and not is_directory:
                 self._values.append(value)
         self._places = Places(services.project.root, os.path.expanduser("~"))
         self.always = Secrets(self._keys, self._values)
@@ -75,8 +76,3 @@ class Confidential:
             names |= secret_names(tool.definition.get("outputSchema"), whole=("structuredContent", "text"))
             snapshot.cache[key] = names
         return names
-
-
-def _is_directory(value: str) -> bool:
-    """Tell whether a value is a directory, which is shown like other paths: PASSWORD_STORE_DIR is no secret."""
-    return value.startswith("/") and "\0" not in value and os.path.isdir(value)

@@ -3,8 +3,7 @@
 Clients pass it to a model, which often runs on another machine. Paths of the project become relative, the home
 directory becomes `~`, and any other path is reduced to its file name. Frames of our own code are removed.
 
-Rule: only the last `READ_CHARS` of stderr are looked at, and `OUTPUT_CHARS` of what a failed script printed; no pattern
-takes more than one pass over them. What is longer is cut, never sent as it is.
+Rule: only the last `READ_CHARS` of stderr and `OUTPUT_CHARS` of stdout are shown. No pattern takes two passes.
 """
 
 from __future__ import annotations
@@ -19,7 +18,6 @@ import mcpgreen
 from mcpgreen.logs.secrets import READ_CHARS, Secrets
 
 OUTPUT_CHARS = 1 << 18
-KEY_CHARS = 16_384  # more than a private key has
 CUT_NOTE = "(The beginning of the output is left out.)\n"
 TAIL_LINES = 20
 TAIL_BYTES = 1024
@@ -65,17 +63,13 @@ class Places:
                     self._shown[spelling.rstrip("/")] = shown
         spellings = map(re.escape, sorted(self._shown, key=len, reverse=True))
         known = "|".join(spellings).replace("/", SLASH)
-        self._known = re.compile(rf"{BEGINNING}(?P<known>{known})(?P<slash>{SLASH}+|(?![\w.-]))") if known else None
+        self._known = re.compile(rf"{BEGINNING}(?P<known>{known or '(?!)'})(?P<slash>{SLASH}+|(?![\w.-]))")
 
     def hidden_in(self, text: str, turn: Callable[[], object] = tuple) -> str:
-        """The text without the paths of this machine. `turn` is called between the passes over a long text."""
-        text = OF_WINDOWS.sub("", text)
-        if self._known is not None:
+        """The text without the paths of this machine. `turn` is called before each pass over a long text."""
+        for pattern, shown in self._passes:
             turn()
-            text = self._known.sub(self._replacement, text)
-        for pattern, before in self._others:
-            turn()
-            text = pattern.sub(before, text)
+            text = pattern.sub(shown, text)
         return text
 
     def _replacement(self, found: re.Match[str]) -> str:
@@ -83,20 +77,15 @@ class Places:
         return found.expand(BEFORE) + ("" if shown == "." and found["slash"] else shown + found["slash"])
 
     @cached_property
-    def _others(self) -> list[tuple[re.Pattern[str], str]]:
-        """Patterns for the directories of any other path, between quotes and elsewhere, with what is kept. It must
-        begin with a directory of this machine: `/users/5` may be a part of a URL."""
+    def _passes(self) -> list[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]]]:
+        """What is replaced, and by what. Of other paths the directories, between quotes and elsewhere. They must begin
+        with a directory of this machine: `/users/5` may be a part of a URL; so may `../../usr` be in the project."""
         roots = "|".join(map(re.escape, sorted(os.listdir("/"), key=len, reverse=True)))
-        top = (
-            rf"(?:(?<!:(?=//)){SLASH}+|(?:\.\.{SLASH}+){{3}})(?:\.\.?{SLASH}+)*"  # with fewer it may be in the project
-        )
-        top += rf"(?:{roots}){SLASH}+"
-        quoted = rf"(?<=(?P<quote>[\"'`]))(?P<scheme>file:{SLASH}{{2}}[\w.-]{{0,64}})?{top}"
-        quoted += rf"(?:{PART_IN_QUOTES}/+)*(?={PART_IN_QUOTES}(?P=quote))"
-        return [
-            (re.compile(quoted), r"\g<scheme>"),
-            (re.compile(rf"{BEGINNING}{top}(?:{PART}/+)*(?={PART})"), BEFORE),
-        ]
+        top = rf"(?:(?<!:(?=//)){SLASH}+|(?:\.\.{SLASH}+){{3}})(?:\.\.?{SLASH}+)*(?:{roots}){SLASH}+"
+        quoted = rf"(?<=(?P<quote>[\"'`]))(?P<scheme>file:{SLASH}{{2}}[\w.-]{{0,64}})?{top}(?:{PART_IN_QUOTES}/+)*"
+        in_quotes = re.compile(rf"{quoted}(?={PART_IN_QUOTES}(?P=quote))"), r"\g<scheme>"
+        elsewhere = re.compile(rf"{BEGINNING}{top}(?:{PART}/+)*(?={PART})"), BEFORE
+        return [(OF_WINDOWS, ""), (self._known, self._replacement), in_quotes, elsewhere]
 
 
 class LastWords:
@@ -105,9 +94,8 @@ class LastWords:
 
     def __init__(self, stderr: bytes, secrets: Secrets, places: Places, *, of_server: Secrets | None = None) -> None:
         self._secrets, self._places, self._of_server = secrets, places, of_server or secrets
-        said = _end_of(stderr, READ_CHARS)
-        self.lines = self._cleaned(said).splitlines()
-        self._said = {line for line in said.split("\n") if line.strip()}
+        self.lines = self._cleaned(stderr, READ_CHARS).splitlines()
+        self._said = {line for line in _end_of(stderr, READ_CHARS).split("\n") if line.strip()}
 
     @property
     def tail(self) -> str:
@@ -143,13 +131,14 @@ class LastWords:
         """What the script printed before it failed, which may be the words that others write to stderr. Of a long text
         the end. `turn` is called between the passes over it."""
         note = CUT_NOTE if len(text) > OUTPUT_CHARS else ""
-        return note + self._cleaned(_end_of(text, OUTPUT_CHARS), turn)
+        return note + self._cleaned(text, OUTPUT_CHARS, turn)
 
-    def _cleaned(self, text: str, turn: Callable[[], object] = tuple) -> str:
-        text = "\n".join(_without_our_frames(text.split("\n")))
-        turn()
-        text = self._places.hidden_in(self._of_server.without_known_values(text), turn)
-        turn()
+    def _cleaned(self, said: str | bytes, limit: int, turn: Callable[[], object] = tuple) -> str:
+        text = "\n".join(_without_our_frames(_end_of(said, limit).split("\n")))
+        text = self._of_server.without_known_values(text)
+        if len(said) > limit and (rest := self._of_server.longest_with_lines):  # of one that began before the end
+            text = text[rest:].partition("\n")[2]
+        text = self._places.hidden_in(text, turn)
         return self._secrets.text(text, limit_chars=len(text), turn=turn)
 
     def _exception(self) -> list[str]:
@@ -171,7 +160,7 @@ def _end_of(said: str | bytes, limit: int) -> str:
     text = end if isinstance(end, str) else end.decode("utf-8", "replace")
     if len(said) > limit:
         text = text.partition("\n")[2]  # the first line is cut, perhaps inside a secret
-        text = text[max(0, text.find("-----END ", 0, KEY_CHARS)) :]
+        text = text[max(0, text.find("-----END ", 0, READ_CHARS)) :]
     return COLOURS.sub("", text.replace("\0", ""))
 
 

@@ -40,8 +40,7 @@ HARMLESS = frozenset({"progresstoken", "PWD", "OLDPWD"})
 WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
 # Secrets in a text: a header to the end of its line, a name with its value, a login in a URL, what looks like a key.
-# All repeats but the last one of each are bounded, and a lookahead keeps a long one from being tried again with each
-# length, so that no text takes long.
+# All repeats but the last one of each are bounded, so that no text takes long.
 HEADER = re.compile(r"(?i)((?:authorization|cookie)\\?[\"']?[ \t]{0,8}[:=][ \t]{0,8})[^\r\n]+")
 VALUE = (
     r"([\[({]|(?:[bru]{1,2}(?=[\"']))?(?:\\\"(?:[^\"\\]|\\[^\"])*(?:\\?\")?|\"(?:[^\"\\]|\\[\s\S])*\"?"
@@ -49,19 +48,18 @@ VALUE = (
 )
 NAMES = r"password|passwd|passphrase|passcode|secret|token|credential|(?:api|access|private|signing)[_-]?key"
 NAMES += r"|(?:(?-i:[Pp]wd)|(?<=_)pwd)(?!\w)"  # not PWD, the directory
-NAMED = rf"(?i)((?:%s)(?=([\w.-]{{0,64}}))\2\\?[\"']?\s{{0,8}}[:=]\s{{0,8}}){VALUE}"
+NAMED = rf"(?i)((?:%s)(?=([\w.-]{{0,64}}))\2\\?[\"']?\s{{0,8}}[:=]\s{{0,8}}){VALUE}"  # \2 is tried with one length only
 ASSIGNED = re.compile(NAMED % NAMES)
-OPTION = re.compile(rf"(?i)(?<![\w-])(--?[\w-]{{0,32}}?(?:{NAMES}|pass(?=\s))[\w-]{{0,64}}\s{{1,8}})(?!-){VALUE}")
+NAMING = rf"--?[\w-]{{0,32}}?(?:{NAMES}|pass(?=\s))[\w-]{{0,64}}"  # an option, also in a list: ["--token", "..."]
+OPTION = re.compile(rf"(?i)(?<![\w-])({NAMING}(?:\s|[\"'],)\s{{0,8}})(?!-){VALUE}")
 # What matters within a list or an object that is a value.
 BRACKET_OR_STRING = re.compile(
     r"([\[({])|([\])}])|\\\"[\s\S]*?(?:\\\"|\Z)|\"(?:[^\"\\]|\\[\s\S])*\"?|'(?:[^'\\]|\\[\s\S])*'?"
 )
 BEARER = re.compile(r"(?i)\b(bearer\s{1,8})[\w.~+/=-]{8,}")
 LOGIN = re.compile(r"(://[^/\s:@]{0,200}:)(?!\d{1,5}[/?#])(?=[^\s\"'<>@]{0,200}@)[^\s\"'<>]{1,200}(?=@)")
-USER = re.compile(
-    r"(?<![\w-])((?:-u|--user|--proxy-user)[\s=]{0,8}[\"']?[^\s:\"']{1,200}:|mysql\w{0,8}\s(?:[^\n]{0,64}?\s)?-p)"
-    r"[^\s\"']+"
-)
+USER = re.compile(r"(?<![\w-])((?:-u|--user|--proxy-user)[\s=]{0,8}[\"']?[^\s:\"']{1,200}:)[^\s\"']+")
+MYSQL = re.compile(r"(?<![\w-])(mysql\w{0,8}\s(?:[^\n]{0,64}?\s)?-p)[^\s\"']+")
 PRIVATE_KEY = r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY[\s\S]*?(?:-----END [A-Z0-9 ]{0,60}-----|\Z)"
 LOOKS = re.compile(
     rf"(){PRIVATE_KEY}|\b(?:gh[a-z]_\w{{16,}}|github_pat_\w{{16,}}|glpat-[\w-]{{16,}}|sk[-_][\w-]{{16,}}"
@@ -91,6 +89,7 @@ class Secrets:
         # Plain, and as they are written in JSON within a text. Long ones first: they may contain short ones.
         found |= {jsontext.dumps(value)[1:-1].decode("ascii") for value in found}
         self._values = sorted(found, key=len, reverse=True)[: 2 * MAX_VALUES]
+        self.longest_with_lines = next((len(value) for value in self._values if "\n" in value), 0)
         listed = "|".join(map(re.escape, sorted(self.names, key=len, reverse=True)[:MAX_NAMES]))
         self._named = re.compile(NAMED % listed) if listed else None
 
@@ -150,11 +149,10 @@ class Secrets:
         text = self.without_known_values(text[:limit_chars])
         if is_cut and self._values:
             text = text[: -len(self._values[0])]  # where one of them may begin
-        text = HEADER.sub(rf"\1{HIDDEN}", text)
         for named in (ASSIGNED, OPTION, *((self._named,) if self._named else ())):
             turn()
             text = _without_values(text, named)
-        for pattern in (BEARER, LOGIN, USER, LOOKS):
+        for pattern in (HEADER, BEARER, LOGIN, USER, MYSQL, LOOKS):
             turn()
             text = pattern.sub(rf"\1{HIDDEN}", text)
         return text

@@ -1,11 +1,11 @@
-"""JSON-RPC envelopes: valid ids, the messages that we send, and the ids of requests in lines that we refuse.
+"""JSON-RPC envelopes: valid ids, the messages that we send, and the ids in lines that we refuse.
 
 Messages are built as bytes around an already encoded body, so that a cached list costs one join and no encoding.
 
 A refused line is answered if it contains requests. Of a line that is too long to be parsed, only the two ends are
 searched, because clients write the id first or last; text in the arguments could look like an id. A line that is
 almost JSON, for example because it contains NaN, is read by a more lenient parser. A message without a method is an
-answer to a request of ours and needs no answer.
+answer to a request of ours: it needs no answer, but ends the request.
 """
 
 from __future__ import annotations
@@ -21,12 +21,13 @@ Line = bytes | list[bytes]  # a large line comes in pieces
 MAX_ID_CHARS = 65_536  # each answer repeats it
 END_BYTES = 512  # of a long line, at each end
 MAX_BATCH = 1000  # requests; longer batches are refused anyway
+REQUEST, ANSWER = b"method", b"result|error"  # the members that make a message one
 
 # Compiled when first used: most servers never need them, and this module is loaded before the first answer.
 _ID = rb'("[^"\\]{0,200}"|-?[0-9]{1,18})'
 _VERSION = rb'"jsonrpc"\s*:\s*"2\.0"\s*,\s*'
-_ID_FIRST = rb"\s*\{\s*(?:" + _VERSION + rb')?"id"\s*:\s*' + _ID + rb"\s*,\s*(?:" + _VERSION + rb')?"method"\s*:'
-_METHOD_FIRST = rb"\s*\{\s*(?:" + _VERSION + rb')?"method"\s*:'
+_ID_FIRST = rb"\s*\{\s*(?:" + _VERSION + rb')?"id"\s*:\s*' + _ID + rb"\s*,\s*(?:" + _VERSION + rb')?"(?:%b)"\s*:'
+_ID_LATER = rb"\s*\{\s*(?:" + _VERSION + rb')?"(?:%b)"\s*:'
 _ID_LAST = rb',\s*"id"\s*:\s*' + _ID + rb'\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*\Z'
 
 
@@ -91,39 +92,47 @@ def request(request_id: RequestId, method: str, params: Json | None = None) -> b
     return jsontext.dumps(message if params is None else {**message, "params": params})
 
 
-def request_id_in(head: bytes, tail: bytes) -> RequestId | None:
-    """Return the id, if these are the two ends of a request."""
-    found = re.match(_ID_FIRST, head) or (re.match(_METHOD_FIRST, head) and re.search(_ID_LAST, tail))
+def unreadable_answer(request_id: RequestId, reason: str) -> Json:
+    """What takes the place of an answer that we refuse, so that the request does not wait for it."""
+    return {"id": request_id, "error": {"message": f"The client's answer cannot be read: {reason}"}}
+
+
+def id_at_ends(head: bytes, tail: bytes, kind: bytes = REQUEST) -> RequestId | None:
+    """The id, if these are the two ends of a message of this kind."""
+    found = re.match(_ID_FIRST % kind, head) or (re.match(_ID_LATER % kind, head) and re.search(_ID_LAST, tail))
     try:
         return normal_id(jsontext.loads(found.group(1))) if found else None
     except ValueError:
         return None
 
 
-def request_ids_in(line: bytes) -> list[RequestId]:
-    """Return the ids of the requests in a line that is JSON except for NaN, Infinity, integers that are too long,
-    control characters or bytes that are not UTF-8."""
+def ids_in(line: bytes, kind: bytes = REQUEST) -> list[RequestId]:
+    """The ids of the messages of this kind in a line that is JSON except for NaN, Infinity, integers that are too long,
+    control characters or bytes that are not UTF-8. An answer may be broken in any way."""
+    id = id_at_ends(line[:END_BYTES], line[-END_BYTES:], kind)
     if len(line) > jsontext.PIECE_BYTES:
-        id = request_id_in(line[:END_BYTES], line[-END_BYTES:])
         return [] if id is None else [id]
     import json
 
     try:
         value = json.loads(line.decode("utf-8", "surrogateescape"), strict=False, parse_int=_short_integer)
     except (ValueError, RecursionError):
-        return []
+        return [] if id is None or kind is REQUEST else [id]
     members = value if isinstance(value, list) else [value]
     if len(members) > MAX_BATCH:
         return []
-    return [id for id in map(_id_of_request, members) if id is not None]
+    return [id for member in members if (id := _id_of(member, kind)) is not None]
 
 
 def _short_integer(digits: str) -> int | None:
     return int(digits) if len(digits) <= jsontext.MAX_DIGITS else None
 
 
-def _id_of_request(message: object) -> RequestId | None:
-    if not isinstance(message, dict) or not isinstance(message.get("method"), str):
+def _id_of(message: object, kind: bytes) -> RequestId | None:
+    if not isinstance(message, dict):
+        return None
+    is_answer = message.get("method") is None and not message.keys().isdisjoint(("result", "error"))
+    if not (is_answer if kind is ANSWER else isinstance(message.get("method"), str)):
         return None
     id = normal_id(message.get("id"))
     # Half of a surrogate pair, or a byte that is not UTF-8, would be replaced: the client would not know the id again.

@@ -24,7 +24,7 @@ from mcpgreen.engine.link import FAULT, Link
 from mcpgreen.engine.server import Server
 from mcpgreen.links.sink import MAX_BACKLOG_BYTES
 from mcpgreen.protocol.admission import Handshake
-from mcpgreen.protocol.messages import END_BYTES, request_id_in, request_ids_in
+from mcpgreen.protocol.messages import ANSWER, END_BYTES, id_at_ends, ids_in, unreadable_answer
 from mcpgreen.running.processes.pipes import READ_EVENT, Pieces
 from mcpgreen.running.shares import let_others
 from mcpgreen.settings.settings import Settings
@@ -219,7 +219,9 @@ class LineReader:
         except TooCostly as error:
             self._refuse(error, line[:END_BYTES], line[-END_BYTES:])
         except (ValueError, RecursionError) as error:
-            self._link.receive_rubbish(str(error), request_ids_in(bare))
+            for id in ids_in(bare, ANSWER):
+                self._link.receive(unreadable_answer(id, str(error)))
+            self._link.receive_rubbish(str(error), ids_in(bare))
         except MemoryError:
             self._link.receive_rubbish("there is no memory left for it")
         else:
@@ -231,8 +233,10 @@ class LineReader:
 
     def _refuse(self, reason: ValueError, head: bytes, tail: bytes) -> None:
         """Refuse a line that was not kept: it is too long, would cost too much, or is not JSON. Its head or its tail
-        may show the id of the request that waits for an answer."""
-        id = request_id_in(head, tail)
+        may show the id of the request that waits for an answer, or that it answers."""
+        answered, id = id_at_ends(head, tail, ANSWER), id_at_ends(head, tail)
+        if answered is not None:
+            self._link.receive(unreadable_answer(answered, str(reason)))
         if isinstance(reason, TooCostly):
             self._link.receive_too_large(str(reason), id)
         else:

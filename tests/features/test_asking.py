@@ -168,6 +168,29 @@ def test_the_script_learns_how_its_question_ended(
         assert replies["who"] == reply
 
 
+UNREADABLE = {
+    "NaN": b'{"jsonrpc":"2.0","id":%d,"result":{"action":"accept","content":{"name":NaN}}}',
+    "id last": b'{"result":{"action":"accept","content":{"name":Infinity}},"id":%d,"jsonrpc":"2.0"}',
+    "broken": b'{"jsonrpc":"2.0","id":%d,"result":{"action":',
+    "too long": b'{"jsonrpc":"2.0","id":%d,"result":{"action":"accept","content":{"name":"' + b"x" * 99_999 + b'"}}}',
+}
+
+
+@pytest.mark.requirement("G-ask-live")
+@pytest.mark.parametrize("case", UNREADABLE)
+def test_an_answer_that_cannot_be_read_ends_its_question(project: ProjectBuilder, speak: Speak, case: str) -> None:
+    """It was not matched to its question, so that the call waited until its time was over."""
+    asker(project, {"who": NAME})
+    client = speak(capabilities=FORM, max_line_bytes=50_000)
+    id = client.start_tool("asker")
+    request = client.asked("elicitation/create")
+    client.wire.send_bytes(UNREADABLE[case] % request["id"] + b"\n")
+    reply = replies_of(client, id)["who"]
+
+    assert reply["status"] == "error"
+    assert "The client's answer cannot be read" in reply["message"]
+
+
 @pytest.mark.requirement("P-211", "G-ask-live")
 def test_without_an_answer_in_time_the_script_goes_on_and_the_client_is_told(
     project: ProjectBuilder, speak: Speak

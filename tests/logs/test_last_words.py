@@ -258,6 +258,13 @@ def test_a_text_that_repeats_stderr_is_known() -> None:
     assert not said.are_in("There is no /usr/lib/y\n")
 
 
+def test_what_is_left_at_the_cut_of_a_secret_with_several_lines_is_not_shown() -> None:
+    secret = "line one\nline two\nline three"
+    for said in (b"y\n" * (READ_CHARS // 2 - 10), b"y\n" * (READ_CHARS // 2 - 5)):
+        lines = LastWords(f"{secret}\n".encode() + said, Secrets(values=[secret]), PLACES).lines
+        assert set(lines) <= {"y", "[redacted]"} and "y" in lines
+
+
 KEY = "-----BEGIN RSA PRIVATE KEY-----\n" + f"{'MIIE' * 16}\n" * 25 + "-----END RSA PRIVATE KEY-----\n"
 
 

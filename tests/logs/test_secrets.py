@@ -111,6 +111,7 @@ def test_secrets_are_hidden_wherever_they_stand(value: Any) -> None:
         ("Unexpected token: { at 5\nError: more", "Unexpected token: [redacted]\nError: more"),
         (f"psql --password {SECRET} -h db", "psql --password [redacted] -h db"),
         (f"x --db-token '{SECRET} 5' y", "x --db-token [redacted] y"),
+        (f"run(['x', '--token', '{SECRET}', 'y'])", "run(['x', '--token', [redacted], 'y'])"),
         (f"curl -u me:{SECRET} https://x", "curl -u me:[redacted] https://x"),
         (f"curl --user 'me:{SECRET}' x", "curl --user 'me:[redacted]' x"),
         (f"postgres://u:p@{SECRET}@h/x", "postgres://u:[redacted]@h/x"),

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from mcpgreen.protocol import messages
-from mcpgreen.protocol.messages import END_BYTES, request_id_in, request_ids_in
+from mcpgreen.protocol.messages import ANSWER, END_BYTES, id_at_ends, ids_in
 
 
 @pytest.mark.requirement("P-010")
@@ -58,7 +58,7 @@ def test_a_notification_without_params_has_no_params_member() -> None:
 )
 def test_the_id_of_a_request_is_found_at_its_ends_and_nowhere_else(line: bytes, id: object) -> None:
     line = line.replace(b"%s", b"x" * 5000)
-    assert request_id_in(line[:END_BYTES], line[-END_BYTES:]) == id
+    assert id_at_ends(line[:END_BYTES], line[-END_BYTES:]) == id
 
 
 @pytest.mark.parametrize(
@@ -89,4 +89,26 @@ def test_the_id_of_a_request_is_found_at_its_ends_and_nowhere_else(line: bytes, 
     ],
 )
 def test_the_ids_of_requests_in_a_line_that_is_almost_json(line: bytes, ids: list[object]) -> None:
-    assert request_ids_in(line) == ids
+    assert ids_in(line) == ids
+
+
+@pytest.mark.parametrize(
+    ("line", "ids"),
+    [
+        (b'{"jsonrpc":"2.0","id":7,"result":{"x":NaN}}', [7]),
+        (b'{"result":{"id":1,"x":NaN},"id":"a"}', ["a"]),
+        (b'{"id":7,"error":NaN}', [7]),
+        (b'{"id":7,"result":{"x":}}', [7]),  # broken
+        (b'{"id":7,"result":{"x":"%s","y":NaN}}' % (b"x" * 70_000), [7]),
+        (b'{"result":{"x":"%s","y":NaN},"id":7}' % (b"x" * 70_000), [7]),
+        (b'[{"id":1,"result":NaN},{"id":2,"method":"m"}]', [1]),
+        (b'{"id":7,"method":"m","params":{"x":NaN}}', []),
+        (b'{"id":7,"method":"m"', []),
+        (b'{"id":7,"method":["m"],"result":NaN}', []),
+        (b'{"id":7,"x":NaN}', []),
+        (b'{"result":NaN}', []),
+        (b"result", []),
+    ],
+)
+def test_the_ids_of_answers_in_a_line_that_cannot_be_read(line: bytes, ids: list[object]) -> None:
+    assert ids_in(line, ANSWER) == ids

@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from mcpgreen.errors import ERROR_CODES, OutputTooLarge, ScriptAsks, ScriptError, ToolFailure, UnexpectedOutput
 from mcpgreen.protocol.content import problem_of_block
 from mcpgreen.running.processes.run import Ending, Outcome
-from mcpgreen.running.shares import LANE, in_turns, let_others
+from mcpgreen.running.shares import LANE, Turns, in_turns, let_others
 from mcpgreen.text import jsontext
 
 if TYPE_CHECKING:
     from mcpgreen.logs.last_words import LastWords
+
+    Words = Callable[[], LastWords]
 
 Json = dict[str, Any]
 OutputProblems = Callable[[Any], Sequence[str]]
@@ -54,7 +56,7 @@ def tool_result(
     *,
     error_report: bytes,
     resources: Sequence[Json],
-    last_words: Callable[[], LastWords],
+    last_words: Words,
 ) -> Json:
     """The canonical CallToolResult. Raises ScriptError, OutputTooLarge or ToolFailure."""
     try:
@@ -63,9 +65,10 @@ def tool_result(
         failure.meta = _diagnostics(outcome, expected, last_words)
         raise
     if result["isError"] and (outcome.exit_code or outcome.stderr):
+        turns = Turns()
         for block in result["content"]:
             if block["type"] == "text" and (outcome.exit_code or last_words().are_in(block["text"])):
-                block["text"] = last_words().cleaned_output(block["text"], let_others)
+                block["text"] = last_words().cleaned_output(block["text"], turns.pause)
     if outcome.exit_code == 0:
         result["content"].extend(resources)
     if result["isError"] or expected.meta_on == "always":
@@ -73,9 +76,7 @@ def tool_result(
     return result
 
 
-def _result(
-    outcome: Outcome, expected: Expectation, *, error_report: bytes, last_words: Callable[[], LastWords]
-) -> Json:
+def _result(outcome: Outcome, expected: Expectation, *, error_report: bytes, last_words: Words) -> Json:
     if error_report.strip():
         raise chosen_error(error_report)
     if outcome.ended_by == Ending.STDOUT_LIMIT:
@@ -92,7 +93,7 @@ def _result(
     return result
 
 
-def _understood(outcome: Outcome, printed: Printed, last_words: Callable[[], LastWords], *, is_declared: bool) -> Json:
+def _understood(outcome: Outcome, printed: Printed, last_words: Words, *, is_declared: bool) -> Json:
     """What the script printed, as a result."""
     text = printed.text_to_parse(may_be_scalar=is_declared)
     value, is_json = _json_value(text, wants_scalars=is_declared)
@@ -146,7 +147,7 @@ class Printed:
 
     def cleaned(self, words: LastWords) -> tuple[str, ...]:
         """The blocks of a failed call with what it printed, without secrets and paths. May wait."""
-        return () if self.is_blank else (words.cleaned_output(b"".join(self.chunks), let_others),)
+        return () if self.is_blank else (words.cleaned_output(b"".join(self.chunks), Turns().pause),)
 
 
 def has_failed(outcome: Outcome) -> bool:
@@ -173,7 +174,7 @@ def _as_chosen_error(value: Any) -> ScriptError | None:
     return None
 
 
-def _diagnostics(outcome: Outcome, expected: Expectation, last_words: Callable[[], LastWords]) -> Json:
+def _diagnostics(outcome: Outcome, expected: Expectation, last_words: Words) -> Json:
     """Exit status and the end of stderr: for programs that want it always as it is, else as a model may read it."""
     if expected.meta_on == "never":
         return {}
@@ -216,9 +217,7 @@ def _whole(secs: float) -> float:
     return int(secs) if float(secs).is_integer() else secs
 
 
-def _failed(
-    outcome: Outcome, result: Json | None, value: Any, printed: Printed, last_words: Callable[[], LastWords]
-) -> Json:
+def _failed(outcome: Outcome, result: Json | None, value: Any, printed: Printed, last_words: Words) -> Json:
     """A non-zero exit status: what the script printed as a result or an error, else a failure in words."""
     if result is not None:
         return {**result, "isError": True}
@@ -303,9 +302,7 @@ def _first_document(text: str) -> Any:
     return value if jsontext.is_writable(value) else None
 
 
-def _require_declared_output(
-    result: Json, printed: Printed, output_problems: OutputProblems, last_words: Callable[[], LastWords]
-) -> None:
+def _require_declared_output(result: Json, printed: Printed, output_problems: OutputProblems, words: Words) -> None:
     problems: Sequence[str] = ()
     if printed.is_blank:
         fault = "Tool output is empty for declared outputSchema"
@@ -321,8 +318,8 @@ def _require_declared_output(
                 result["content"] = [{"type": "text", "text": twin}]
             return
         fault = "Tool output does not satisfy outputSchema"
-    problems = [last_words().cleaned_output(problem) for problem in problems]
-    raise UnexpectedOutput(fault, problems=problems, more_text=printed.cleaned(last_words()))
+    problems = [words().cleaned_output(problem) for problem in problems]
+    raise UnexpectedOutput(fault, problems=problems, more_text=printed.cleaned(words()))
 
 
 class Stray(NamedTuple):

@@ -58,9 +58,11 @@ class Reader:
             raw = self._whole(request, counted)
             message = self._decoded(raw)
         except ValueError as error:
-            ids = messages.request_ids_in(raw)
-            id = ids[0] if len(ids) == 1 else None  # a batch is refused as a whole
-            raise Refusal(BAD, ParseError(data=str(error)), id=id) from error
+            ids, answered = messages.ids_in(raw), messages.ids_in(raw, messages.ANSWER)
+            if ids or len(answered) != 1:  # a batch is refused as a whole
+                id = ids[0] if len(ids) == 1 else None
+                raise Refusal(BAD, ParseError(data=str(error)), id=id) from error
+            message = messages.unreadable_answer(answered[0], str(error))
         finally:
             self._room.give_back(request.owner, sum(counted))
         require_place(request)

@@ -441,3 +441,13 @@ def test_a_client_that_cannot_be_asked_for_its_roots_does_not_wait(
     call = client.start_tool("where", headers={"Accept": "application/json"})
 
     assert text_of(call.result()) == str(project.root)
+
+
+def test_an_answer_that_cannot_be_read_ends_its_question(serve: Serve, project: ProjectBuilder) -> None:
+    project.tool("confirm", 'source "${MCP_SDK:?}/tool-sdk.sh"\nmcp_elicit_confirm "Go on?"')
+    client = serve().session(capabilities={"elicitation": {}})
+    running = client.start_tool("confirm")
+    question = running.asked("elicitation/create")
+    client.post(b'{"jsonrpc":"2.0","id":%d,"result":{"action":"accept","content":{"n":NaN}}}' % question["id"])
+
+    assert "The client's answer cannot be read" in str(running.result())
