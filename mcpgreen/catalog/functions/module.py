@@ -186,16 +186,13 @@ def _standard(origin: str) -> str:
 
 def times_bound(name: str, tree: ast.Module) -> int:
     """How often something may get this name when the file runs, by whatever statement."""
-    pending: list[Any] = list(tree.body)
+    pending: list[ast.AST] = list(tree.body)
     times = 0
     while pending:
         node = pending.pop()
-        bound = (getattr(node, "name", None), getattr(node, "rest", None))  # of definitions, `except` and patterns
-        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
-            bound = (node.id, None)
-        elif isinstance(node, ast.alias):
-            bound = (node.asname or node.name.partition(".")[0], None)
-        times += name in bound
+        found = [getattr(node, each, None) for each in ("asname", "name", "rest", "id")]
+        is_read = isinstance(getattr(node, "ctx", None), ast.Load)
+        times += not is_read and str(next(filter(None, found), "")).partition(".")[0] == name
         if not isinstance(node, (Function, ast.ClassDef, ast.Lambda, *COMPREHENSIONS)):
             pending.extend(ast.iter_child_nodes(node))
     return times

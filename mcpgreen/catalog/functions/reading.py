@@ -92,7 +92,7 @@ def _described(source: bytes, tree: ast.Module) -> FunctionTool | None:
         if run is None:
             return FunctionTool({}, [], hides_scopes=True) if hides_scopes else None
         marked = [(function, None) for function in _candidates(module, run)]
-    if len(marked) != 1 or _is_replaced(module, tree, *marked[0], has_globals=b"global" in source):
+    if len(marked) != 1 or _is_replaced(module, tree, source, *marked[0]):
         options = [each.arg for _, mark in marked if isinstance(mark, ast.Call) for each in mark.keywords]
         hides_scopes |= any(name is None or _SCOPES.fullmatch(name) for name in options)
         return FunctionTool({}, [_unclear([function for function, _ in marked])], hides_scopes)
@@ -111,11 +111,9 @@ def _unclear(functions: list[Function]) -> str:
     return f"line {line}: which function is the tool is not clear: {shown}; mark one with @mcp_tool.tool"
 
 
-def _is_replaced(
-    module: Module, tree: ast.Module, function: Function, mark: ast.expr | None, *, has_globals: bool
-) -> bool:
+def _is_replaced(module: Module, tree: ast.Module, source: bytes, function: Function, mark: ast.expr | None) -> bool:
     """Tell whether the tool may be another function: one of the same name, or what a decorator of this file makes."""
-    nodes = ast.walk(tree) if has_globals else ()
+    nodes = ast.walk(tree) if b"global" in source else ()
     if any(isinstance(node, ast.Global) and function.name in node.names for node in nodes):
         return True
     inner = function.decorator_list[function.decorator_list.index(mark) + 1 if mark else 0 :]
@@ -125,12 +123,10 @@ def _is_replaced(
 
 def _keeps_function(decorator: Function) -> bool:
     """Tell whether it returns the function that it was given, or one with the same signature."""
-    own = [each.arg for each in decorator.args.args]
-    return any(
-        (isinstance(node, ast.Return) and isinstance(node.value, ast.Name) and node.value.id in own)
-        or getattr(node, "id", getattr(node, "attr", "")) in ("wraps", "update_wrapper")
-        for node in ast.walk(decorator)
-    )
+    nodes = list(ast.walk(decorator))
+    returned = {getattr(node.value, "id", "") for node in nodes if isinstance(node, ast.Return)}
+    used = {getattr(node, "id", getattr(node, "attr", "")) for node in nodes}
+    return bool(used & {"wraps", "update_wrapper"} or returned & {each.arg for each in decorator.args.args})
 
 
 def _mentions_scopes_elsewhere(module: Module, tree: ast.Module, marks: list[ast.expr]) -> bool:
