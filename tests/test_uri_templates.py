@@ -109,7 +109,7 @@ def test_any_other_uri_does_not_match(template: str, uri: str) -> None:
         ("x:{a=b}", "must hold names"),
         ("x:{{a}}", "must hold names"),
         ("x:{a", "never closed"),
-        ("x:a}{b}", "closes nothing"),
+        ("x:a}{b}", "has no matching {"),
         ("x:{a*}", "level 4"),
         ("x:{?a*}", "level 4"),
         ("x:{a:3}", "level 4"),

@@ -32,7 +32,7 @@ def run(options: Options) -> int:
             print(f"{name:10}{text}")
         return 0
     if kind not in FILES:
-        raise UsageError(f"There is no schema {kind}; there are {', '.join(FILES)}.")
+        raise UsageError(f"There is no schema {kind}; choose one of {', '.join(FILES)}.")
     sys.stdout.write(filled(f"schemas/{kind}{SUFFIX}"))
     return 0
 

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from mcpgreen.logs.last_words import LastWords
 
 SMALL_OUTPUT_BYTES = 65_536  # a call that holds more keeps its slot: slots bound how much is held
-A_MOMENT_SECS = 0.1  # a check may take so long before the call leaves its slot: most are quick, and calls stay in order
+A_MOMENT_SECS = 0.1  # for a check, before the call leaves its slot: most checks are quick, and calls stay in order
 
 
 def call_tool(call: Call, terms: ToolTerms) -> Json:

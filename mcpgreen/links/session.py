@@ -185,7 +185,7 @@ class OutgoingRequests:
             answer.wait(timeout_secs)
         finally:
             if self._pending.pop(request_id, None) is not None:
-                withdrawn = {"requestId": request_id, "reason": "The answer is not needed any more."}
+                withdrawn = {"requestId": request_id, "reason": "The answer is no longer needed."}
                 sink.notify(messages.notification("notifications/cancelled", withdrawn))
         if not answer.ready():
             raise AnswerOverdue(f"no answer to {method} within {timeout_secs:g} s")
@@ -196,7 +196,7 @@ class OutgoingRequests:
         request_id = messages.normal_id(message.get("id"))
         answer = None if request_id is None else self._pending.pop(request_id, None)
         if answer is None:
-            journal.debug("ignored a response to nothing that we ask")
+            journal.debug("ignored a response that matches no request of ours")
         elif message.get("error") is not None or "result" not in message:
             answer.set_exception(_refusal(message.get("error")))
         else:

@@ -44,7 +44,7 @@ while [ "$quiet" -lt 5 ]; do
     # Another user can read a tag, and carry it, to keep us busy.
     if ! kill -s 0 "$pid" 2>/dev/null; then continue; fi
     quiet=0
-    # Its group at once: one that forks again and again, and ends, is gone before its number could be killed. Not if it
+    # Its group at once: a process that keeps forking and ending is gone before its number could be killed. Not if it
     # is still in the session of the server, as the server itself is, and a script that is just being started: that is
     # the group of the program that started the server.
     if [ "${group:-0}" -gt 1 ] && [ "$session" != "$2" ]; then kill -s KILL -- "-$group" 2>/dev/null || :; fi

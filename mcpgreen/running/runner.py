@@ -158,7 +158,7 @@ class Runner:
         while not self.is_idle and time.monotonic() < give_up_at + KILL_PATIENCE_SECS:
             self._signal_all(signal.SIGKILL)
             gevent.sleep(0.005)
-        self._leaders.clear()  # one that has not died by now is not waited for
+        self._leaders.clear()  # leaders that have not died by now are not waited for
         self._sweep()
 
     def after_stopping(self, action: Callable[[], None]) -> None:

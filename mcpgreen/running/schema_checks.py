@@ -58,7 +58,7 @@ class Schema:
         return self.slow_checks >= MANY_SLOW
 
     def judge_at_once(self, value: Any, encoded: bytes, *, is_lenient: bool) -> bytes | None:
-        """Return the JSON of a value that is certainly valid, as it was meant if we are lenient. None says nothing."""
+        """Return the JSON of a value that is certainly valid, as it was meant if we are lenient; None if in doubt."""
         if not self._is_plain or len(encoded) > QUICK_BYTES:
             return None
         if quick.matches(self._schema, value):
@@ -117,7 +117,7 @@ class SchemaChecks:
 
     def _answer(self, schema: Schema, encoded: bytes, *, is_lenient: bool) -> Any:
         is_overdue = is_new = False
-        while not (is_overdue or is_new):  # one that was idle may have been about to end
+        while not (is_overdue or is_new):  # an idle process may have been about to end
             is_new = not self._idle
             process = _Process(self._runner) if is_new else self._idle.pop()
             began_at = time.monotonic()

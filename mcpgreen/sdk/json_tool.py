@@ -163,7 +163,7 @@ def main(arguments: Sequence[str]) -> int:
         return _fail(UNUSABLE, f"{error}\n{USAGE_TEXT}")
     except ImportError as error:
         install = f"apt install jq, brew install jq, or {sys.executable or 'python3'} -m pip install jq"
-        reason = f"this host has none, and the Python package jq cannot stand in for it: {error}"
+        reason = f"this host has none, and the Python package jq cannot replace it: {error}"
         return _fail(UNUSABLE, f"{reason}. Install one of them: {install}")
     except OSError as error:
         return _fail(UNUSABLE, f"error: writing output failed: {error.strerror}")

@@ -210,7 +210,7 @@ def _parts(text: str) -> Iterator[Literal | Expression]:
 
 def _checked_literal(text: str) -> str:
     if "}" in text:
-        raise ValueError("a } closes nothing")
+        raise ValueError("a } has no matching {")
     encoded = "".join(each if each.isascii() else f"%{each.encode().hex('%').upper()}" for each in text)
     for character in encoded:
         if character not in LITERAL:

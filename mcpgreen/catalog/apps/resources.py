@@ -68,7 +68,7 @@ class App(NamedTuple):
 
 
 def discover_apps(project: Project, server_name: str, pace: Pace = UNPACED) -> tuple[list[App], list[str]]:
-    """Return every app, sorted by name, those of tools first; and warnings about apps that cannot be served."""
+    """Return every app, sorted by name, apps of tools first, and warnings about apps that cannot be served."""
     warnings: list[str] = []
     apps: dict[str, App] = {}
     for name, directory in pace.over(_candidates(project, warnings, pace)):
@@ -262,7 +262,7 @@ def _entry_in(directory: str, entrypoint: str, source: str) -> str | None:
 def _plain_file(path: str, name: str, source: str) -> str:
     """Return the same path. Raises ProjectError if it is not a regular file in its place."""
     if os.path.realpath(path) != path:
-        raise ProjectError(source, f"{name} is a symbolic link, or lies behind one; put the file itself there")
+        raise ProjectError(source, f"{name} is a symbolic link, or is reached through one; put the file itself there")
     if not os.path.isfile(path):
         raise ProjectError(source, f"{name} is not a file")
     return path
@@ -272,7 +272,7 @@ def _content_of(app: App, path: str, limit_bytes: int) -> bytes:
     name = os.path.relpath(path, app.directory)
     try:
         if os.path.realpath(path) != path:
-            raise ProjectError(app.uri, f"{name} is a symbolic link, or lies behind one")
+            raise ProjectError(app.uri, f"{name} is a symbolic link, or is reached through one")
         with open(existing_file(path), "rb") as file:
             content = file.read(limit_bytes + 1)
         if len(content) <= limit_bytes:

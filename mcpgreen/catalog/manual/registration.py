@@ -115,7 +115,7 @@ class Registrar:
         return self._hook.fingerprint != _fingerprint_of(self._project, self._hook_path)
 
     def is_hook_old(self) -> bool:
-        """Tell whether the last run was so long ago that the answer may be another one now."""
+        """Tell whether the last run was so long ago that the answer may have changed."""
         if self._hook is None or self._settings.is_static or not self.has_hook():
             return False
         return self._clock() - self._hook.read_at >= self._ttl_secs

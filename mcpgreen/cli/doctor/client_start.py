@@ -134,7 +134,7 @@ def start_checks(start: Start, project: Project, settings: Settings) -> Iterator
     name = info.get("name", "a server without a name")
     message = f"{name} answered after {took_secs * 1000:.0f} ms and lists {len(tools)} tool{'s' * (len(tools) != 1)}"
     is_slow = took_secs > SLOW_SECS
-    advice = "see what server.d/env.sh and register.sh do that takes so long" if is_slow else None
+    advice = "find out why server.d/env.sh and register.sh take so long" if is_slow else None
     yield Check("start", WARNING if is_slow else OK, message, advice)
     yield from _missing(start, project, settings, tools)
 

@@ -248,7 +248,7 @@ def _flag(name: str, option: Option, about: str) -> Argument:
     is_counted = option.is_repeated or (VERBOSE.intersection(option.names) and COUNTS.search(option.text))
     if is_counted and not option.negative:
         schema: Json = {"type": "integer", "minimum": 0, "maximum": MAX_COUNT, "description": about}
-        guesses = () if option.is_repeated else ("it is given as often as the number says",)
+        guesses = () if option.is_repeated else ("it is repeated as many times as the number says",)
         return Argument(name, schema, "count", (option.name,), (), option.is_required, guesses)
     default = default_of(option.text, "boolean", ()) if option.negative else None
     schema = {"type": "boolean"} if default is None else {"type": "boolean", "default": default}

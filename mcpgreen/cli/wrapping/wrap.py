@@ -219,7 +219,7 @@ def _wrap_tasks(option: str, path: str, *, prefix: str | None, target: Target) -
     if missing := ", ".join(task.name for task in found if task.needs_refused):
         tell(f"No tools, since they need such an argument: {missing}.\n")
     if not tasks:
-        raise ProjectError(path, "it has nothing that a tool could be made of")
+        raise ProjectError(path, "nothing in it can become a tool")
     runner = runner_for(path, target.root)
     written = 0
     for blueprint in blueprints_of(tasks, runner, path=path, prefix=prefix or runner.name):

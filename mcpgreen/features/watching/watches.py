@@ -172,7 +172,7 @@ class Watch:
         self._greenlet = gevent.spawn(self._run)
 
     def wait_until_seen(self, secs: float) -> None:
-        """Wait until the first look is over, at most so long. No change after this call is lost: if the look takes
+        """Wait until the first look is over, or the time is up. No change after this call is lost: if the look takes
         longer, its end counts as a change, because the content before it is not known."""
         if secs > 0:
             self._was_seen.wait(secs)

@@ -88,7 +88,7 @@ def is_python(path: str, head: bytes) -> bool:
 
 
 def is_program(path: str, head: bytes) -> bool:
-    """Tell whether a file that begins so is meant to be run: the executable bit alone does not say it."""
+    """Tell whether a file with this head is meant to be run: the executable bit alone does not show it."""
     return path.endswith(SHELL_SUFFIXES) or head.startswith(BEGINNINGS)
 
 

@@ -107,7 +107,7 @@ class CommandLine:
             self._absent = self._absent or name
             return
         if self._absent:
-            _end(1, f"{name} can only be given together with {self._absent}, which stands before it.")
+            _end(1, f"{name} can only be given together with {self._absent}, which must come before it.")
         if self._has_pending_end:
             self.words.append("--")
             self._has_pending_end, self._is_open = False, False

@@ -221,7 +221,7 @@ def become_script(channel: socket.socket, *, is_outdated: Callable[[], bool]) ->
 
 
 def can_run_here(path: str) -> bool:
-    """Tell whether this is a file in UTF-8 (about others, a fresh start has its own messages), and no file beside it
+    """Tell whether this is a file in UTF-8 (about others, a fresh start has its own messages), and no file next to it
     has the name of a module that is loaded already: the script wants that file."""
     try:
         with open(path, "rb") as file:

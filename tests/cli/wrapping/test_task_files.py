@@ -914,9 +914,9 @@ def test_what_exists_is_left_and_what_is_new_is_added(made: ProjectBuilder) -> N
     ("option", "content", "message"),
     [
         ("--makefile", None, "it cannot be read: No such file or directory"),
-        ("--makefile", "# nothing\n", "it has nothing that a tool could be made of"),
+        ("--makefile", "# nothing\n", "nothing in it can become a tool"),
         ("--makefile", "a" * 1_100_000, "it is larger than 1048576 bytes"),
-        ("--justfile", "\0\1", "it has nothing that a tool could be made of"),
+        ("--justfile", "\0\1", "nothing in it can become a tool"),
         ("--package-json", "{", "it is not JSON"),
     ],
 )

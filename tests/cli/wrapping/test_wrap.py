@@ -156,7 +156,7 @@ def test_an_operand_does_not_take_the_place_of_a_missing_one(project: ProjectBui
     result = call(project, "ferry", destination="home", argument=["x"])
 
     assert result["isError"]
-    assert text_of(result) == "argument can only be given together with command, which stands before it."
+    assert text_of(result) == "argument can only be given together with command, which must come before it."
 
 
 def test_status_and_the_end_of_stderr_reach_the_model(rake: ProjectBuilder) -> None:

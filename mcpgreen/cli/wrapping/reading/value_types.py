@@ -66,8 +66,8 @@ SEVERAL_IN_ONE = re.compile(r"(?i)\b(?:comma|space|colon)[- ]separated|\blist of
 
 OF_A_KIND = re.compile(r"(?i)\b(?:format|mode|level)\b")  # PEM|DER, which could be PATH|URL otherwise
 
-NAMED_IN_TEXT = "the values are those that the description names"
-LISTED_BELOW = "the values are those that the help lists below"
+NAMED_IN_TEXT = "the values are named in the description"
+LISTED_BELOW = "the values are listed further down in the help"
 MAX_CHOICES = 100
 
 

@@ -150,7 +150,7 @@ def tool(
     file does not call it. The server reads the options from the source. The scopes are checked here as well, in case
     the server could not read them."""
     if scopes is not None and not (isinstance(scopes, (list, tuple)) and all(isinstance(each, str) for each in scopes)):
-        raise TypeError("scopes of mcp_tool.tool must be a list of texts")
+        raise TypeError("scopes of mcp_tool.tool must be a list of strings")
     _Registered.scopes.update(dict.fromkeys(scopes or ()))
     if function is None:
         return tool

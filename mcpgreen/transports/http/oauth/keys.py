@@ -91,7 +91,7 @@ class KeySet:
             return key.public
         if self._problem:
             raise Unavailable(self._problem)
-        raise UnknownKey("the issuer has no such key" if key_id else "it names no key, and several could be meant")
+        raise UnknownKey("the issuer has no such key" if key_id else "it names no key, and several would fit")
 
     def current(self) -> list[Key]:
         """Return all known keys; another list after each fetch. If the last one is long ago, start one for which no
