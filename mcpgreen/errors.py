@@ -170,8 +170,7 @@ class InputNeeded(McpgreenError):
 
     def __init__(self, questions: Json, state: str) -> None:
         super().__init__("input is needed")
-        asked = {key: {part: each[part] for part in ("method", "params")} for key, each in questions.items()}
-        self.result: Json = {"resultType": "input_required", "inputRequests": asked, "requestState": state}
+        self.result: Json = {"resultType": "input_required", "inputRequests": questions, "requestState": state}
 
 
 class ScriptAsks(McpgreenError):

@@ -52,31 +52,6 @@ def test_a_form_is_asked_and_its_answer_reaches_the_script(
     assert replies == {"who": {"status": "answered", "result": accept(name="Zoë")}}
 
 
-@pytest.mark.parametrize("revision", WITH_FORMS)
-def test_an_answer_is_checked_by_a_pattern_that_the_client_is_not_sent(
-    project: ProjectBuilder, speak: Speak, revision: str
-) -> None:
-    """No revision has patterns in forms."""
-    asker(project, {"who": form("Who?", name={"type": "string", "pattern": "^[a-z]+(-[a-z]+)*$"})})
-    client = speak(revision, capabilities=FORM)
-    params, replies = ask_once(client, "elicitation/create", accept(name="ada-l"))
-    assert "pattern" not in str(params)
-    assert replies["who"]["status"] == "answered"
-
-    for wrong in ("Ada", "ada\n", "a" * 400 + "!", "a" * 501):
-        client.wire.seen.clear()
-        _, replies = ask_once(client, "elicitation/create", accept(name=wrong))
-        assert replies["who"]["status"] == "error"
-        assert "pattern ^[a-z]+(-[a-z]+)*$" in replies["who"]["message"]
-
-
-def test_a_form_with_a_pattern_that_is_none_is_not_asked(project: ProjectBuilder, speak: Speak) -> None:
-    asker(project, {"who": form("Who?", name={"type": "string", "pattern": "("})})
-    replies = json.loads(text_of(speak(WITH_FORMS[-1], capabilities=FORM).call_tool("asker")))
-
-    assert "has a pattern that is not a regular expression" in replies["who"]["message"]
-
-
 @pytest.mark.requirement("G-ask-live")
 @pytest.mark.parametrize("revision", HANDSHAKE_REVISIONS)
 def test_a_model_is_asked_and_its_answer_reaches_the_script(

@@ -161,18 +161,6 @@ def test_a_script_that_fails_because_it_cannot_ask_says_what_it_needs(
     assert ("without a client that has elicitation.form" in text_of(result)) is is_error
 
 
-def test_what_does_not_match_its_pattern_is_asked_again(project: ProjectBuilder, client: Client) -> None:
-    asker(project, {"a": form("Who?", name={"type": "string", "pattern": r"^\d+$"})})
-    talk = Talk(client, name="asker")
-    asked = talk.begin()
-    again = talk.come_back({"a": accept(name="x")})
-
-    assert "pattern" not in str(asked["inputRequests"])
-    assert list(again["inputRequests"]["a"]) == ["method", "params"]
-    assert r"name must match the pattern ^\d+$" in again["inputRequests"]["a"]["params"]["message"]
-    assert replies_in(talk.come_back({"a": accept(name="12")}))["a"]["status"] == "answered"
-
-
 @pytest.mark.requirement("P-207", "G-parked")
 def test_what_is_missing_or_does_not_fit_is_asked_again(project: ProjectBuilder, client: Client) -> None:
     asker(project, {"a": NAME, "b": NAME, "c": NAME})

@@ -18,8 +18,6 @@ from mcpgreen.errors import MissingClientCapability
 from mcpgreen.protocol.content import CONTENT_TYPES, ROLES
 from mcpgreen.protocol.revisions import CLIENT_NEEDS, Feature, Revision, supports_ui
 from mcpgreen.protocol.schemas.problems import described, listed, quoted, shown
-from mcpgreen.protocol.schemas.quick import fault_of as fault_of_schema
-from mcpgreen.protocol.schemas.quick import has_match, has_only_ways_ahead
 from mcpgreen.text import jsontext
 from mcpgreen.text.json_types import Json
 
@@ -30,7 +28,6 @@ METHODS = (ELICIT, SAMPLE, LIST_ROOTS)
 
 MAX_FIELDS = 500
 MAX_NAME_CHARS = 200
-MAX_PATTERN_CHARS = 500  # of a text that a pattern is applied to
 
 ABOUT_A_FIELD = ("type", "title", "description", "default")
 LIMITS_OF_A_FIELD = {
@@ -169,16 +166,7 @@ def problem_with_answer(request: Json, answer: object) -> str | None:
     content = {} if answer.get("content") is None else answer["content"]
     if type(content) is not dict:
         return "its content must be an object"
-    problems = problems_with_form(params["requestedSchema"], content)
-    for name, pattern in request.get("patterns", {}).items():
-        if isinstance(text := content.get(name), str):
-            if len(text) > MAX_PATTERN_CHARS:
-                problems.append(
-                    f"{name} has more than {MAX_PATTERN_CHARS} characters, too many for its pattern {pattern}"
-                )
-            elif not has_match(pattern, text):
-                problems.append(f"{name} must match the pattern {pattern}, got {described(text)}")
-    return "; ".join(problems[:MAX_PROBLEMS]) or None
+    return "; ".join(problems_with_form(params["requestedSchema"], content)[:MAX_PROBLEMS]) or None
 
 
 def problems_with_form(schema: Json, content: Json) -> list[str]:
@@ -243,8 +231,7 @@ def problem_with(request: object) -> str | None:
 
 
 def tidy(request: Json) -> Json:
-    """A valid input request, reduced to the members that clients of the newest revision know. The patterns of a form
-    are beside its params: no revision has them, but answers are checked by them."""
+    """A valid input request, reduced to the members that clients of the newest revision know."""
     method, params = request["method"], request.get("params") or {}
     if method != ELICIT:
         known = ABOUT_A_SAMPLE if method == SAMPLE else ()
@@ -256,10 +243,7 @@ def tidy(request: Json) -> Json:
     tidied: Json = {"type": "object", "properties": fields}
     if schema.get("required"):
         tidied["required"] = schema["required"]
-    given = {name: about for name, about in schema["properties"].items() if about["type"] == "string"}
-    patterns = {name: about["pattern"] for name, about in given.items() if "pattern" in about}
-    asked = {"mode": "form", "message": params["message"], "requestedSchema": tidied}
-    return {"method": method, "params": asked, **({"patterns": patterns} if patterns else {})}
+    return {"method": method, "params": {"mode": "form", "message": params["message"], "requestedSchema": tidied}}
 
 
 def fit(request: Json, revision: Revision, *, elicitation_id: str) -> Json:
@@ -319,11 +303,6 @@ def _problem_with_field(about: object) -> str | None:
     for key in ("minLength", "maxLength", "minItems", "maxItems", "minimum", "maximum"):
         if type(about.get(key, 0)) not in ((int, float) if key in ("minimum", "maximum") else (int,)):
             return f"must have a number as its {key}, if any"
-    if about["type"] == "string" and "pattern" in about:
-        pattern = about["pattern"]
-        fault = fault_of_schema({"pattern": pattern}) if type(pattern) is str else "has a pattern that is no string"
-        if fault or not has_only_ways_ahead(pattern):
-            return fault or "has a pattern with references or flags, which cannot be checked"
     if "default" in about and type(about["default"]) not in TYPES_OF_A_FIELD[about["type"]]:
         return f"must have a default of the type {about['type']}, if any"
     return None

@@ -22,11 +22,9 @@ from mcpgreen.text.json_pointers import pointed_at
 from mcpgreen.text.json_types import Json
 
 if sys.version_info >= (3, 11):
-    from re import _compiler as sre_compile
     from re import _constants as sre_constants
     from re import _parser as sre_parse
 else:
-    import sre_compile
     import sre_constants
     import sre_parse
 
@@ -69,7 +67,6 @@ MAPS = ("properties", "patternProperties", "dependentSchemas", "dependencies", "
 SCOPES = frozenset({"$id", "id", "$anchor", "$dynamicAnchor", "$recursiveAnchor"})
 
 REPEATS = (sre_constants.MAX_REPEAT, sre_constants.MIN_REPEAT)
-LOOKS_AHEAD = (sre_constants.ASSERT, sre_constants.ASSERT_NOT)
 OF_PYTHON = {"$": r"\Z", ".": r"[^\n\r\u2028\u2029]"}
 MANY = 16  # a pattern that repeats fewer times does no harm
 
@@ -252,48 +249,6 @@ def _python_part(match: re.Match[str]) -> str:
     escapes = {each[1] for each in re.findall(r"(?s)\\.", match[0])}
     is_ascii = not escapes.isdisjoint("dDwWbB") and escapes.isdisjoint("sS")  # white space is that of Unicode
     return f"(?a:{match[0]})" if is_ascii else OF_PYTHON.get(match[0], match[0])
-
-
-def has_match(pattern: str, text: str) -> bool:
-    """Whether the text matches a pattern of a schema. All ways are tried at once, so the time grows with the text as in
-    no engine that goes back: this is for checks that nothing can stop."""
-    return bool(_ends(sre_parse.parse(schema_pattern(pattern)), text, set(range(len(text) + 1)), {}))
-
-
-def has_only_ways_ahead(pattern: str) -> bool:
-    """Whether `has_match` understands the pattern, which compiles. It has no references, and nothing that ECMA-262 has
-    not: possessive repeats, flags for a part."""
-    parsed = repr(sre_parse.parse(pattern))
-    return not re.search(r"GROUPREF|ATOMIC|POSSESSIVE|SUBPATTERN, \(\w+, [1-9]", parsed)
-
-
-def _ends(part: Any, text: str, places: set[int], compiled: dict[tuple[int, int], Any]) -> set[int]:
-    """Where a match of a parsed pattern can end, if it begins at one of these places."""
-    for index, (code, given) in enumerate(part):
-        if code is sre_constants.SUBPATTERN and not given[1]:
-            places = _ends(given[3], text, places, compiled)
-        elif code is sre_constants.BRANCH:
-            places = {end for branch in given[1] for end in _ends(branch, text, places, compiled)}
-        elif code in REPEATS:
-            least, most, repeated = given
-            found: set[int] = set()
-            for times in range(min(most, least + len(text)) + 1):
-                if times >= least:
-                    places = places - found
-                    found |= places
-                if not places:
-                    break
-                places = _ends(repeated, text, places, compiled)
-            places = found
-        elif code in LOOKS_AHEAD and given[0] > 0:
-            is_wanted = code is sre_constants.ASSERT
-            places = {place for place in places if bool(_ends(given[1], text, {place}, compiled)) is is_wanted}
-        else:  # a character, a place or what we have translated: no way back
-            key = id(part), index
-            if key not in compiled:
-                compiled[key] = sre_compile.compile(sre_parse.SubPattern(part.state, [(code, given)]))
-            places = {match.end() for place in places if (match := compiled[key].match(text, place))}
-    return places
 
 
 def _fault_of_part(part: Json, root: Json, *, has_scopes: bool) -> str | None:
