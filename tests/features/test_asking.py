@@ -52,6 +52,17 @@ def test_a_form_is_asked_and_its_answer_reaches_the_script(
     assert replies == {"who": {"status": "answered", "result": accept(name="Zoë")}}
 
 
+def test_the_author_learns_that_a_form_has_no_pattern(project: ProjectBuilder, speak: Speak) -> None:
+    """MCP has none: an answer that does not match is accepted, and only the script can refuse it."""
+    asker(project, {"who": form("Who are you?", name={"type": "string", "pattern": "^[a-z]+$"})})
+    client = speak(WITH_FORMS[-1], capabilities=FORM)
+    params, replies = ask_once(client, "elicitation/create", accept(name="123"))
+
+    assert "pattern" not in params["requestedSchema"]["properties"]["name"]
+    assert replies["who"]["status"] == "answered"
+    assert "forms of MCP have no pattern" in client.wire.stderr
+
+
 @pytest.mark.requirement("G-ask-live")
 @pytest.mark.parametrize("revision", HANDSHAKE_REVISIONS)
 def test_a_model_is_asked_and_its_answer_reaches_the_script(

@@ -118,6 +118,8 @@ class AskingScript:
             return dict.fromkeys(keys, _senseless(str(fault)))
         wire_keys = {key: self._wire_key(key, request) for key, request in asked.items()}
         open_requests = {wire_keys[key]: tidy(request) for key, request in asked.items()}
+        if b'"pattern":' in jsontext.dumps(asked) and b'"pattern":' not in jsontext.dumps(open_requests):
+            self._mention("forms of MCP have no pattern: it is not sent, so the script has to check the answer itself")
         outcomes = self._take_settled(open_requests)
         if open_requests and self._call.interaction.state == State.PARKED:
             # The script gave up waiting before the client came back, and nothing can be asked until it does.
