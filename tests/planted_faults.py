@@ -532,7 +532,7 @@ FAULTS = [
     Fault(
         "wrap-lets-clients-choose-the-program",
         "mcpgreen/cli/wrapping/shell_lines.py",
-        "    is_known = not program or program in HARMLESS or SCRIPT.fullmatch(script)",
+        "    is_known = not program or program in HARMLESS or is_fixed or SCRIPT.fullmatch(script)",
         "    is_known = EDGE not in program",
         "tests/cli/wrapping/test_task_files.py::test_what_a_target_runs_is_no_argument",
     ),

@@ -3,22 +3,22 @@
 Clients pass it to a model, which often runs on another machine. Paths of the project become relative, the home
 directory becomes `~`, and any other path is reduced to its file name. Frames of our own code are removed.
 
-Rule: only the last `READ_CHARS` of stderr and `OUTPUT_CHARS` of stdout are shown. No pattern takes two passes.
+Rule: only the last `READ_CHARS` of stderr are shown. Output of a failed script is cleaned in pieces, and no secret may
+lie across the end of one. No pattern takes two passes.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from itertools import dropwhile
 
 import mcpgreen
 from mcpgreen.logs.secrets import READ_CHARS, Secrets
 
-OUTPUT_CHARS = 1 << 18
-CUT_NOTE = "(The beginning of the output is left out.)\n"
+PIECE_CHARS = 1 << 18
 TAIL_LINES = 20
 TAIL_BYTES = 1024
 REASON_LINES = 10
@@ -127,11 +127,28 @@ class LastWords:
         """Tell whether a text repeats a line of stderr."""
         return not self._said.isdisjoint(text.split("\n"))
 
-    def cleaned_output(self, text: str | bytes, turn: Callable[[], object] = tuple) -> str:
-        """What the script printed before it failed, which may be the words that others write to stderr. Of a long text
-        the end. `turn` is called between the passes over it."""
-        note = CUT_NOTE if len(text) > OUTPUT_CHARS else ""
-        return note + self._cleaned(text, OUTPUT_CHARS, turn)
+    def cleaned_output(self, text: str, turn: Callable[[], object] = tuple) -> Iterator[str]:
+        """What the script printed before it failed, which may be the words that others write to stderr, in pieces.
+        `turn` is called between the passes over each."""
+        start = 0
+        while start < len(text):
+            end = self._end_of_piece(text, start)
+            yield self._cleaned(text[start:end], PIECE_CHARS, turn)
+            start = end
+
+    def _end_of_piece(self, text: str, start: int) -> int:
+        """Where the piece that begins here can end: behind a line or a word, but not within a key or another secret of
+        several lines."""
+        most = start + PIECE_CHARS
+        if len(text) <= most:
+            return len(text)
+        end = text.rfind("\n", start, most) + 1 or text.rfind(" ", start, most) + 1 or most
+        reach = self._of_server.longest_with_lines
+        around = text[max(start, end - reach) : end + reach]
+        if self._of_server.without_known_values(around) != around:
+            end -= reach
+        key = text.rfind("-----BEGIN ", start, end)
+        return key if key > start and text.find("-----END ", key, end) < 0 else max(end, start + 1)
 
     def _cleaned(self, said: str | bytes, limit: int, turn: Callable[[], object] = tuple) -> str:
         text = "\n".join(_without_our_frames(_end_of(said, limit).split("\n")))

@@ -66,8 +66,11 @@ def test_an_id_that_is_too_long_is_none(speak: Speak) -> None:
 
 
 @pytest.mark.parametrize("beginning", ["", "{", "["])
-def test_output_that_is_too_long_as_json_is_refused(project: ProjectBuilder, speak: Speak, beginning: str) -> None:
-    project.tool("say", f"printf '{beginning}'; {FILL.format(4_000_000)}")
+@pytest.mark.parametrize("exit_code", [0, 1])
+def test_output_that_is_too_long_as_json_is_refused(
+    project: ProjectBuilder, speak: Speak, beginning: str, exit_code: int
+) -> None:
+    project.tool("say", f"printf '{beginning}'; {FILL.format(4_000_000)}; exit {exit_code}")
     error = speak(LEAST_RESPONSE_BYTES=10 * MIB, RESPONSE_FACTOR=1).error("tools/call", {"name": "say"})
 
     assert error == {"code": -32603, "message": "Response exceeded response size limit (10485760 bytes)"}
@@ -84,22 +87,12 @@ def test_what_a_script_may_print_also_fits_into_a_response(project: ProjectBuild
 
 
 @pytest.mark.parametrize("beginning", ["", "{"])
-def test_long_output_arrives_whole(project: ProjectBuilder, speak: Speak, beginning: str) -> None:
-    project.tool("say", f"printf '{beginning}'; yes 'ä line' | head -n 100000")
+@pytest.mark.parametrize("exit_code", [0, 1])
+def test_long_output_arrives_whole(project: ProjectBuilder, speak: Speak, beginning: str, exit_code: int) -> None:
+    project.tool("say", f"printf '{beginning}'; yes 'ä line' | head -n 100000; exit {exit_code}")
+    blocks = speak().call_tool("say")["content"]
 
-    assert text_of(speak().call_tool("say")) == beginning + "ä line\n" * 100_000
-
-
-@pytest.mark.parametrize("beginning", ["", "{"])
-def test_of_the_long_output_of_a_failed_script_the_end_arrives(
-    project: ProjectBuilder, speak: Speak, beginning: str
-) -> None:
-    """All of it would take too long to look through for secrets, so it was sent with them."""
-    project.tool("say", f"printf '{beginning}'; yes 'ä line' | head -n 100000; echo 'the end'; exit 1")
-    note, *lines, last = speak().call_tool("say")["content"][-1]["text"].splitlines()
-
-    assert ("beginning" in note, set(lines), last) == (True, {"ä line"}, "the end")
-    assert len(lines) > 32_000
+    assert blocks[-1]["text"] == beginning + "ä line\n" * 100_000
 
 
 def test_others_are_answered_while_the_output_of_a_failed_script_is_cleaned(

@@ -7,7 +7,8 @@ Several rows of that table exist because scripts in the wild rely on them; the t
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Sequence
+from codecs import iterdecode
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -68,7 +69,7 @@ def tool_result(
         turns = Turns()
         for block in result["content"]:
             if block["type"] == "text" and (outcome.exit_code or last_words().are_in(block["text"])):
-                block["text"] = last_words().cleaned_output(block["text"], turns.pause)
+                block["text"] = "".join(last_words().cleaned_output(block["text"], turns.pause))
     if outcome.exit_code == 0:
         result["content"].extend(resources)
     if result["isError"] or expected.meta_on == "always":
@@ -140,14 +141,23 @@ class Printed:
         """A string or a LargeText. Raises OutputTooLarge. May wait."""
         if not self.is_large:
             return self._text
+        return self._large(in_turns(self.chunks))
+
+    def cleaned(self, words: LastWords) -> tuple[Any, ...]:
+        """The blocks of a failed call with what it printed, without secrets and paths, as `text_to_send`."""
+        if self.is_blank:
+            return ()
+        if not self.is_large:
+            return ("".join(words.cleaned_output(self._text)),)
+        text = "".join(iterdecode(in_turns(self.chunks), "utf-8", "replace"))
+        pieces = words.cleaned_output(text, Turns().pause)
+        return (self._large(piece.encode("utf-8", "surrogatepass") for piece in pieces),)
+
+    def _large(self, chunks: Iterable[bytes]) -> jsontext.LargeText:
         try:
-            return jsontext.LargeText(in_turns(self.chunks), limit_bytes=self._limit_bytes)
+            return jsontext.LargeText(chunks, limit_bytes=self._limit_bytes)
         except jsontext.TooLong:
             raise OutputTooLarge(f"Response exceeded response size limit ({self._limit_bytes} bytes)") from None
-
-    def cleaned(self, words: LastWords) -> tuple[str, ...]:
-        """The blocks of a failed call with what it printed, without secrets and paths. May wait."""
-        return () if self.is_blank else (words.cleaned_output(b"".join(self.chunks), Turns().pause),)
 
 
 def has_failed(outcome: Outcome) -> bool:
@@ -318,7 +328,7 @@ def _require_declared_output(result: Json, printed: Printed, output_problems: Ou
                 result["content"] = [{"type": "text", "text": twin}]
             return
         fault = "Tool output does not satisfy outputSchema"
-    problems = [words().cleaned_output(problem) for problem in problems]
+    problems = ["".join(words().cleaned_output(problem)) for problem in problems]
     raise UnexpectedOutput(fault, problems=problems, more_text=printed.cleaned(words()))
 
 
