@@ -19,7 +19,7 @@ ARGUMENT = b"@arg"  # see `in_script`
 
 # Prose may mention "mcp:" too, so away from the comment marker only a JSON object after it makes an annotation.
 _MARKER = rb"(?:#|//|--|;|%|/?\*|<!--|(?i:rem)\b)"
-_INLINE = re.compile(
+_INLINE = (
     rb"(?P<marker>\s*" + _MARKER + rb"[#/;%*-]*)(?![#/;%*-])"  # not a part of a longer marker
     rb"(?:(?P<gap>\s*)mcp:|.*?\bmcp:(?=\s*\{))(?P<text>.*)"
 )
@@ -35,15 +35,15 @@ CLOSER_OF = {
     b"(*": b"*)",
     b"<#": b"#>",
 }
-_OPENER = re.compile(rb"\s*[rRuU]?(" + b"|".join(map(re.escape, CLOSER_OF)) + rb")")
+_OPENER = rb"\s*[rRuU]?(" + b"|".join(map(re.escape, CLOSER_OF)) + rb")"
 _BLOCKS = b"|".join(
     re.escape(opener) + rb"(?s:.*?)(?:" + re.escape(end) + rb"|\Z)" for opener, end in CLOSER_OF.items()
 )
-_COMMENT = re.compile(rb"(?m)(?:^[ \t\r]*(?:[ru]?(?:" + _BLOCKS + rb")|" + _MARKER + rb"|$).*\n?)+")
+_COMMENT = rb"(?m)(?:^[ \t\r]*(?:[ru]?(?:" + _BLOCKS + rb")|" + _MARKER + rb"|$).*\n?)+"
 _AFTER_OPENER = re.compile(rb"[*!-]*(\s*)mcp:\s*")
-_ALONE = re.compile(rb"(\s*)mcp:\s*")
-_STAR = re.compile(rb"\s*\*(?=\s|$)")
-_MEMBER = re.compile(rb"""["']?[\w$-]+["']?\s*:(\s|$)""")
+_ALONE = rb"(\s*)mcp:\s*"
+_STAR = rb"\s*\*(?=\s|$)"
+_MEMBER = rb"""["']?[\w$-]+["']?\s*:(\s|$)"""
 
 
 class Inline(NamedTuple):
@@ -83,17 +83,17 @@ def inline_in(head: bytes, *, is_prose: bool = False) -> Inline | None:
     ends = (number for number, row in enumerate(rows) if row.strip() and not row.lstrip().startswith(b"#"))
     reach = max(INLINE_LINES, next(ends, 0)) if ARGUMENT in head else INLINE_LINES
     for number, row in enumerate(rows[:reach]):
-        opener = _OPENER.match(row) if closer is None else None
+        opener = re.match(_OPENER, row) if closer is None else None
         block = _block_at(row, rows[number + 1 :], opener, closer) if b"mcp:" in row else None
         if block is not None:
             text = _lines_of(rows, number + 1, block)
             is_marked = bool(block.prefix) or opener is not None
             # After a marker, `mcp:` with nothing below is a mistake; in a longer comment it may be a heading.
-            if _MEMBER.match(text.strip()) if is_prose else is_marked or text.strip():
+            if re.match(_MEMBER, text.strip()) if is_prose else is_marked or text.strip():
                 unread = len(rows) - text.count(b"\n")  # the last line may have been cut within its prefix
                 is_cut = len(head) >= HEAD_BYTES and (unread < 1 or (unread == 1 and block.prefix.startswith(rows[-1])))
                 return Inline(text, 0, is_cut, number + 1, is_yaml=True)
-        elif match := _INLINE.match(row) if b"mcp:" in row else None:
+        elif match := re.match(_INLINE, row) if b"mcp:" in row else None:
             text = match["text"]
             if not is_prose or text.lstrip().startswith(b"{"):
                 start = at + match.start("text") + len(text) - len(text.lstrip())
@@ -109,7 +109,7 @@ def inline_in(head: bytes, *, is_prose: bool = False) -> Inline | None:
 
 def comments_in(text: bytes) -> Iterator[list[tuple[int, bytes]]]:
     """Yield the comments of a text in lower case, as lines with their numbers. Blank lines do not end a comment."""
-    for found in _COMMENT.finditer(text):
+    for found in re.finditer(_COMMENT, text):
         yield list(enumerate(found[0].split(b"\n"), 1 + text.count(b"\n", 0, found.start())))
 
 
@@ -121,12 +121,12 @@ def _block_at(
         found = _AFTER_OPENER.fullmatch(row, opener.end())
         if found is None:
             return None
-        star = _STAR.match(next((line for line in following if line.strip()), b""))
+        star = re.match(_STAR, next((line for line in following if line.strip()), b""))
         prefix, indent = (star[0], len(found[1])) if star else (b"", len(row) - len(row.lstrip()))
         return _Block(prefix, indent, CLOSER_OF[opener[1]])
-    if closer is not None and (alone := _ALONE.fullmatch(row)):
+    if closer is not None and (alone := re.fullmatch(_ALONE, row)):
         return _Block(b"", len(alone[1]), closer)
-    marked = _INLINE.match(row)
+    marked = re.match(_INLINE, row)
     if marked is None or marked["gap"] is None or marked["text"].strip():
         return None
     return _Block(marked["marker"], len(marked["gap"]), closer)

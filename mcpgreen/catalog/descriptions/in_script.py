@@ -45,39 +45,39 @@ LIKELY_TYPES = {
     **dict.fromkeys(("array", "Array", "List"), "list"),
     **dict.fromkeys(("object", "Object", "JSON", "dict"), "json"),
 }
-_LINE = re.compile(r"(\s*#+\s*)@arg(?=\s|$)(.*)")
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
-_ARGUMENT = re.compile(
-    rf"\s+(?P<name>{_NAME.pattern})(?P<required>!?)(?:\[(?P<choices>[^\[\]]*)\])?"
+_LINE = r"(\s*#+\s*)@arg(?=\s|$)(.*)"
+_NAME = r"[A-Za-z_][A-Za-z0-9_-]{0,63}"
+_ARGUMENT = (
+    rf"\s+(?P<name>{_NAME})(?P<required>!?)(?:\[(?P<choices>[^\[\]]*)\])?"
     r"""(?:=(?P<default>"[^"]*"(?!\S)|'[^']*'(?!\S)|[^\s"']\S*|(?!\S)))?"""
     rf"(?:\s+(?P<type>{'|'.join((*TYPES, *SYNONYMS))})(?!\S))?(?P<text>(?:\s.*)?)"
 )
-_OF_SHDOC = re.compile(r"\s+\$")  # `@arg $1 string ...` of shdoc documents a function
+_OF_SHDOC = r"\s+\$"  # `@arg $1 string ...` of shdoc documents a function
 _CLEAR_TYPES = ("str", "float", "double", "uint")  # the other likely types may also begin a sentence
 # As in number[], array<int>, enum(a,b), int=5 and string|null.
-_OTHER_NOTATION = re.compile(r"([A-Za-z]+)(?:(\[\w*\]|<\S+>)|\((\S+)\)|=(\S+)|\|\S+)")
-_NO_WORDS = re.compile(r"shellcheck |-\*-|vim?:|SPDX-|@")
+_OTHER_NOTATION = r"([A-Za-z]+)(?:(\[\w*\]|<\S+>)|\((\S+)\)|=(\S+)|\|\S+)"
+_NO_WORDS = r"shellcheck |-\*-|vim?:|SPDX-|@"
 _SCALARS = {
     "int": re.compile(r"-?(0|[1-9]\d{0,29})", re.ASCII),
     "number": re.compile(r"-?(0|[1-9]\d{0,29})(\.\d{1,30})?([eE][-+]?\d{1,2})?", re.ASCII),
     "bool": re.compile("true|false"),
 }
 # Variables that change how shells and programs work: those in capitals, and these.
-_RESERVED = re.compile(r"[A-Z0-9_]+|_.*|(?:BASH|LD_|DYLD_|MCP).*|auto_resume|histchars|.*_proxy")
+_RESERVED = r"[A-Z0-9_]+|_.*|(?:BASH|LD_|DYLD_|MCP).*|auto_resume|histchars|.*_proxy"
 PREFIX = "arg_"
-_MARK = re.compile(rb"\bmcp(?:green)?\W{0,5}(?:[:={]|scope)|\bmcp_scope")  # this and the following in lower case
-_SCOPES_FIELD = re.compile(
+_MARK = rb"\bmcp(?:green)?\W{0,5}(?:[:={]|scope)|\bmcp_scope"  # this and the following in lower case
+_SCOPES_FIELD = (
     rb"(?:^\W*(?:rem\s+)?(?:mcp\s+)?|[{,:]\s*|[\"'])(?:\w{1,40}[.-]){0,3}\w{0,40}scope[\w.-]{0,40}[\"']?\s*[:=]"
     rb"|^\W*\?\s*[\"']?\w{0,40}scope"
 )
-_EXPLANATION = re.compile(rb"\bscope\s*:(\s+[a-z,.]+){3}")  # of an argument
+_EXPLANATION = rb"\bscope\s*:(\s+[a-z,.]+){3}"  # of an argument
 _HOW_TO_ANNOTATE = "write `mcp:` and what belongs to it into one comment in the first ten lines"
-_SCOPES_TAG = re.compile(rb"(?im)^[ \t]*(?:#|//|--|;|%|\*)+[ \t]*@scopes?\b")
+_SCOPES_TAG = rb"(?im)^[ \t]*(?:#|//|--|;|%|\*)+[ \t]*@scopes?\b"
 SCHEMAS = ("inputSchema", "arguments")
 SCOPES_RULE = {"scopes": metadata.SCOPES}
-_UNKNOWN = re.compile(r'unknown key "([^"]{1,80})"')
-_FIELD = re.compile(r"[A-Za-z_][\w-]*(?:\.[\w$-]+|\[\d+\])*")
-_NAMES_LINE = re.compile(r"\bline \d+")
+_UNKNOWN = r'unknown key "([^"]{1,80})"'
+_FIELD = r"[A-Za-z_][\w-]*(?:\.[\w$-]+|\[\d+\])*"
+_NAMES_LINE = r"\bline \d+"
 
 
 class Place(NamedTuple):
@@ -143,7 +143,7 @@ def descriptions_beside(path: str) -> list[Json]:
 def _scopes_in_comment(path: str, head: bytes, *, is_prose: bool) -> Json:
     """Return the field `scopes` of the annotation in a file, which counts beside a description in another file. Raise
     ProjectError for scopes that cannot be read, also in the comment around an annotation."""
-    if not is_prose and _SCOPES_TAG.search(head):
+    if not is_prose and re.search(_SCOPES_TAG, head):
         raise ProjectError(path, f"@scopes is not understood in a comment: {_HOW_TO_ANNOTATE}")
     text = metadata.in_plain_letters(head)
     if b"scope" not in text or b"mcp" not in text:
@@ -155,9 +155,11 @@ def _scopes_in_comment(path: str, head: bytes, *, is_prose: bool) -> Json:
         metadata.require_known_scopes(path, fields, SCOPES_RULE)
     understood = range(annotation.line, annotation.end_line + 1) if annotation else range(0)
     for comment in () if is_prose else comments_in(text):
-        marks = {number for number, row in comment if _MARK.search(row)}
+        marks = {number for number, row in comment if re.search(_MARK, row)}
         for number, row in comment if marks else ():
-            is_field = _SCOPES_FIELD.search(row) and not (marks.issubset(understood) and _EXPLANATION.search(row))
+            is_field = re.search(_SCOPES_FIELD, row) and not (
+                marks.issubset(understood) and re.search(_EXPLANATION, row)
+            )
             if is_field and number not in understood:
                 raise ProjectError(path, f"the scopes in line {number} are not understood: {_HOW_TO_ANNOTATE}")
     return {key: value for key, value in fields.items() if key == "scopes"}
@@ -165,7 +167,7 @@ def _scopes_in_comment(path: str, head: bytes, *, is_prose: bool) -> Json:
 
 def reason_with_place(error: ProjectError) -> str:
     """The reason of an error. If it is about YAML in a comment and does not name the line, add line and column."""
-    if metadata.is_description(error.path) or _NAMES_LINE.search(error.reason):
+    if metadata.is_description(error.path) or re.search(_NAMES_LINE, error.reason):
         return error.reason
     try:
         found = inline_in(metadata.head_of(error.path) or b"")
@@ -183,9 +185,9 @@ def reason_with_place(error: ProjectError) -> str:
 
 def keys_in(sentence: str) -> tuple[str | int, ...]:
     """The keys of the member that a sentence begins with: `inputSchema.required must be an array`."""
-    if unknown := _UNKNOWN.match(sentence):
+    if unknown := re.match(_UNKNOWN, sentence):
         return (unknown[1],)
-    field = _FIELD.match(sentence)
+    field = re.match(_FIELD, sentence)
     parts = re.findall(r"[^.\[\]]+", field[0]) if field else []
     return tuple(int(part) if part.isdigit() else part for part in parts)
 
@@ -193,7 +195,7 @@ def keys_in(sentence: str) -> tuple[str | int, ...]:
 def variable_of(name: str) -> str:
     """The variable that `mcp_args_parse` sets."""
     variable = name.replace("-", "_")
-    return PREFIX + variable if _RESERVED.fullmatch(variable) else variable
+    return PREFIX + variable if re.fullmatch(_RESERVED, variable) else variable
 
 
 def arguments_of(path: str, head: bytes) -> Arguments | None:
@@ -227,10 +229,10 @@ class _Found:
         self._has_begun = False
 
     def take(self, row: str, number: int) -> None:
-        if line := _LINE.match(row):
+        if line := re.match(_LINE, row):
             self._has_begun = True
             self._open = None
-            if not _OF_SHDOC.match(line[2]):
+            if not re.match(_OF_SHDOC, line[2]):
                 self._argument(line[2], Place(number, len(line[1]) + 1))
             return
         text = row.lstrip().lstrip("#")
@@ -245,7 +247,7 @@ class _Found:
         if not row.strip():  # the next comment describes the tool, and this one may be a licence
             self._words = self._paragraph if any(self._paragraph) else self._words
             self._paragraph = []
-        elif not _NO_WORDS.match(text.strip()):
+        elif not re.match(_NO_WORDS, text.strip()):
             self._paragraph.append(text.removeprefix(" "))
 
     def arguments(self) -> Arguments:
@@ -255,10 +257,10 @@ class _Found:
         return Arguments(description, schema, self._places, self.complaints, self._hints)
 
     def _argument(self, rest: str, place: Place) -> None:
-        match = _ARGUMENT.fullmatch(rest)
+        match = re.fullmatch(_ARGUMENT, rest)
         if match is None:
             word = next(iter(rest.split()), "")
-            what = f"{word[:60]} is not understood" if _NAME.match(word) else "has no name that can be used"
+            what = f"{word[:60]} is not understood" if re.match(_NAME, word) else "has no name that can be used"
             self.complaints.append(f"@arg {what} {place}")
             return
         name = match["name"]
@@ -339,7 +341,7 @@ def _unknown_type(text: str, default: str | None) -> str:
 
 def _plain_notation(word: str, name: str) -> str:
     """What to write in place of a type in the notation of another language; empty for any other word."""
-    found = _OTHER_NOTATION.fullmatch(word)
+    found = re.fullmatch(_OTHER_NOTATION, word)
     base, many, choices, default = found.groups() if found else ("", None, None, None)
     if choices:
         return f"{name}[{choices.replace(',', '|')}]" if base.lower() == "enum" else ""
