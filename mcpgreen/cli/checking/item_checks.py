@@ -27,7 +27,7 @@ from mcpgreen.cli.checking.places import Item, Source, position_in_file, source_
 from mcpgreen.cli.checking.remedies import explained
 from mcpgreen.cli.checking.scripts import Scripts, refused
 from mcpgreen.cli.making.names import SAFE_NAME
-from mcpgreen.cli.output import did_you_mean
+from mcpgreen.cli.output import WORDS, did_you_mean
 from mcpgreen.errors import Denied, ProjectError
 from mcpgreen.features.prompts import arguments_from
 from mcpgreen.project.project import Project
@@ -44,13 +44,7 @@ from mcpgreen.text.json_offsets import Keys
 from mcpgreen.text.json_types import Json
 from mcpgreen.text.uris import scheme_of
 
-WORD_OF = {
-    "tools": "tool",
-    "resources": "resource",
-    "resourceTemplates": "template",
-    "prompts": "prompt",
-    "ui": "MCP App",
-}
+WORD_OF = {**WORDS, "ui": "MCP App"}
 PLACEHOLDER = re.compile(r"\{\{([^{}]+)\}\}")
 NO_SCHEMA = {"type": "object", "properties": {}}  # clients get this for a tool without a schema
 _REFUSED = " will be refused "  # the finding of the tool itself says it, with the reason
