@@ -342,7 +342,10 @@ def test_another_kind_of_python_fetches_its_packages_once(
         runtime.chmod(0o777)  # so others could have changed what is run
         refused = subprocess.run([python, script], env=env, stdin=subprocess.DEVNULL, capture_output=True, check=False)
         assert (refused.returncode, refused.stdout) == (1, b"")
-        assert b"others may write to it; set XDG_CACHE_HOME to a directory of your own" in refused.stderr
+        assert (
+            b"others may write to it, or have put it there; set XDG_CACHE_HOME to a directory of your own"
+            in refused.stderr
+        )
     finally:
         about.write_text(before, encoding="utf-8")
 
