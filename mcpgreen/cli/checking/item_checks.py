@@ -26,7 +26,7 @@ from mcpgreen.cli.checking.findings import Finding, Problem
 from mcpgreen.cli.checking.places import Item, Source, position_in_file, source_of
 from mcpgreen.cli.checking.remedies import explained
 from mcpgreen.cli.checking.scripts import Scripts, refused
-from mcpgreen.cli.making.names import SAFE_NAME
+from mcpgreen.cli.making.drafts import SAFE_NAME
 from mcpgreen.cli.output import WORDS, did_you_mean
 from mcpgreen.errors import Denied, ProjectError
 from mcpgreen.features.prompts import arguments_from

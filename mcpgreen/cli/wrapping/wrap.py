@@ -23,7 +23,7 @@ from mcpgreen.catalog.tree_scan import survey
 from mcpgreen.cli import children
 from mcpgreen.cli.clients.launch import shell_words
 from mcpgreen.cli.commands import Options
-from mcpgreen.cli.making.names import SAFE_NAME
+from mcpgreen.cli.making.drafts import SAFE_NAME
 from mcpgreen.cli.opening import open_named, seconds
 from mcpgreen.cli.output import say, tell
 from mcpgreen.cli.wrapping import justfiles, makefiles
