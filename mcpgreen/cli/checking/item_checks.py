@@ -96,16 +96,13 @@ class Checks:
             if kind == "tools":
                 yield from not_tools(self._project)
             for item in discovery.items:
-                yield from self._item_findings(kind, item, is_served=is_served)
-
-    def _item_findings(self, kind: str, item: Item, *, is_served: bool) -> Iterator[Finding]:
-        source = source_of(self._project, self._registration, kind, item)
-        subject = f"{WORD_OF[kind]} {item.name}"
-        problems = list(self._problems(item, source)) if kind != "ui" else []
-        for problem in problems:
-            yield problem.about(self._project, kind, subject)
-        if not problems and is_served:
-            yield Finding("ok", kind, subject, file=self._project.shown(source.path) if source.path else None)
+                source = source_of(self._project, self._registration, kind, item)
+                subject = f"{WORD_OF[kind]} {item.name}"
+                problems = list(self._problems(item, source)) if kind != "ui" else []
+                yield from (problem.about(self._project, kind, subject) for problem in problems)
+                if not problems and is_served:
+                    file = self._project.shown(source.path) if source.path else None
+                    yield Finding("ok", kind, subject, file=file)
 
     def _script_paths(self) -> Iterator[str]:
         for discovery in self._found.values():

@@ -92,17 +92,17 @@ def _change(options: Options, client: Client, name: str, root: str, launch: Laun
     def show(change: Change) -> None:
         if not options["--json"]:
             say(shown(change))
-            sys.stdout.flush()
 
     target = Target(_place(options, client, name, root), FORMATS[client.format], client.spot(name))
+    is_dry = options["--dry-run"]
     if launch is None:
-        return change_entry(target, None, show=show, is_dry=options["--dry-run"])
+        return change_entry(target, None, show=show, is_dry=is_dry)
     if not re.fullmatch(client.names, name, re.DOTALL):
         raise Refused(name, f"{client.title} takes no such name for a server; choose another with --name")
     spoiled = place_in(client.spoiler, os.environ)
     if os.path.lexists(spoiled) and target.path in client.user_places(os.environ) and not os.path.lexists(target.path):
         raise Refused(spoiled, f"{client.title} would no longer read it if there were {target.path}")
-    return change_entry(target, client.entry(launch), show=show, is_dry=options["--dry-run"])
+    return change_entry(target, client.entry(launch), show=show, is_dry=is_dry)
 
 
 def _make_change(options: Options, client: Client, name: str, root: str, launch: Launch | None = None) -> int:

@@ -20,8 +20,6 @@ from mcpgreen.cli.clients.launch import Launch
 from mcpgreen.errors import ProjectError, UsageError
 from mcpgreen.text.json_types import Json
 
-Entry = Json
-
 # Added to the time limit of a tool, for what comes before and after it.
 MARGIN_SECS = 5
 FORMATS: dict[str, Format] = {"json": json_edits, "toml": toml_edits, "yaml": yaml_edits}
@@ -38,7 +36,7 @@ class Patience(NamedTuple):
 class Client(NamedTuple):
     word: str
     title: str
-    shape: Callable[[Launch], Entry]
+    shape: Callable[[Launch], Json]
     places: tuple[str, ...] = ()  # the first one with a file counts, else the first
     project: str = ""
     format: str = "json"
@@ -53,7 +51,7 @@ class Client(NamedTuple):
     def spot(self, name: str) -> Spot:
         return self.entries._replace(name=name)
 
-    def entry(self, launch: Launch) -> Entry:
+    def entry(self, launch: Launch) -> Json:
         entry = self.shape(launch)
         secs = launch.tool_secs + MARGIN_SECS
         if self.patience and secs > self.patience.default_secs:
@@ -110,15 +108,15 @@ def _absolute(environ: Mapping[str, str], name: str) -> str:
     return path if os.path.isabs(path) else ""
 
 
-def _plain(launch: Launch) -> Entry:
+def _plain(launch: Launch) -> Json:
     return {"command": launch.command, "args": list(launch.arguments), "env": dict(launch.env)}
 
 
-def _typed(launch: Launch) -> Entry:
+def _typed(launch: Launch) -> Json:
     return {"type": "stdio", **_plain(launch)}
 
 
-def _goose(launch: Launch) -> Entry:
+def _goose(launch: Launch) -> Json:
     return {
         "enabled": True,
         "type": "stdio",

@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from mcpgreen.cli.sharing.bundle import problems_of
+from mcpgreen.cli.sharing.bundle import require_valid
+from mcpgreen.errors import ProjectError
 from tests.cli.test_commands import mcpgreen
 
 # By the published rules of MCPB 0.3: members that have to be there, and the type of each.
@@ -393,5 +394,6 @@ def test_what_cannot_be_used_is_told(tmp_path: Path, arguments: list[str], conf:
     ids=str,
 )
 def test_a_manifest_that_breaks_the_rules_is_noticed(manifest: dict[str, Any], change: dict[str, Any]) -> None:
-    assert problems_of(manifest) == []
-    assert problems_of({**manifest, **change})
+    require_valid(manifest)
+    with pytest.raises(ProjectError):
+        require_valid({**manifest, **change})
