@@ -71,6 +71,7 @@ def _mark(*phrases: str) -> re.Pattern[str]:
     return re.compile("|".join(phrases), re.MULTILINE)
 
 
+PLAIN = Style("plain", re.compile("(?!)"), takes_equals=False, takes_separator=False)
 STYLES = (
     # git has revisions before `--` and paths after it, so it does not only end the options.
     Style("git", _mark(r"^ *(?:usage|or): git[ -]", r"^GIT(?:-[A-Z-]+)?\(1\)"), takes_separator=False),
@@ -103,14 +104,11 @@ STYLES = (
         ),
     ),
     Style("optparse", _mark(r"^Usage: *\n +\S+ .*\[options\]", r"show this help message and exit")),
-    Style(
-        "docopt",
-        _mark(r"^Usage:\n {2,8}\S[^\n<]*<[^>\n]{1,80}>", r"^Usage:\n {2,8}\w[^\n(|]*\([^\n|]*\|"),
-        takes_equals=False,
-        takes_separator=False,
+    PLAIN._replace(
+        name="docopt",
+        mark=_mark(r"^Usage:\n {2,8}\S[^\n<]*<[^>\n]{1,80}>", r"^Usage:\n {2,8}\w[^\n(|]*\([^\n|]*\|"),
     ),
 )
-PLAIN = Style("plain", re.compile("(?!)"), takes_equals=False, takes_separator=False)
 
 # Their help has the usual phrases, but `--` is an ordinary word for them.
 WITHOUT_SEPARATOR = frozenset({"echo", "test", "[", "expr", "true", "false"})
