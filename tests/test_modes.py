@@ -1,22 +1,16 @@
-"""Modes and private directories: nothing is changed through a link, and nothing of another user is trusted.
-
-One table for the server's functions and for those of `start.py`, which is copied into bundles and runs alone.
-"""
+"""Modes and private directories: nothing is changed through a link, and nothing of another user is trusted."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
-from mcpgreen.cli.sharing import start
 from mcpgreen.files import regular_files
 
 SOMEBODY_ELSE = 12_345
-BOTH = pytest.mark.parametrize("module", [regular_files, start], ids=["server", "start.py"])
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can make files of other users")
 
 
@@ -32,38 +26,33 @@ def made(tmp_path: Path) -> Path:
     return path
 
 
-def make_private(module: ModuleType, path: Path) -> None:
-    fd = module.private_directory(str(path))
-    if fd is not None:
-        os.close(fd)
+def make_private(path: Path) -> None:
+    os.close(regular_files.private_directory(str(path)))
 
 
-@BOTH
-def test_bits_are_added_and_removed(module: ModuleType, made: Path) -> None:
-    module.change_mode(str(made), add=0o111, remove=0o022)
+def test_bits_are_added_and_removed(made: Path) -> None:
+    regular_files.change_mode(str(made), add=0o111, remove=0o022)
     assert mode_of(made) == 0o755
-    module.change_mode(str(made.parent), add=0o010)
+    regular_files.change_mode(str(made.parent), add=0o010)
     assert mode_of(made.parent) & 0o010
 
 
-@BOTH
-def test_a_link_changes_nothing(module: ModuleType, made: Path) -> None:
+def test_a_link_changes_nothing(made: Path) -> None:
     """The mode of a link is 0777, which `validate --fix` gave to what it led to."""
     link = made.with_name("link.sh")
     link.symlink_to(made)
 
     with pytest.raises(OSError):
-        module.change_mode(str(link), add=0o111)
+        regular_files.change_mode(str(link), add=0o111)
     assert mode_of(made) == 0o664
 
 
-@BOTH
 @needs_root
-def test_what_belongs_to_somebody_else_keeps_its_mode(module: ModuleType, made: Path) -> None:
+def test_what_belongs_to_somebody_else_keeps_its_mode(made: Path) -> None:
     os.chown(made, SOMEBODY_ELSE, -1)
 
     with pytest.raises(PermissionError, match="belongs to another user"):
-        module.change_mode(str(made), add=0o111)
+        regular_files.change_mode(str(made), add=0o111)
     assert mode_of(made) == 0o664
 
 
@@ -77,13 +66,12 @@ def test_a_directory_that_is_shut_to_us_can_be_opened(tmp_path: Path, mode: int)
     assert mode_of(place) == 0o700
 
 
-@BOTH
-def test_a_private_directory_is_made_and_shut(module: ModuleType, tmp_path: Path) -> None:
+def test_a_private_directory_is_made_and_shut(tmp_path: Path) -> None:
     place = tmp_path / "private"
     for mode in (None, 0o755, 0o700):
         if mode is not None:
             place.chmod(mode)
-        make_private(module, place)
+        make_private(place)
         assert mode_of(place) == 0o700
 
 
@@ -106,19 +94,16 @@ def owned_by_somebody_else(place: Path) -> None:
     os.chown(place, SOMEBODY_ELSE, -1)
 
 
-@BOTH
 @pytest.mark.parametrize(
     "prepare", [a_link, a_file, open_to_others, pytest.param(owned_by_somebody_else, marks=needs_root)]
 )
-def test_what_others_could_have_made_is_not_private(
-    module: ModuleType, prepare: Callable[[Path], None], tmp_path: Path
-) -> None:
+def test_what_others_could_have_made_is_not_private(prepare: Callable[[Path], None], tmp_path: Path) -> None:
     place = tmp_path / "private"
     prepare(place)
     before = mode_of(place)
 
     with pytest.raises(OSError):
-        make_private(module, place)
+        make_private(place)
     assert mode_of(place) == before
 
 

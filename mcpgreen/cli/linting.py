@@ -21,7 +21,7 @@ from mcpgreen.cli.checking.item_checks import WORD_OF, discoveries, parts_of
 from mcpgreen.cli.checking.places import Item, Source, source_of
 from mcpgreen.cli.checking.validate import registration_of
 from mcpgreen.cli.commands import Options
-from mcpgreen.cli.making.names import SAFE_NAME
+from mcpgreen.cli.making.drafts import SAFE_NAME
 from mcpgreen.cli.opening import open_named
 from mcpgreen.project.project import Project
 from mcpgreen.protocol.schemas.portable import kept_references, portable

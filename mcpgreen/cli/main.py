@@ -16,7 +16,6 @@ from mcpgreen.errors import McpgreenError, UsageError
 COMMANDS_OF_MCP_BASH = ("publish", "debug")
 ROOT = "--project-root"
 
-
 Serve = Callable[..., int]  # a project root and, for HTTP, an address
 
 

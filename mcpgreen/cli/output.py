@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -58,16 +58,13 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     return f"; did you mean {near[0]}?" if near else ""
 
 
-@contextmanager
-def step(text: str) -> Iterator[None]:
+def step(text: str) -> AbstractContextManager[object]:
     """Show on stderr what a person at a terminal is waiting for, until it is done."""
     if not sys.stderr.isatty():
-        yield
-        return
+        return nullcontext()
     from rich.console import Console
 
-    with Console(stderr=True, highlight=False, markup=False, emoji=False).status(f"{text} ..."):
-        yield
+    return Console(stderr=True, highlight=False, markup=False, emoji=False).status(f"{text} ...")
 
 
 def can_ask() -> bool:

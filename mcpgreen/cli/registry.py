@@ -24,11 +24,9 @@ ITEMS = ("items", "uiResources")
 
 
 def run(options: Options) -> int:
-    return _status(options) if options.get("status") else _refresh(options)
-
-
-def _refresh(options: Options) -> int:
     """Print one line of JSON. Return 1 if a kind could not be read."""
+    if options.get("status"):
+        return _print_status(options)
     project, settings, environ = open_named(options, logs_notes=True)
     project.server_info()  # logs what is wrong with it
     only_below = options["--filter"] or None
@@ -51,8 +49,8 @@ def _refresh(options: Options) -> int:
     return 1 if is_failed else 0
 
 
-def _status(options: Options) -> int:
-    """Print one line of JSON. Missing files are not an error, because the server does not need them."""
+def _print_status(options: Options) -> int:
+    """Print the files as they are. Missing files are not an error, because the server does not need them."""
     project, settings, environ = open_named(options)
     name, _ = jq.find_json_tool(settings, jq.path_in(environ))
     report: Json = {"projectRoot": project.root, "jsonTool": name}

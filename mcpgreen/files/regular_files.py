@@ -2,7 +2,7 @@
 
 A FIFO would make the server wait for the process at its other end, a device for much longer, and a link would lead a
 write, or a new mode, to a file of the attacker's choice. `change_mode` is the only function that changes modes by name,
-and `private_directory` makes the directories that only we may use; `cli.sharing.start`, which runs alone, has its own.
+and `private_directory` makes the directories that only we may use.
 """
 
 from __future__ import annotations

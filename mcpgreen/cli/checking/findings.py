@@ -87,29 +87,27 @@ class Report(NamedTuple):
     def is_good(self) -> bool:
         return not self.count("error") and not (self.is_strict and self.count("warning"))
 
-    def as_json(self) -> Json:
-        return {
-            "projectRoot": self.project.root,
-            "errors": self.count("error"),
-            "warnings": self.count("warning"),
-            "fixesApplied": self.fixes,
-            "strict": self.is_strict,
-            "defaults": self.project.default_info(),
-            "messages": [finding.as_json() for finding in self.findings],
-        }
-
     def print(self, *, as_json: bool, shows_defaults: bool = False) -> int:
         """Print the report and return the exit status of the command."""
         status = 0 if self.is_good() else 1
+        errors, warnings = self.count("error"), self.count("warning")
         if as_json:
-            print_json(self.as_json())
+            report = {
+                "projectRoot": self.project.root,
+                "errors": errors,
+                "warnings": warnings,
+                "fixesApplied": self.fixes,
+                "strict": self.is_strict,
+                "defaults": self.project.default_info(),
+                "messages": [finding.as_json() for finding in self.findings],
+            }
+            print_json(report)
             return status
         lines = [f"Project: {self.project.root}"]
         if shows_defaults:
             defaults = ", ".join(f"{name} {value}" for name, value in self.project.default_info().items())
             lines.append(f"Without server.d/server.meta.json: {defaults}")
         lines += [finding.as_line() for finding in self.findings]
-        errors, warnings = self.count("error"), self.count("warning")
         verdict = f"{errors} error{'s' * (errors != 1)}, {warnings} warning{'s' * (warnings != 1)}"
         if self.fixes:
             verdict += f", {self.fixes} fixed"

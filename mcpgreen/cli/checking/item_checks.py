@@ -26,8 +26,8 @@ from mcpgreen.cli.checking.findings import Finding, Problem
 from mcpgreen.cli.checking.places import Item, Source, position_in_file, source_of
 from mcpgreen.cli.checking.remedies import explained
 from mcpgreen.cli.checking.scripts import Scripts, refused
-from mcpgreen.cli.making.names import SAFE_NAME
-from mcpgreen.cli.output import did_you_mean
+from mcpgreen.cli.making.drafts import SAFE_NAME
+from mcpgreen.cli.output import WORDS, did_you_mean
 from mcpgreen.errors import Denied, ProjectError
 from mcpgreen.features.prompts import arguments_from
 from mcpgreen.project.project import Project
@@ -44,13 +44,7 @@ from mcpgreen.text.json_offsets import Keys
 from mcpgreen.text.json_types import Json
 from mcpgreen.text.uris import scheme_of
 
-WORD_OF = {
-    "tools": "tool",
-    "resources": "resource",
-    "resourceTemplates": "template",
-    "prompts": "prompt",
-    "ui": "MCP App",
-}
+WORD_OF = {**WORDS, "ui": "MCP App"}
 PLACEHOLDER = re.compile(r"\{\{([^{}]+)\}\}")
 NO_SCHEMA = {"type": "object", "properties": {}}  # clients get this for a tool without a schema
 _REFUSED = " will be refused "  # the finding of the tool itself says it, with the reason
@@ -102,16 +96,13 @@ class Checks:
             if kind == "tools":
                 yield from not_tools(self._project)
             for item in discovery.items:
-                yield from self._item_findings(kind, item, is_served=is_served)
-
-    def _item_findings(self, kind: str, item: Item, *, is_served: bool) -> Iterator[Finding]:
-        source = source_of(self._project, self._registration, kind, item)
-        subject = f"{WORD_OF[kind]} {item.name}"
-        problems = list(self._problems(item, source)) if kind != "ui" else []
-        for problem in problems:
-            yield problem.about(self._project, kind, subject)
-        if not problems and is_served:
-            yield Finding("ok", kind, subject, file=self._project.shown(source.path) if source.path else None)
+                source = source_of(self._project, self._registration, kind, item)
+                subject = f"{WORD_OF[kind]} {item.name}"
+                problems = list(self._problems(item, source)) if kind != "ui" else []
+                yield from (problem.about(self._project, kind, subject) for problem in problems)
+                if not problems and is_served:
+                    file = self._project.shown(source.path) if source.path else None
+                    yield Finding("ok", kind, subject, file=file)
 
     def _script_paths(self) -> Iterator[str]:
         for discovery in self._found.values():

@@ -180,17 +180,14 @@ def source_of(project: Project, registration: Registration | None, kind: str, it
     described = description_beside(path)
     place = described or path
     try:
-        fields = metadata.read_meta_file(place) if described else _fields_in(kind, place)
+        if described or kind != "tools":
+            fields = metadata.read_meta_file(place) if described else metadata.read_inline_of(place)
+        else:
+            found = read_script(place, metadata.head_of(place) or b"")
+            fields = found.fields if found else None
     except (ProjectError, OSError):
         fields = {}
     return Source(place, fields or {}, description_in(place) if fields is not None else None)
-
-
-def _fields_in(kind: str, path: str) -> Json | None:
-    if kind != "tools":
-        return metadata.read_inline_of(path)
-    found = read_script(path, metadata.head_of(path) or b"")
-    return found.fields if found else None
 
 
 def _path_of(project: Project, kind: str, item: Item) -> str | None:

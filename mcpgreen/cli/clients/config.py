@@ -12,10 +12,11 @@ import sys
 from urllib.parse import quote
 
 from mcpgreen import journal
-from mcpgreen.cli.clients.install import Change, Refused, Target, install, uninstall
+from mcpgreen.cli.clients.install import Change, Refused, Target, change_entry
 from mcpgreen.cli.clients.launch import Launch, launch_of
 from mcpgreen.cli.clients.table import CLIENTS, FORMATS, Client, client_named, place_in
 from mcpgreen.cli.commands import Options
+from mcpgreen.cli.making.drafts import filled
 from mcpgreen.cli.opening import open_named
 from mcpgreen.cli.output import harmless, print_json, say, tell
 from mcpgreen.errors import UsageError
@@ -27,19 +28,10 @@ MAX_LINE_CHARS = 300  # of a line of the diff
 
 FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,63}")
 
-WRAPPER_HEAD = """#!/bin/sh
-# Serve the project that this file is in.
-set -u
-root=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd -P) || exit 1
-set -- {program} serve --project-root "$root" "$@"
-"""
-
-WRAPPER_PLAIN = 'exec "$@"\n'
-
-# The profile must not print to the client or read its messages.
-WRAPPER_WITH_ENVIRONMENT = """
+# The end of the wrapper. The profile must not print to the client or read its messages.
+WITH_LOGIN_SHELL = """
 # With the environment of a login shell, which programs with windows do not have.
-case ${{SHELL:-}} in
+case ${SHELL:-} in
   */bash | */zsh | */ksh | */dash | */sh) shell=$SHELL ;;
   *) shell=/bin/sh ;;
 esac
@@ -100,18 +92,17 @@ def _change(options: Options, client: Client, name: str, root: str, launch: Laun
     def show(change: Change) -> None:
         if not options["--json"]:
             say(shown(change))
-            sys.stdout.flush()
 
     target = Target(_place(options, client, name, root), FORMATS[client.format], client.spot(name))
     is_dry = options["--dry-run"]
     if launch is None:
-        return uninstall(target, show=show, is_dry=is_dry)
+        return change_entry(target, None, show=show, is_dry=is_dry)
     if not re.fullmatch(client.names, name, re.DOTALL):
         raise Refused(name, f"{client.title} takes no such name for a server; choose another with --name")
     spoiled = place_in(client.spoiler, os.environ)
     if os.path.lexists(spoiled) and target.path in client.user_places(os.environ) and not os.path.lexists(target.path):
         raise Refused(spoiled, f"{client.title} would no longer read it if there were {target.path}")
-    return install(target, client.entry(launch), show=show, is_dry=is_dry)
+    return change_entry(target, client.entry(launch), show=show, is_dry=is_dry)
 
 
 def _make_change(options: Options, client: Client, name: str, root: str, launch: Launch | None = None) -> int:
@@ -255,8 +246,9 @@ def _json(value: object) -> str:
 def _write_wrapper(launch: Launch, root: str, *, has_environment: bool) -> int:
     """Write a script that serves the project: to a file in its root at a terminal, else to stdout."""
     program = shlex.join(launch.words[: launch.words.index("serve")])
-    text = WRAPPER_HEAD + (WRAPPER_WITH_ENVIRONMENT if has_environment else WRAPPER_PLAIN)
-    text = text.format(program=program)
+    text = filled("clients/wrapper.sh", program=program)
+    if has_environment:
+        text = text.removesuffix('exec "$@"\n') + WITH_LOGIN_SHELL
     is_file_name = FILE_NAME.fullmatch(launch.name) is not None
     if not is_file_name and sys.stdout.isatty():
         tell(f"mcpgreen: {launch.name!r} cannot be a file name; this is what would be in the file.\n")

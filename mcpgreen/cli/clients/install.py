@@ -52,21 +52,11 @@ class Change(NamedTuple):
 Show = Callable[[Change], None]
 
 
-def install(target: Target, entry: Json, *, show: Show, is_dry: bool = False) -> Change:
-    """Put in the entry. If this raises Refused, the file is as it was."""
-    return _change(target, entry, show=show, is_dry=is_dry)
-
-
-def uninstall(target: Target, *, show: Show, is_dry: bool = False) -> Change:
-    """Take out the entry, if there is one. Raises Refused."""
+def change_entry(target: Target, entry: Json | None, *, show: Show, is_dry: bool = False) -> Change:
+    """Put in the entry, or take it out if it is None. If this raises Refused, the file is as it was."""
     file = ClientFile(target.path)
-    if file.read() is None:
+    if entry is None and file.read() is None:
         return Change(file.path, None, None)
-    return _change(target, None, show=show, is_dry=is_dry)
-
-
-def _change(target: Target, entry: Json | None, *, show: Show, is_dry: bool) -> Change:
-    file = ClientFile(target.path)
     with nullcontext() if is_dry else file.locked():
         content = file.read()
         try:

@@ -11,6 +11,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import NamedTuple
 
 from mcpgreen.cli.clients.formats import json_edits, toml_edits, yaml_edits
@@ -18,8 +19,6 @@ from mcpgreen.cli.clients.formats.spot import Format, Spot
 from mcpgreen.cli.clients.launch import Launch
 from mcpgreen.errors import ProjectError, UsageError
 from mcpgreen.text.json_types import Json
-
-Entry = Json
 
 # Added to the time limit of a tool, for what comes before and after it.
 MARGIN_SECS = 5
@@ -37,7 +36,7 @@ class Patience(NamedTuple):
 class Client(NamedTuple):
     word: str
     title: str
-    shape: Callable[[Launch], Entry]
+    shape: Callable[[Launch], Json]
     places: tuple[str, ...] = ()  # the first one with a file counts, else the first
     project: str = ""
     format: str = "json"
@@ -52,7 +51,7 @@ class Client(NamedTuple):
     def spot(self, name: str) -> Spot:
         return self.entries._replace(name=name)
 
-    def entry(self, launch: Launch) -> Entry:
+    def entry(self, launch: Launch) -> Json:
         entry = self.shape(launch)
         secs = launch.tool_secs + MARGIN_SECS
         if self.patience and secs > self.patience.default_secs:
@@ -109,15 +108,15 @@ def _absolute(environ: Mapping[str, str], name: str) -> str:
     return path if os.path.isabs(path) else ""
 
 
-def _plain(launch: Launch) -> Entry:
+def _plain(launch: Launch) -> Json:
     return {"command": launch.command, "args": list(launch.arguments), "env": dict(launch.env)}
 
 
-def _typed(launch: Launch) -> Entry:
+def _typed(launch: Launch) -> Json:
     return {"type": "stdio", **_plain(launch)}
 
 
-def _goose(launch: Launch) -> Entry:
+def _goose(launch: Launch) -> Json:
     return {
         "enabled": True,
         "type": "stdio",
@@ -133,33 +132,21 @@ def _goose(launch: Launch) -> Entry:
 
 _IN_VSCODE = Spot("servers", has_comments=True, has_trailing_commas=True)
 _IN_ZED = _IN_VSCODE._replace(root="context_servers")
+_IN_GEMINI = Spot("mcpServers", has_comments=True)
+_terminal_client = partial(Client, is_in_terminal=True)
+_gemini_cli = partial(_terminal_client, entries=_IN_GEMINI, patience=Patience("timeout", 1000, 600))
 
 CLIENTS = (
     Client("claude-desktop", "Claude Desktop", _plain, ("{support}/Claude/claude_desktop_config.json",)),
-    Client(
-        "claude-code",
-        "Claude Code",
-        _typed,
-        ("{claude}/.claude.json",),
-        ".mcp.json",
-        other_words=("claude-cli",),
-        is_in_terminal=True,
+    _terminal_client(
+        "claude-code", "Claude Code", _typed, ("{claude}/.claude.json",), ".mcp.json", other_words=("claude-cli",)
     ),
     Client("cursor", "Cursor", _plain, ("{home}/.cursor/mcp.json",), ".cursor/mcp.json"),
     Client("vscode", "VS Code", _typed, ("{support}/Code/User/mcp.json",), ".vscode/mcp.json", entries=_IN_VSCODE),
     Client("windsurf", "Windsurf", _plain, ("{home}/.codeium/windsurf/mcp_config.json",)),
     Client("zed", "Zed", _plain, ("{own_config}/zed/settings.json",), ".zed/settings.json", entries=_IN_ZED),
-    Client(
-        "gemini",
-        "Gemini CLI",
-        _plain,
-        ("{home}/.gemini/settings.json",),
-        ".gemini/settings.json",
-        entries=Spot("mcpServers", has_comments=True),
-        patience=Patience("timeout", 1000, 600),
-        is_in_terminal=True,
-    ),
-    Client(
+    _gemini_cli("gemini", "Gemini CLI", _plain, ("{home}/.gemini/settings.json",), ".gemini/settings.json"),
+    _terminal_client(
         "codex",
         "Codex CLI",
         _plain,
@@ -169,18 +156,8 @@ CLIENTS = (
         Spot("mcp_servers"),
         names=r"[a-zA-Z0-9_-]+",
         patience=Patience("tool_timeout_sec", 1, 60),
-        is_in_terminal=True,
     ),
-    Client(
-        "goose",
-        "Goose",
-        _goose,
-        ("{own_config}/goose/config.yaml",),
-        "",
-        "yaml",
-        Spot("extensions"),
-        is_in_terminal=True,
-    ),
+    _terminal_client("goose", "Goose", _goose, ("{own_config}/goose/config.yaml",), "", "yaml", Spot("extensions")),
     Client(
         "jetbrains",
         "JetBrains AI Assistant",
@@ -218,15 +195,14 @@ CLIENTS = (
         patience=Patience("timeout", 1000, 30),
         why_no_place="LibreChat has its librechat.yaml where it is installed; name that file with --file",
     ),
-    Client(
+    _terminal_client(
         "copilot",
         "Copilot CLI",
         lambda launch: {"type": "local", **_plain(launch), "tools": ["*"]},
         ("{copilot}/mcp-config.json",),
         ".github/mcp.json",
-        is_in_terminal=True,
     ),
-    Client(
+    _terminal_client(
         "opencode",
         "OpenCode",
         lambda launch: {"type": "local", "command": [*launch.words], "enabled": True, "environment": dict(launch.env)},
@@ -234,18 +210,8 @@ CLIENTS = (
         "opencode.json",
         entries=_IN_VSCODE._replace(root="mcp"),
         patience=Patience("timeout", 1000, 60),
-        is_in_terminal=True,
     ),
-    Client(
-        "qwen",
-        "Qwen Code",
-        _plain,
-        ("{qwen}/settings.json",),
-        ".qwen/settings.json",
-        entries=Spot("mcpServers", has_comments=True),
-        patience=Patience("timeout", 1000, 600),
-        is_in_terminal=True,
-    ),
+    _gemini_cli("qwen", "Qwen Code", _plain, ("{qwen}/settings.json",), ".qwen/settings.json"),
 )
 BY_WORD = {word: client for client in CLIENTS for word in (client.word, *client.other_words)}
 

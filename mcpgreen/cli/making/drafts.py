@@ -1,4 +1,4 @@
-"""Write files together, or none of them; replace a file as a whole; and fill in templates for new files.
+"""Write new files together, or none of them; replace a file as a whole; fill in templates; and check new names.
 
 An existing file is never overwritten, not even one that appears while we write. A script becomes executable at the end.
 
@@ -8,6 +8,7 @@ Rule: only the user may write to what will be executed, whatever the umask says.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -19,6 +20,9 @@ from mcpgreen.files.regular_files import new_file, unguessable
 
 HIDDEN = ".mcpgreen-"  # how a name begins until all is written; hidden, so that no server looks at it
 WRITABLE_BY_OTHERS = 0o022
+# Clients put names of servers and tools together, and models accept no more than this.
+SAFE_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+SCHEME = re.compile(r"[a-z][a-z0-9-]{0,63}")
 
 
 class Draft(dict[str, str]):
@@ -90,3 +94,28 @@ def filled(template: str, **values: str) -> str:
     for name, value in values.items():
         text = text.replace(f"@{name.upper()}@", value)
     return text
+
+
+def require_name(name: str | None, what: str) -> str:
+    if not name:
+        raise ProjectError(what, f"a name is missing; write it after {what}")
+    if not SAFE_NAME.fullmatch(name):
+        raise ProjectError(name, "this cannot be a name; use 1 to 64 of the characters A-Z a-z 0-9 _ -")
+    return name
+
+
+def require_scheme(name: str) -> str:
+    """Return the name if URIs can begin with it, else raise ProjectError."""
+    if not SCHEME.fullmatch(name):
+        raise ProjectError(name, "URIs cannot begin with this; use a-z, 0-9 and -, a letter first")
+    return name
+
+
+def nearest_name(text: str) -> str:
+    """Return a valid name that is as close as possible to some text."""
+    return re.sub(r"[^A-Za-z0-9_-]+", "-", text).strip("-")[:64] or "mcp-server"
+
+
+def title_of(name: str) -> str:
+    words = re.sub(r"[_-]+", " ", name).strip()
+    return words[:1].upper() + words[1:] or name

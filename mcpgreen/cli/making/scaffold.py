@@ -23,8 +23,7 @@ from mcpgreen.catalog.tools import Tool, discover_tools
 from mcpgreen.catalog.tree_scan import survey
 from mcpgreen.cli.clients.launch import shell_words
 from mcpgreen.cli.commands import Options
-from mcpgreen.cli.making.drafts import Draft, filled, replacing
-from mcpgreen.cli.making.names import nearest_name, require_name, require_scheme, title_of
+from mcpgreen.cli.making.drafts import Draft, filled, nearest_name, replacing, require_name, require_scheme, title_of
 from mcpgreen.cli.opening import open_named
 from mcpgreen.cli.output import ask, can_ask, say
 from mcpgreen.errors import ProjectError

@@ -69,7 +69,7 @@ def run(options: Options) -> int:
     project, server, _ = open_named(options, logs_notes=True)
     settings = BundleSettings(project)
     manifest = manifest_of(settings, server, name=options["--name"], version=options["--version"], platforms=platforms)
-    _require_valid(manifest)  # before anything is copied
+    require_valid(manifest)  # before anything is copied
     with tempfile.TemporaryDirectory(prefix="mcpgreen-bundle-") as place:
         staged = os.path.join(place, "server")
         with step("Copying the project, mcpgreen and its packages"):
@@ -80,7 +80,7 @@ def run(options: Options) -> int:
         with step("Checking the copy"):
             _validate(staged)
             manifest |= _collect_lists(project, staged, keeps=is_static(settings))
-        _require_valid(manifest)
+        require_valid(manifest)
         text = json.dumps(manifest, indent=2, ensure_ascii=False) + "\n"
         Path(place, "manifest.json").write_text(text, encoding="utf-8")
         if icon := manifest.get("icon"):
@@ -96,8 +96,10 @@ def run(options: Options) -> int:
     return 0
 
 
-def _require_valid(manifest: Json) -> None:
-    if problems := problems_of(manifest):
+def require_valid(manifest: Json) -> None:
+    """Check a manifest against the published schema. Raises ProjectError."""
+    schema = json.loads(filled("sharing/mcpb-manifest.schema.json"))
+    if problems := compile_schema(schema, noun="member").problems(manifest):
         raise ProjectError("manifest.json", "; ".join(problems))
 
 
@@ -267,12 +269,6 @@ def manifest_of(
 def is_static(settings: BundleSettings) -> bool:
     """Tell whether the bundle serves the items that it was made with, without scanning again."""
     return settings.text("STATIC").lower() not in ("false", "0", "no", "off")
-
-
-def problems_of(manifest: Json) -> list[str]:
-    """Check a manifest against the published schema."""
-    schema = json.loads(filled("sharing/mcpb-manifest.schema.json"))
-    return compile_schema(schema, noun="member").problems(manifest)
 
 
 def _start(settings: BundleSettings, server: Settings, user_config: Json) -> Json:

@@ -1,7 +1,7 @@
 """Start the mcpgreen in `lib/`, next to this file. Copied into bundles and vendored projects.
 
-It is run by the Python that a client finds, so it imports nothing of mcpgreen, and also works in Pythons that are too
-old to serve, to find a newer one. stdout belongs to the protocol.
+It is run by the Python that a client finds, so it also works in Pythons that are too old to serve, to find a newer one;
+only after that it imports parts of mcpgreen. stdout belongs to the protocol.
 
 The compiled parts of `lib/` fit one kind of Python. If this Python is of another kind, a fitting one is looked for on
 this machine; if there is none, the same packages are downloaded once, into the user's cache.
@@ -16,8 +16,6 @@ if __name__ == "__main__" and not sys.flags.isolated:
     # Without -I, PYTHONPATH may lead to the project, which may have a json.py.
     os.execv(sys.executable, [sys.executable, "-I", os.path.abspath(__file__), *sys.argv[1:]])
 
-import contextlib  # noqa: E402
-import errno  # noqa: E402
 import json  # noqa: E402
 import runpy  # noqa: E402
 import shutil  # noqa: E402
@@ -42,15 +40,16 @@ def main() -> None:
     if sys.version_info < OLDEST:
         _continue_with_another_python(about, needs_same_kind=False)
         _give_up("it needs Python 3.10 or newer, and found none; install one")
-    library = LIBRARY
+    sys.path.insert(0, LIBRARY)
     if about["kind"] != kind_of_this_python():
         _continue_with_another_python(about, needs_same_kind=True)
-        library = _fetch_library(about)
+        sys.path[0] = _fetch_library(about)
+        for name in [name for name in sys.modules if name.partition(".")[0] == "mcpgreen"]:
+            del sys.modules[name]  # it is from LIBRARY
     # The folders after `--` were chosen by the user of a bundle.
     at = sys.argv.index("--") if "--" in sys.argv else len(sys.argv)
     _prepare_environment(about, sys.argv[at + 1 :])
     _mend_modes(about)
-    sys.path.insert(0, library)
     sys.argv[1:] = sys.argv[1:at] or ["serve"]
     runpy.run_module("mcpgreen", run_name="__main__", alter_sys=True)
 
@@ -81,50 +80,20 @@ def _mend_modes(about: dict) -> None:  # type: ignore[type-arg]  # older Pythons
     """Correct the modes of files: unpacking may lose executable bits or let a group write, and no script would run."""
     if "executables" not in about:
         return
+    from mcpgreen.files.regular_files import change_mode
+
     project, here = os.path.realpath(os.path.join(HERE, about["project"])), os.path.realpath(HERE)
     executables = {os.path.join(project, path) for path in about["executables"]}
     for directory, directories, files in os.walk(project):
         directories[:] = [name for name in directories if os.path.join(directory, name) != here]
         for path in [directory, *(os.path.join(directory, name) for name in files)]:
-            if os.path.islink(path):
-                continue
+            add = 0o111 if path in executables else 0
             try:
-                change_mode(path, add=0o111 if path in executables else 0, remove=0o022)
+                mode = os.lstat(path).st_mode
+                if (stat.S_ISREG(mode) or stat.S_ISDIR(mode)) and (mode & 0o022 or add & ~mode):
+                    change_mode(path, add=add, remove=0o022)
             except OSError as error:
                 _say(f"{path}: {error.strerror}; the server may refuse it")
-
-
-def change_mode(path: str, *, add: int = 0, remove: int = 0) -> None:
-    """Like `files.regular_files.change_mode`: never follow a link."""
-    fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY)
-    try:
-        status = os.fstat(fd)
-        mode = stat.S_IMODE(status.st_mode)
-        wanted = (mode & ~remove) | add
-        if wanted == mode or not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
-            return
-        if status.st_uid != os.geteuid():
-            raise OSError(errno.EPERM, "it belongs to another user")
-        os.fchmod(fd, wanted)
-    finally:
-        os.close(fd)
-
-
-def private_directory(path: str) -> None:
-    """Like `files.regular_files.private_directory`, because files in it will be run."""
-    with contextlib.suppress(FileExistsError):
-        os.mkdir(path, 0o700)
-    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-    try:
-        status = os.fstat(fd)
-        if status.st_uid != os.geteuid():
-            raise OSError(errno.EPERM, "it belongs to another user")
-        if status.st_mode & 0o022:
-            raise OSError(errno.EPERM, "others may write to it")
-        if status.st_mode & 0o077:
-            os.fchmod(fd, 0o700)
-    finally:
-        os.close(fd)
 
 
 def _continue_with_another_python(about: dict, *, needs_same_kind: bool) -> None:  # type: ignore[type-arg]
@@ -157,6 +126,8 @@ def _fetch_library(about: dict) -> str:  # type: ignore[type-arg]  # older Pytho
     import hashlib
     import tempfile
 
+    from mcpgreen.files.regular_files import private_directory
+
     key = hashlib.sha256(f"{about['sha256']} {kind_of_this_python()}".encode()).hexdigest()[:32]
     caches = os.environ.get("XDG_CACHE_HOME") or ""
     if not os.path.isabs(caches):
@@ -165,11 +136,10 @@ def _fetch_library(about: dict) -> str:  # type: ignore[type-arg]  # older Pytho
     cache = os.path.join(ours, "runtimes")
     place = os.path.join(cache, key)
     try:
-        os.makedirs(caches, 0o700, exist_ok=True)
-        private_directory(ours)
-        private_directory(cache)
+        os.close(private_directory(ours))
+        os.close(private_directory(cache))
         if os.path.lexists(place):
-            private_directory(place)
+            os.close(private_directory(place))
             return place
         fresh = tempfile.mkdtemp(dir=cache)
     except OSError as error:

@@ -13,7 +13,7 @@ import re
 from collections.abc import Container, Iterator, Sequence
 from typing import NamedTuple
 
-from mcpgreen.cli.making.drafts import Draft
+from mcpgreen.cli.making.drafts import Draft, filled
 from mcpgreen.cli.wrapping.reading.help_text import Documented
 from mcpgreen.cli.wrapping.reading.options import Option
 from mcpgreen.cli.wrapping.reading.usage_lines import Operand
@@ -22,20 +22,6 @@ from mcpgreen.text.json_types import Json
 
 DESCRIPTION_SUFFIX = ".meta.json"
 COMMENT_CHARS = 110
-
-HEAD = """#!/usr/bin/env python3
-# {source}
-# Written by mcpgreen wrap, and yours from now on. The types of the arguments are in {description}.
-# A comment that begins with "Guess" says what could not be read, and may have to be changed in both files.
-"""
-IMPORTS = """import os
-import sys
-
-sys.path.insert(0, os.environ["MCP_SDK"])
-import mcp_tool
-
-"""
-
 MAX_NAME_CHARS = 64
 MAX_DESCRIPTION_CHARS = 300
 MAX_COUNT = 10
@@ -110,12 +96,15 @@ def shown(command: Sequence[str]) -> str:
 
 
 def script_of(blueprint: Blueprint) -> str:
-    source = _comment(f"Made from {blueprint.source}")
-    head = HEAD.format(source=source, description=blueprint.name + DESCRIPTION_SUFFIX)
-    notes = "".join(f"# {_comment(note)}\n" for note in blueprint.notes)
     words = ", ".join(map(literal, blueprint.command))
-    lines = [f"command = mcp_tool.CommandLine({words})", *_calls(blueprint), "command.run()", ""]
-    return head + notes + IMPORTS + "\n".join(lines)
+    lines = [f"command = mcp_tool.CommandLine({words})", *_calls(blueprint), "command.run()"]
+    # With `format`, which looks for no places in what it fills in.
+    return filled("wrapping/tool.python").format(
+        source=_comment(f"Made from {blueprint.source}"),
+        description=blueprint.name + DESCRIPTION_SUFFIX,
+        notes="".join(f"# {_comment(note)}\n" for note in blueprint.notes),
+        lines="\n".join(lines),
+    )
 
 
 def _calls(blueprint: Blueprint) -> Iterator[str]:

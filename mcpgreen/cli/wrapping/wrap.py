@@ -23,7 +23,7 @@ from mcpgreen.catalog.tree_scan import survey
 from mcpgreen.cli import children
 from mcpgreen.cli.clients.launch import shell_words
 from mcpgreen.cli.commands import Options
-from mcpgreen.cli.making.names import SAFE_NAME
+from mcpgreen.cli.making.drafts import SAFE_NAME
 from mcpgreen.cli.opening import open_named, seconds
 from mcpgreen.cli.output import say, tell
 from mcpgreen.cli.wrapping import justfiles, makefiles
@@ -33,6 +33,7 @@ from mcpgreen.cli.wrapping.tool_file import blueprint_of, tool_name, write_tool
 from mcpgreen.errors import ProjectError, UsageError
 from mcpgreen.project.project import Project
 from mcpgreen.running.processes.stopping import adopted_strays
+from mcpgreen.text.uris import is_within
 
 SUBCOMMAND = re.compile(r"[A-Za-z0-9@][\w.:@+-]{0,100}")
 INTERPRETER = re.compile(r"(?:python|node|ruby|perl|bash|sh|deno|php)[\d.]*")
@@ -67,7 +68,9 @@ class Target(NamedTuple):
 
     def other(self, name: str) -> str | None:
         """Return the path of an existing tool with this name, or of a file that keeps it from being written."""
-        if self.project is not None and _is_below(self.directory, self.project.tools_dir):
+        if self.project is not None and is_within(
+            os.path.realpath(self.directory), os.path.realpath(self.project.tools_dir)
+        ):
             for tool in discover_tools(self.project, survey(self.project, [self.project.tools_dir])).items:
                 if tool.name == name:
                     return str(tool.path)
@@ -116,7 +119,7 @@ def _wrap_command(words: Sequence[str], name: str | None, target: Target, *, sec
     text, asked_by = _ask_help([program, *rest], directory=target.root, secs=secs)
     for path in filter(os.path.isabs, [program, *rest]):
         text = text.replace(path, os.path.basename(path))  # models need not know where it is
-    if os.sep in words[0] and _is_below(program, target.root):
+    if os.sep in words[0] and is_within(os.path.realpath(program), os.path.realpath(target.root)):
         program = os.path.join(os.curdir, os.path.relpath(program, target.root))  # tools run in the root
     documented = read_help(text, [os.path.basename(words[0]), *rest])
     if not documented.options and not documented.operands and not documented.has_usage:
@@ -233,7 +236,3 @@ def _wrap_tasks(option: str, path: str, *, prefix: str | None, target: Target) -
         raise ProjectError(path, "there is a tool for each of its tasks already")
     tell(f"{written} tool{'' if written == 1 else 's'} from {os.path.basename(path)}.\n")
     return 0
-
-
-def _is_below(path: str, root: str) -> bool:
-    return os.path.commonpath([os.path.realpath(path), os.path.realpath(root)]) == os.path.realpath(root)

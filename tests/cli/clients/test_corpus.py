@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from mcpgreen.cli.clients.install import Change, Refused, Target, install, uninstall
+from mcpgreen.cli.clients.install import Change, Refused, Target, change_entry
 from mcpgreen.cli.clients.launch import Launch
 from mcpgreen.cli.clients.table import BY_WORD, FORMATS
 from tests.cli.clients.corpus import CASES, Case
@@ -95,7 +95,7 @@ def test_an_entry_is_read_and_everything_else_stays(case: Case, tmp_path: Path) 
     path.write_bytes(case.content)
     entry = entry_of(case)
 
-    change = install(target_of(case, path), entry, show=nothing)
+    change = change_entry(target_of(case, path), entry, show=nothing)
 
     installed = path.read_bytes()
     assert change.backup is not None
@@ -113,10 +113,10 @@ def test_an_entry_is_read_and_everything_else_stays(case: Case, tmp_path: Path) 
     if b"\r\n" in case.content:
         assert b"\n" not in installed.replace(b"\r\n", b"")
 
-    again = install(target_of(case, path), entry, show=nothing)
+    again = change_entry(target_of(case, path), entry, show=nothing)
     assert (again.has_effect, path.read_bytes()) == (False, installed)
 
-    uninstall(target_of(case, path), show=nothing)
+    change_entry(target_of(case, path), None, show=nothing)
     left = path.read_bytes() if path.exists() else Path(change.backup).read_bytes()
     assert "demo" not in entries_in(case, values_for(case, left) if left.strip() else {})
     assert_lines_stay(case, left)
@@ -155,7 +155,7 @@ def assert_lines_stay(case: Case, content: bytes) -> None:
 def test_an_entry_looks_as_its_neighbours_do(client: str, before: str, after: str, tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(before.encode())
-    install(target_of(Case("", client, b""), path), {"command": "x"}, show=nothing)
+    change_entry(target_of(Case("", client, b""), path), {"command": "x"}, show=nothing)
     assert path.read_bytes().decode() == after
 
 
@@ -166,7 +166,7 @@ def test_what_cannot_be_done_right_is_left_alone(case: Case, tmp_path: Path) -> 
     path.write_bytes(case.content)
 
     with pytest.raises(Refused, match=re.escape(case.refused)) as refusal:
-        install(target_of(case, path), entry_of(case), show=nothing)
+        change_entry(target_of(case, path), entry_of(case), show=nothing)
 
     assert len(str(refusal.value)) < 500
     assert path.read_bytes() == case.content
@@ -178,13 +178,13 @@ def test_entries_go_in_any_order(case: Case, tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(case.content)
     for name in ("demo", "second", "third"):
-        install(target_of(case, path, name), entry_of(case, name), show=nothing)
+        change_entry(target_of(case, path, name), entry_of(case, name), show=nothing)
     document = values_for(case, path.read_bytes())
     others = {name: entry for name, entry in entries_in(case, document).items() if name not in NAMES}
     assert set(NAMES) <= entries_in(case, document).keys()
 
     for name in ("demo", "third", "second"):
-        uninstall(target_of(case, path, name), show=nothing)
+        change_entry(target_of(case, path, name), None, show=nothing)
 
     left = values_for(case, path.read_bytes()) if path.exists() else {}
     root = BY_WORD[case.client].entries.root

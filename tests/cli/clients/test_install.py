@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from mcpgreen.cli.clients import install as installing
-from mcpgreen.cli.clients.install import Change, Refused, Target, install, uninstall
+from mcpgreen.cli.clients.install import Change, Refused, Target, change_entry
 from mcpgreen.cli.clients.table import BY_WORD, FORMATS
 
 ENTRY = {"command": "/bin/mcpgreen", "args": ["serve"], "env": {"A": "b"}}
@@ -32,10 +32,10 @@ class Desk:
         return Target(str(path or self.path), FORMATS[self.client.format], self.client.spot(name))
 
     def install(self, name: str = "demo", *, path: Path | None = None, entry: Any = ENTRY, **more: Any) -> Change:
-        return install(self.target(name, path), entry, show=self.seen.append, **more)
+        return change_entry(self.target(name, path), entry, show=self.seen.append, **more)
 
     def uninstall(self, name: str = "demo", *, path: Path | None = None, **more: Any) -> Change:
-        return uninstall(self.target(name, path), show=self.seen.append, **more)
+        return change_entry(self.target(name, path), None, show=self.seen.append, **more)
 
     def servers(self) -> dict[str, Any]:
         servers: dict[str, Any] = json.loads(self.path.read_bytes())["mcpServers"]
@@ -159,7 +159,7 @@ def test_a_dry_run_shows_and_writes_nothing(desk: Desk, tmp_path: Path) -> None:
 def test_the_difference_is_shown_before_the_file_changes(desk: Desk) -> None:
     desk.path.write_bytes(BEFORE)
     at_that_time = []
-    install(desk.target(), ENTRY, show=lambda _: at_that_time.append(desk.path.read_bytes()))
+    change_entry(desk.target(), ENTRY, show=lambda _: at_that_time.append(desk.path.read_bytes()))
     assert at_that_time == [BEFORE]
 
 
@@ -215,7 +215,7 @@ def test_a_change_at_the_last_moment_is_not_overwritten(desk: Desk) -> None:
         desk.path.write_bytes(b"{}")
 
     with pytest.raises(Refused, match="meanwhile"):
-        install(desk.target(), ENTRY, show=interfere)
+        change_entry(desk.target(), ENTRY, show=interfere)
     assert desk.path.read_bytes() == b"{}"
     assert not [name for name in desk.names() if name.endswith(".tmp")]
 
@@ -227,7 +227,7 @@ def test_an_interruption_leaves_nothing_behind(desk: Desk) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        install(desk.target(), ENTRY, show=interrupt)
+        change_entry(desk.target(), ENTRY, show=interrupt)
     assert (desk.path.read_bytes(), desk.names()) == (BEFORE, ["mcp.json"])
 
 

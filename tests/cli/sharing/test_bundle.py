@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from mcpgreen.cli.sharing.bundle import problems_of
+from mcpgreen.cli.sharing.bundle import require_valid
+from mcpgreen.errors import ProjectError
 from tests.cli.test_commands import mcpgreen
 
 # By the published rules of MCPB 0.3: members that have to be there, and the type of each.
@@ -342,7 +343,10 @@ def test_another_kind_of_python_fetches_its_packages_once(
         runtime.chmod(0o777)  # so others could have changed what is run
         refused = subprocess.run([python, script], env=env, stdin=subprocess.DEVNULL, capture_output=True, check=False)
         assert (refused.returncode, refused.stdout) == (1, b"")
-        assert b"others may write to it; set XDG_CACHE_HOME to a directory of your own" in refused.stderr
+        assert (
+            b"others may write to it, or have put it there; set XDG_CACHE_HOME to a directory of your own"
+            in refused.stderr
+        )
     finally:
         about.write_text(before, encoding="utf-8")
 
@@ -390,5 +394,6 @@ def test_what_cannot_be_used_is_told(tmp_path: Path, arguments: list[str], conf:
     ids=str,
 )
 def test_a_manifest_that_breaks_the_rules_is_noticed(manifest: dict[str, Any], change: dict[str, Any]) -> None:
-    assert problems_of(manifest) == []
-    assert problems_of({**manifest, **change})
+    require_valid(manifest)
+    with pytest.raises(ProjectError):
+        require_valid({**manifest, **change})

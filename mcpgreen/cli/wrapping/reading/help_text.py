@@ -63,27 +63,20 @@ class Style(NamedTuple):
     mark: re.Pattern[str]
     takes_equals: bool = True  # --name=value, also where the help writes a space
     takes_separator: bool = True  # -- ends the options
-    has_literals: bool = False  # words without brackets in the usage stand for themselves
     types: bool = False  # the word after an option is its type
     takes_false: bool = False  # --name=false turns a flag off
-    has_defaults: bool = False  # what follows `=` is the default
 
 
 def _mark(*phrases: str) -> re.Pattern[str]:
     return re.compile("|".join(phrases), re.MULTILINE)
 
 
+PLAIN = Style("plain", re.compile("(?!)"), takes_equals=False, takes_separator=False)
 STYLES = (
     # git has revisions before `--` and paths after it, so it does not only end the options.
     Style("git", _mark(r"^ *(?:usage|or): git[ -]", r"^GIT(?:-[A-Z-]+)?\(1\)"), takes_separator=False),
     # kubectl's own way to show the flags of cobra: -A, --all-namespaces=false:
-    Style(
-        "kubectl",
-        _mark(r"^ +(?:-\w, )?--[\w-]+=(?:false|true|''|\[\]|\d+):$"),
-        types=True,
-        takes_false=True,
-        has_defaults=True,
-    ),
+    Style("kubectl", _mark(r"^ +(?:-\w, )?--[\w-]+=(?:false|true|''|\[\]|\d+):$"), types=True, takes_false=True),
     Style("typer", _mark(r"^╭─ (?:Options|Parameters|Arguments|Commands)"), types=True),
     Style("click", _mark(r"Show this message and exit\."), types=True),
     Style("argparse", _mark(r"show this help message and exit$", r"^(?:positional|optional) arguments:$")),
@@ -111,15 +104,11 @@ STYLES = (
         ),
     ),
     Style("optparse", _mark(r"^Usage: *\n +\S+ .*\[options\]", r"show this help message and exit")),
-    Style(
-        "docopt",
-        _mark(r"^Usage:\n {2,8}\S[^\n<]*<[^>\n]{1,80}>", r"^Usage:\n {2,8}\w[^\n(|]*\([^\n|]*\|"),
-        takes_equals=False,
-        takes_separator=False,
-        has_literals=True,
+    PLAIN._replace(
+        name="docopt",
+        mark=_mark(r"^Usage:\n {2,8}\S[^\n<]*<[^>\n]{1,80}>", r"^Usage:\n {2,8}\w[^\n(|]*\([^\n|]*\|"),
     ),
 )
-PLAIN = Style("plain", re.compile("(?!)"), takes_equals=False, takes_separator=False)
 
 # Their help has the usual phrases, but `--` is an ordinary word for them.
 WITHOUT_SEPARATOR = frozenset({"echo", "test", "[", "expr", "true", "false"})
@@ -134,7 +123,7 @@ def read_help(text: str, command: Sequence[str]) -> Documented:
     options, omitted = options_in(lines, is_git=style.name == "git")
     known = {name: option for option in options for name in option.names}
     own = after_command(all_forms, command)
-    usages = [Usage(rest, known, has_literals=style.has_literals) for rest in own.values()]
+    usages = [Usage(rest, known, has_literals=style.name == "docopt") for rest in own.values()]
     fragments = [line.strip() for line in lines if line.startswith(("[-", "  [-"))]
     fragment_usages = [Usage(line, known) for line in fragments[:200]]
     options = _with_usage(options, [*usages, *fragment_usages], is_binding=len(usages) == 1)
@@ -216,7 +205,7 @@ def _with_usage(options: Sequence[Option], usages: Sequence[Usage], *, is_bindin
 
 def _by_style(option: Option, style: Style) -> Option:
     """Use `=` between name and value if the parser accepts it, because then any text is a value."""
-    if style.has_defaults and option.values and option.joint == "=":
+    if style.name == "kubectl" and option.values and option.joint == "=":
         option = _without_default(option)
     if style.takes_false and not option.values and not option.negative and default_of(option.text, "boolean", ()):
         option = option._replace(negative=f"{option.name}=false")

@@ -222,7 +222,6 @@ DECLARED_LISTS = {
     **dict.fromkeys(("ints", "intSlice", "uints", "uintSlice"), "integer"),
 }
 
-
 INTEGERS = words_in(
     "n num number nr int integer count port lines cols col width height depth jobs workers threads "
     "levels retries tries index digits days hours minutes pid uid gid maxdepth procs length quota"
