@@ -24,14 +24,12 @@ from mcpgreen.links.sink import MAX_BACKLOG_BYTES
 from mcpgreen.project.start_checks import remote_token
 from mcpgreen.running.system import connections_that_fit, descriptor_limit
 from mcpgreen.settings.settings import Settings
-from mcpgreen.transports.http.application import ENDPOINT, Application
+from mcpgreen.transports.http.application import ENDPOINT, Application, metrics_of
 from mcpgreen.transports.http.door import Door
-from mcpgreen.transports.http.exchange import Parts
-from mcpgreen.transports.http.incoming import Reader
-from mcpgreen.transports.http.metrics import metrics_of
+from mcpgreen.transports.http.exchange import Parts, Reader
 from mcpgreen.transports.http.oauth.configuration import configured_resource_server
 from mcpgreen.transports.http.sessions import HttpSessions
-from mcpgreen.transports.http.streams.outlets import Outlets
+from mcpgreen.transports.http.streams.outlet import Outlets
 from mcpgreen.transports.http.wire import listening
 from mcpgreen.transports.http.wire.connection import SEND_SECS
 from mcpgreen.transports.http.wire.listening import Address, HttpServer
