@@ -15,8 +15,7 @@ from mcpgreen.cli.trying.person import CAPABILITIES, Answer, unknown
 from mcpgreen.engine.server import Server
 from mcpgreen.errors import McpgreenError
 from mcpgreen.links.sink import MemorySink
-from mcpgreen.project.project import Project
-from mcpgreen.project.start_checks import require_tmp_root
+from mcpgreen.project.project import Project, require_tmp_root
 from mcpgreen.protocol.revisions import LATEST_HANDSHAKE
 from mcpgreen.settings.settings import Settings
 from mcpgreen.text.json_types import Json

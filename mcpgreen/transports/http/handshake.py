@@ -135,9 +135,9 @@ def _is_primed(session: HttpSession) -> bool:
 
 
 class LegacySse:
-    """Serves the older pair of paths, for clients of the first revision: `/sse` is a stream, `/messages` takes what they
-    send. Everything that the server says goes on the stream, answers too, and the session ends with it. Only served if
-    a setting asks for it: `/mcp` can do all that this transport can, and more."""
+    """Serves the older pair of paths, for clients of the first revision: `/sse` is a stream, `/messages` takes what
+    they send. Everything that the server says goes on the stream, answers too, and the session ends with it. Only
+    served if a setting asks for it: `/mcp` can do all that this transport can, and more."""
 
     def __init__(self, parts: Parts, reader: Reader) -> None:
         self._parts = parts

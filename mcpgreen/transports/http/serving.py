@@ -17,17 +17,17 @@ import gevent
 from gevent.event import Event
 
 from mcpgreen import journal
+from mcpgreen.catalog.descriptions.metadata import is_scope
 from mcpgreen.catalog.item_kinds import SOURCE_OF
 from mcpgreen.engine.server import Server
 from mcpgreen.errors import InternalError, ProjectError
 from mcpgreen.links.sink import MAX_BACKLOG_BYTES
-from mcpgreen.project.start_checks import remote_token
+from mcpgreen.project.project import remote_token
 from mcpgreen.running.system import connections_that_fit, descriptor_limit
 from mcpgreen.settings.settings import Settings
 from mcpgreen.transports.http.application import ENDPOINT, Application, metrics_of
 from mcpgreen.transports.http.door import Door
 from mcpgreen.transports.http.exchange import Parts, Reader
-from mcpgreen.transports.http.oauth.configuration import configured_resource_server
 from mcpgreen.transports.http.sessions import HttpSessions
 from mcpgreen.transports.http.streams.outlet import Outlets
 from mcpgreen.transports.http.wire import listening
@@ -39,11 +39,15 @@ if TYPE_CHECKING:
     from ssl import SSLContext
 
     from mcpgreen.engine.call_log import FrameLog
+    from mcpgreen.text.json_types import Json
+    from mcpgreen.transports.http.oauth.resource_server import ResourceServer
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 LAST_WORDS_SECS = 1.0
 LOOK_SECS = 0.02
 LEAST_IDLE_SECS = 0.5  # a connection is closed when nothing has come on it for this long
+OAUTH_PREFIX = "MCPGREEN_HTTP_OAUTH_"
+CONNECTIONS_PART = 16  # one of this many connections may wait for the issuer
 
 
 def prepared_settings(settings: Settings) -> Settings:
@@ -200,3 +204,52 @@ def _remove_socket(path: str, ours: os.stat_result | None) -> None:
             os.unlink(path)
     except FileNotFoundError:
         return  # it is gone already
+
+
+def configured_resource_server(settings: Settings, *, resource_url: str, name: str = "") -> ResourceServer | None:
+    """Return the resource server; None if no issuer is set. Raises ProjectError for settings that cannot work.
+
+    Rule: a half-configured server is never open to anyone; any mistake keeps it from starting. The issuer is not asked
+    here: the server starts even if the issuer does not answer now.
+    """
+    issuer, keys_url = settings.http_oauth_issuer, settings.http_oauth_jwks_url
+    audiences, required_scopes = settings.http_oauth_audience, settings.http_oauth_required_scopes
+    if not issuer:
+        for each, value in {"jwks_url": keys_url, "audience": audiences, "required_scopes": required_scopes}.items():
+            if value:
+                raise _oauth_problem(each, "there is no issuer for it; set MCPGREEN_HTTP_OAUTH_ISSUER as well")
+        return None
+    try:
+        from mcpgreen.transports.http.oauth import keys
+        from mcpgreen.transports.http.oauth.resource_server import ResourceServer
+    except ImportError as error:
+        raise _oauth_problem(
+            "issuer", "tokens need the extra oauth; docs/install.md#extras says how to add it"
+        ) from error
+    if not resource_url.startswith(("http://", "https://")):
+        reason = "tokens are for a URL, and a socket has none; set MCPGREEN_HTTP_PUBLIC_URL as well"
+        raise _oauth_problem("issuer", reason)
+    fault = keys.fault_of_url(issuer)
+    if fault or "?" in issuer:
+        raise _oauth_problem("issuer", f"it {fault or 'must have no query'}")
+    is_file = keys.path_of(keys_url) is not None
+    fault = keys.fault_of_url(keys_url) if keys_url and not is_file else None
+    if fault:
+        raise _oauth_problem("jwks_url", f"it {fault}, or be a file")
+    if not all(map(is_scope, required_scopes)):
+        raise _oauth_problem("required_scopes", "a scope is printable ASCII without spaces and quotes")
+
+    def fetch() -> Json:
+        return keys.document_at(keys_url or keys.discovered_keys_url(issuer))
+
+    key_set = keys.KeySet(fetch, max_waiting=max(1, settings.http_max_connections // CONNECTIONS_PART))
+    if is_file:
+        try:
+            key_set.take(fetch())
+        except keys.Unavailable as error:
+            raise _oauth_problem("jwks_url", str(error)) from error
+    return ResourceServer(key_set, settings, resource_url=resource_url, name=name)
+
+
+def _oauth_problem(setting: str, reason: str) -> ProjectError:
+    return ProjectError(OAUTH_PREFIX + setting.upper(), reason)
