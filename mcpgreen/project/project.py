@@ -219,11 +219,9 @@ def find_project(explicit: str | None, *, cwd: str, directories: Mapping[str, st
 
 def upwards(place: str) -> Iterator[str]:
     """Yield a folder, and all folders around it."""
-    while True:
-        yield place
-        parent = os.path.dirname(place)
-        if parent == place:
-            return
+    yield place
+    while (parent := os.path.dirname(place)) != place:
+        yield parent
         place = parent
 
 

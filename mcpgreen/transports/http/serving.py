@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from socket import socket
     from ssl import SSLContext
 
-    from mcpgreen.engine.call_log import FrameLog
     from mcpgreen.text.json_types import Json
     from mcpgreen.transports.http.oauth.resource_server import ResourceServer
 
@@ -74,9 +73,13 @@ def _serve_at(
     address: Address, listener: socket, server: Server, tls: SSLContext | None, *, has_successor: bool
 ) -> int:
     settings = server.services.settings
-    frames = _frame_log(server)
-    on_frame = None if frames is None else frames.log_outgoing
-    on_message = None if frames is None else partial(frames.log_incoming, None)
+    on_frame = on_message = None
+    if journal.tells_frames:
+        from mcpgreen.engine.call_log import FrameLog
+
+        frames = FrameLog(server.services)
+        on_frame = frames.log_outgoing
+        on_message = partial(frames.log_incoming, None)
     outlets = Outlets(max_backlog_bytes=MAX_BACKLOG_BYTES, patience_secs=SEND_SECS / 2, on_frame=on_frame)
     reader = Reader(max_body_bytes=settings.max_line_bytes, on_message=on_message)
     sessions = HttpSessions(server, settings, outlets, token=remote_token(settings))
@@ -153,15 +156,6 @@ def _look_at_project(server: Server) -> None:
             server.services.snapshot(kind)
         except InternalError as error:
             journal.error("%s", error.message)
-
-
-def _frame_log(server: Server) -> FrameLog | None:
-    """Return the frame logger, or None."""
-    if not journal.tells_frames:
-        return None
-    from mcpgreen.engine.call_log import FrameLog
-
-    return FrameLog(server.services)
 
 
 def _connections(settings: Settings) -> int:

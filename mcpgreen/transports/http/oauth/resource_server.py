@@ -71,6 +71,7 @@ class ResourceServer:
 
     def __init__(self, keys: KeySet, settings: Settings, *, resource_url: str, name: str) -> None:
         self._keys = keys
+        self.close = keys.close
         self._issuer: str = settings.http_oauth_issuer
         self.resource_url = resource_url
         bare_url = resource_url.rstrip("/")
@@ -154,9 +155,6 @@ class ResourceServer:
 
     def challenge_for(self, refusal: TokenRefused) -> str:
         return self.challenge(error=refusal.error, description=refusal.description, scopes=refusal.scopes)
-
-    def close(self) -> None:
-        self._keys.close()
 
 
 def metadata_paths(resource_url: str) -> tuple[str, str]:

@@ -94,6 +94,7 @@ class Connection:
         self.place = place
         self._buffer = Buffer(self._received)
         self._watch = HangupWatch(sock)
+        self.on_hangup = self._watch.start
         self._turns = Turns()
         self._give_up_at = 0.0
         self._body: Body | None = None  # that is being read
@@ -136,10 +137,6 @@ class Connection:
         self._server.serving.take(owner)
         self.owner = owner
         return True
-
-    def on_hangup(self, callback: Callable[[], None]) -> None:
-        """Call this in the hub if the client goes before it is answered."""
-        self._watch.start(callback)
 
     def _secure(self) -> None:
         """Do the TLS handshake, for which the client has as long as for a head. Raises OSError."""
@@ -306,7 +303,7 @@ class HangupWatch:
         self._callback: Callable[[], None] = self.stop
 
     def start(self, callback: Callable[[], None]) -> None:
-        """Call this in the hub, once, when the client has gone."""
+        """Call this in the hub, once, if the client goes before it is answered."""
         self._callback = callback
         if self._watcher is None:
             self._watcher = gevent.get_hub().loop.io(self._sock.fileno(), READ_EVENT)
