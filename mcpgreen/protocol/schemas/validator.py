@@ -49,13 +49,13 @@ class BadSchema(ValueError):
 class Checker:
     """A schema, ready for use."""
 
-    __slots__ = ("_is_simple", "_lenience", "_noun", "_schema", "_validator")
+    __slots__ = ("_is_simple", "_noun", "_schema", "_validator", "meant")
 
     def __init__(self, schema: Json, noun: str) -> None:
         self._schema = schema
         self._noun = noun
         self._is_simple = quick.is_simple(schema)
-        self._lenience = Lenience(schema)  # before `$schema` is removed
+        self.meant = Lenience(schema).meant  # before `$schema` is removed
         # A simple schema is known to be well-formed. Any other is checked now, and not in the first call.
         self._validator = None if self._is_simple else _validator_for(schema)
 
@@ -73,10 +73,6 @@ class Checker:
             return found
         more = "and many more" if len(found) >= COUNTED_PROBLEMS else f"and {len(found) - MAX_PROBLEMS} more"
         return [*found[:MAX_PROBLEMS], more]
-
-    def meant(self, value: Any) -> Any:
-        """Return the value as the sender probably meant it (`lenience`)."""
-        return self._lenience.meant(value)
 
 
 def compile_schema(schema: object, *, noun: str = "argument") -> Checker:

@@ -6,11 +6,11 @@ Every failure of a request becomes a response here. Only a client that is gone, 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 from mcpgreen import journal
-from mcpgreen.engine.server import Server
 from mcpgreen.errors import InternalError
 from mcpgreen.protocol import revisions
 from mcpgreen.protocol.admission import is_stateless
@@ -19,7 +19,6 @@ from mcpgreen.transports.http import handshake, stateless
 from mcpgreen.transports.http.door import Door
 from mcpgreen.transports.http.exchange import JSON_TYPE, Accepts, Parts, Post, Reader, require_place
 from mcpgreen.transports.http.responses import JSON, NOT_ACCEPTABLE, NOT_FOUND, NOT_STORED, Refusal, not_allowed
-from mcpgreen.transports.http.sessions import HttpSessions
 from mcpgreen.transports.http.streams.events import CONTENT_TYPE
 from mcpgreen.transports.http.wire.connection import TEXT, Request, Response
 from mcpgreen.transports.http.wire.heads import BadRequest
@@ -40,12 +39,14 @@ KNOWN_PATHS = (ENDPOINT, HEALTH, METRICS, handshake.LEGACY_STREAM, handshake.LEG
 class Application:
     """The application of one server."""
 
-    def __init__(self, parts: Parts, door: Door, reader: Reader, metrics: Metrics | None) -> None:
+    def __init__(self, parts: Parts, door: Door, reader: Reader, connections: Callable[[], int]) -> None:
         self._parts = parts
         self._handshake = handshake.HandshakeEra(parts)
         self._door = door
         self._reader = reader
-        self._metrics = metrics
+        self._metrics: Metrics | None = None
+        with suppress(ImportError):
+            self._metrics = Metrics(parts, connections)
         self._routes: dict[str, Serve] = {
             ENDPOINT: partial(self._admit, self._endpoint),
             HEALTH: self._health,
@@ -182,20 +183,15 @@ def _accepted(sent: str) -> Accepts:
     )
 
 
-def metrics_of(server: Server, sessions: HttpSessions, connections: Callable[[], int]) -> Metrics | None:
-    """Return the metrics of this server; None if the library is not installed. `connections` returns their number."""
-    try:
-        import prometheus_client
-    except ImportError:
-        return None
-    return Metrics(prometheus_client, server, sessions, connections)
-
-
 class Metrics:
     """`/metrics`: counts and measures for Prometheus, written by its own client library, which is an extra."""
 
-    def __init__(self, library: Any, server: Server, sessions: HttpSessions, connections: Callable[[], int]) -> None:
-        self._library = library
+    def __init__(self, parts: Parts, connections: Callable[[], int]) -> None:
+        """`connections` returns their number. Raises ImportError if the library is not installed."""
+        import prometheus_client as library
+
+        server, sessions = parts.server, parts.sessions
+        self._library: Any = library
         self._registry = library.CollectorRegistry()
         self._requests = library.Counter(
             "mcpgreen_http_requests", "HTTP requests by path and status.", ["path", "status"], registry=self._registry

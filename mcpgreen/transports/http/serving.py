@@ -25,7 +25,7 @@ from mcpgreen.links.sink import MAX_BACKLOG_BYTES
 from mcpgreen.project.project import remote_token
 from mcpgreen.running.system import connections_that_fit, descriptor_limit
 from mcpgreen.settings.settings import Settings
-from mcpgreen.transports.http.application import ENDPOINT, Application, metrics_of
+from mcpgreen.transports.http.application import ENDPOINT, Application
 from mcpgreen.transports.http.door import Door
 from mcpgreen.transports.http.exchange import Parts, Reader
 from mcpgreen.transports.http.sessions import HttpSessions
@@ -87,8 +87,7 @@ def _serve_at(
     name = server.services.identity.info["name"]
     oauth = configured_resource_server(settings, resource_url=settings.http_public_url or url, name=name)
     parts = Parts(server, outlets, sessions, oauth)
-    metrics = metrics_of(server, sessions, lambda: http.connections)
-    application = Application(parts, Door(settings, address, oauth), reader, metrics)
+    application = Application(parts, Door(settings, address, oauth), reader, lambda: http.connections)
     http = HttpServer(
         listener, application, max_connections=_connections(settings), max_body_bytes=settings.max_line_bytes, tls=tls
     )
