@@ -88,8 +88,7 @@ def serve(root: str, http: str | None = None) -> int:
     from mcpgreen import journal
     from mcpgreen.errors import ProjectError
     from mcpgreen.first_answer import Opening
-    from mcpgreen.project.project import open_project
-    from mcpgreen.project.start_checks import operator_roots, remote_token, require_tmp_root
+    from mcpgreen.project.project import open_project, operator_roots, remote_token, require_tmp_root
     from mcpgreen.protocol.admission import Identity
     from mcpgreen.protocol.revisions import offered_capabilities
 
@@ -128,8 +127,7 @@ def serve_http(root: str, address: str) -> int:
     patch()
     from mcpgreen import journal
     from mcpgreen.engine.server import Server
-    from mcpgreen.project.project import open_project
-    from mcpgreen.project.start_checks import operator_roots, require_tmp_root
+    from mcpgreen.project.project import open_project, operator_roots, require_tmp_root
     from mcpgreen.transports.http import serving
 
     project, settings, environ = open_project({"project_root": root} if root else {}, os.environ)

@@ -300,7 +300,7 @@ FAULTS = [
     ),
     Fault(
         "provider-of-others-runs",
-        "mcpgreen/providers/scripts.py",
+        "mcpgreen/providers/reading.py",
         "path, command, project.ground(directory))",
         "path, command)",
         "tests/features/test_providers.py::test_a_script_that_others_may_write_to_does_not_run",
@@ -468,7 +468,7 @@ FAULTS = [
     ),
     Fault(
         "half-configured-is-open",
-        "mcpgreen/transports/http/oauth/configuration.py",
+        "mcpgreen/transports/http/serving.py",
         "            if value:\n",
         "            if False:\n",
         "tests/transports/oauth/test_resource_server.py::test_what_is_wrong_keeps_the_server_from_starting",

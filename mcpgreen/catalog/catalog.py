@@ -20,8 +20,7 @@ from mcpgreen import journal
 from mcpgreen.catalog.item_kinds import SOURCE_OF, SOURCES, TITLE_OF, Source, look_at_disk
 from mcpgreen.catalog.items import Discovery, comparable
 from mcpgreen.catalog.manual.registration import Registrar, Registration
-from mcpgreen.catalog.registry_files import RegistryFiles, file_text
-from mcpgreen.catalog.snapshot import Snapshot, listing_changed, snapshot_of, without_dots
+from mcpgreen.catalog.snapshot import RegistryFiles, Snapshot, file_text, listing_changed, snapshot_of, without_dots
 from mcpgreen.catalog.tree_scan import UNPACED, Loss, Pace, Tree, nearest, subdirectory
 from mcpgreen.errors import InternalError, OutputTooLarge, ProjectError
 from mcpgreen.project.project import Project

@@ -97,12 +97,10 @@ def discover_resources(project: Project, tree: Tree, *, instead: Discovery | Non
     if instead is not None:
         kept, hints = list(instead.items), instead.hints
     taken = {item.name for item in kept}
-    free = []
-    for item in found:
-        if isinstance(item, ResourceTemplate) and item.name in taken:
-            doubles.append(f"{item.relative_path}: skipped, a resource already has the name {item.name}")
-        elif isinstance(item, ResourceTemplate):
-            free.append(item)
+    templates = [item for item in found if isinstance(item, ResourceTemplate)]
+    hidden = (item for item in templates if item.name in taken)
+    doubles += [f"{item.relative_path}: skipped, a resource already has the name {item.name}" for item in hidden]
+    free = (item for item in templates if item.name not in taken)
     kept_templates, more_doubles = distinct(free, "name", "provides the template")
     warnings += [Loss(f"{project.shown(project.resources_dir)}/{double}") for double in (*doubles, *more_doubles)]
     warnings += instead.warnings if instead is not None else ()

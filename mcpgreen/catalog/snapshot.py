@@ -1,15 +1,25 @@
-"""All items of one kind at one time: how two such snapshots are compared, and how a page of a list is encoded."""
+"""All items of one kind at one time: how two such snapshots are compared, and how a page of a list is encoded.
+
+Each is also written to a file in `.registry/`, for people and other programs. The server reads these files only with a
+static registry (`static_registry`).
+"""
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from mcpgreen import journal
+from mcpgreen.catalog.item_kinds import registry_file
 from mcpgreen.catalog.items import Item
+from mcpgreen.files.regular_files import new_file, unguessable
+from mcpgreen.project.project import Project
 from mcpgreen.protocol import pagination, revision_fields
 from mcpgreen.protocol.revisions import Revision
 from mcpgreen.protocol.schemas.portable import portable
+from mcpgreen.running.scripts.scratch import Storage
 from mcpgreen.text import jsontext
 from mcpgreen.text.json_types import Json
 
@@ -31,6 +41,7 @@ FIT = {
     "resourceTemplates": revision_fields.fit_resource,
     "prompts": revision_fields.fit_prompt,
 }
+FORMAT_VERSION = 1
 
 
 class Snapshot(NamedTuple):
@@ -173,3 +184,64 @@ def _is_wrapped(schema: Json) -> bool:
         return schema[WRAPPED] is True
     is_plain = schema.keys() == {"type", "properties", "required"} and schema["required"] == ["result"]
     return is_plain and isinstance(schema["properties"], dict) and list(schema["properties"]) == ["result"]
+
+
+class RegistryFiles:
+    """Writes the files of one project. The server does not need them, so failures are reported only once. On a full
+    disk, writing is tried again, and `storage` informs clients."""
+
+    def __init__(self, project: Project, storage: Storage | None = None) -> None:
+        self._project = project
+        self._storage = storage
+        self._is_unwritable = False
+        self._due: set[str] = set()  # kinds that did not fit on the disk
+
+    def write(self, snapshot: Snapshot, text: bytes | None) -> None:
+        """Write the file of a snapshot. Without `text`, only if the file is due or missing."""
+        kind, directory = snapshot.kind, self._project.registry_dir
+        path = registry_file(self._project, kind)
+        if text is None and kind not in self._due and (self._is_unwritable or os.path.exists(path)):
+            return
+        try:
+            os.makedirs(directory, mode=0o700, exist_ok=True)
+            replace_file(path, text or file_text(snapshot))
+        except OSError as error:
+            storage = self._storage
+            if storage is not None and storage.failed(error, directory=directory, what="the registry") is not None:
+                self._due.add(kind)
+            elif not self._is_unwritable:
+                journal.warning("%s cannot be written: %s; the server does not need it", path, error.strerror)
+            self._is_unwritable = True
+        else:
+            self._is_unwritable = False
+            self._due.discard(kind)
+            if self._storage is not None:
+                self._storage.succeeded(directory)
+
+
+def file_text(snapshot: Snapshot) -> bytes:
+    """Return the content of the file. For a registration it has no format version: a static server must not read it."""
+    envelope = {
+        **({"format_version": FORMAT_VERSION} if snapshot.is_found else {}),
+        "version": 1,
+        "generatedAt": snapshot.generated_at,
+        "items": [item.registry_entry for item in snapshot.items],
+        "hash": snapshot.hash,
+        "total": snapshot.total,
+    }
+    # A lone surrogate has no UTF-8; its backslash form happens to be the JSON escape for it.
+    return jsontext.pretty(envelope).encode("utf-8", "backslashreplace")
+
+
+def replace_file(path: str, text: bytes) -> None:
+    """Replace a file as a whole: programs that read it see the old file or the new one, never a part."""
+    directory, name = os.path.split(path)
+    draft = os.path.join(directory, f".{name}.{unguessable()}")
+    descriptor = new_file(draft)
+    try:
+        with open(descriptor, "wb") as file:
+            file.write(text)
+        os.replace(draft, path)
+    except BaseException:
+        os.unlink(draft)  # on a full disk as well as when this greenlet is killed
+        raise

@@ -19,8 +19,8 @@ from mcpgreen.catalog.item_kinds import registry_file
 from mcpgreen.catalog.items import Discovery
 from mcpgreen.catalog.manual.items import Reader, read_each, read_prompt, read_tool
 from mcpgreen.catalog.prompts import Prompt
-from mcpgreen.catalog.registry_files import FORMAT_VERSION
 from mcpgreen.catalog.resources import Resource, ResourceTemplate, describe_resource, describe_template
+from mcpgreen.catalog.snapshot import FORMAT_VERSION
 from mcpgreen.catalog.tree_scan import Pace
 from mcpgreen.errors import ProjectError
 from mcpgreen.files.regular_files import content_of

@@ -31,6 +31,7 @@ MAX_QUEUED_BYTES = 4 << 20
 CLOSE_SECS = 1.0
 TOLD_AGAIN_SECS = 60.0
 OWNER_ONLY = 0o600
+UNUSABLE: dict[int | None, str] = {errno.ELOOP: "it is a link", errno.ENXIO: "it is not a regular file"}
 
 
 def set_up(settings: Settings, root: str) -> Callable[[], None]:
@@ -162,11 +163,7 @@ class LogFile:
         try:
             fd = regular(os.open(self._path, flags, OWNER_ONLY), self._path)
         except OSError as error:
-            if error.errno == errno.ELOOP:
-                raise OSError(errno.ELOOP, "it is a link") from None
-            if error.errno == errno.ENXIO:
-                raise OSError(errno.ENXIO, "it is not a regular file") from None
-            raise
+            raise OSError(error.errno, UNUSABLE.get(error.errno, error.strerror)) from None
         self._fd = fd
         found = os.fstat(fd)
         if found.st_uid != os.geteuid():

@@ -23,6 +23,8 @@ from mcpgreen.text.json_types import Json
 
 if TYPE_CHECKING:
     from mcpgreen.files.confined import Private
+    from mcpgreen.project.roots import Roots
+    from mcpgreen.protocol.token import RemoteToken
     from mcpgreen.running.hooks import Sourced
     from mcpgreen.running.trust import Ground
     from mcpgreen.settings.settings import Settings
@@ -217,11 +219,9 @@ def find_project(explicit: str | None, *, cwd: str, directories: Mapping[str, st
 
 def upwards(place: str) -> Iterator[str]:
     """Yield a folder, and all folders around it."""
-    while True:
-        yield place
-        parent = os.path.dirname(place)
-        if parent == place:
-            return
+    yield place
+    while (parent := os.path.dirname(place)) != place:
+        yield parent
         place = parent
 
 
@@ -308,3 +308,29 @@ def object_in(path: str) -> Json:
     except ValueError as error:
         journal.warning("%s: not valid JSON: %s", path, error)
     return {}
+
+
+def remote_token(settings: Settings) -> RemoteToken | None:
+    """Return the token that messages have to carry. Raises ProjectError for a token that could be guessed."""
+    if not settings.remote_token:
+        return None
+    from mcpgreen.protocol.token import configured_token
+
+    return configured_token(settings)
+
+
+def require_tmp_root(project: Project, settings: Settings) -> None:
+    """Raises ProjectError if the setting `tmp_root` names a directory that cannot be used."""
+    if settings.tmp_root:
+        from mcpgreen.running.scripts.temporary import require_usable
+
+        require_usable(settings.tmp_root, root=project.root)
+
+
+def operator_roots(project: Project, settings: Settings) -> Roots | None:
+    """Return the roots that the operator names, or None. Raises ProjectError if one of them cannot be used."""
+    if not settings.roots:
+        return None
+    from mcpgreen.project.roots import configured_roots
+
+    return configured_roots(project.root, settings.roots)

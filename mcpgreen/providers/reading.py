@@ -2,6 +2,9 @@
 
 Files, echoes and apps are read in the server. A provider that uses the network runs as a process, so that a hanging
 connection can be killed and nothing of it stays in the server. All programs keep the convention in `exits`.
+
+A script is a file in providers/ that is executable, is a shell script, or begins with `#!`. Its name without the suffix
+is the name of the provider. Nothing about it is cached, so that a new, changed or removed script counts at once.
 """
 
 from __future__ import annotations
@@ -9,19 +12,22 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from functools import cache
+from itertools import islice
 from typing import NamedTuple
 
 from mcpgreen import journal
+from mcpgreen.catalog.descriptions.metadata import read_start
 from mcpgreen.catalog.schemes import NETWORK_PROVIDERS, PROVIDERS
 from mcpgreen.errors import InternalError, OutputTooLarge
 from mcpgreen.files.confined import FileFailure
 from mcpgreen.project.project import Project
 from mcpgreen.providers.exits import ProviderFailure, rpc_error
 from mcpgreen.providers.local import PROVIDE, as_provider_failure, html_of, open_path, path_of_uri
-from mcpgreen.providers.scripts import script_for, why_missing
 from mcpgreen.running.processes.pipes import OnChunk, OutputPlace
 from mcpgreen.running.processes.run import Deadline, Ending, Limits, Script, ScriptRun, unheard
 from mcpgreen.running.runner import Runner, run_script
+from mcpgreen.running.scripts import shebang
 from mcpgreen.running.scripts.environment import ProviderEnvironment
 from mcpgreen.running.scripts.scratch import StateDir
 from mcpgreen.settings.settings import Settings
@@ -30,6 +36,7 @@ from mcpgreen.text.uris import is_within
 LARGE_FILE_BYTES = 1 << 18
 Listen = Callable[[Deadline], OnChunk]  # makes the reader of the control pipe of a run
 LAUNCHER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "launch.sh")
+MAX_FILES = 2000  # in providers/; reading more names would block the server, and a script may have made them
 
 
 class Request(NamedTuple):
@@ -198,3 +205,44 @@ class Providers:
         is_git = request.provider == "git"
         name = request.uri if is_git else request.uri.partition("#")[0].partition("?")[0]
         return _held(outcome.stdout, name=name, place=outcome.place)
+
+
+def script_for(provider: str, project: Project) -> Script | None:
+    """Return the script of this provider, if the project has one."""
+    directory = project.providers_dir
+    for name in _names_for(provider, directory):
+        path = os.path.join(directory, name)
+        is_executable = os.access(path, os.X_OK)
+        try:
+            head = b"" if is_executable else read_start(path, shebang.LINE_BYTES)
+        except OSError:
+            continue
+        command = shebang.command_of(path, head, is_executable=is_executable) if os.path.isfile(path) else None
+        if command is not None:
+            return Script(f"Resource provider '{provider}'", path, command, project.ground(directory))
+    return None
+
+
+def why_missing(provider: str, directory: str) -> str:
+    """Return why the project does not have this provider, as the end of a sentence."""
+    place = os.path.basename(directory)
+    present = _names_for(provider, directory)
+    if present:
+        return f"{place}/{present[0]} is neither executable nor a script (chmod +x)"
+    return f"it would be an executable file {place}/{provider}, with any suffix"
+
+
+def _names_for(provider: str, directory: str) -> list[str]:
+    try:
+        with os.scandir(directory) as entries:
+            names = [entry.name for entry in islice(entries, MAX_FILES)]
+            if next(entries, None) is not None:
+                _warn_of_too_many(os.path.basename(directory))
+    except OSError:
+        return []
+    return sorted(name for name in names if os.path.splitext(name)[0] == provider and not name.startswith("."))
+
+
+@cache  # once
+def _warn_of_too_many(place: str) -> None:
+    journal.warning("%s/ has more than %d files; the others are ignored", place, MAX_FILES)

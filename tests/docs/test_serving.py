@@ -20,7 +20,7 @@ from mcpgreen.running.warm_python import interpreter_of
 from mcpgreen.settings.settings import load
 from mcpgreen.testing import FakeLink, serving
 from mcpgreen.transports.http.door import Door
-from mcpgreen.transports.http.oauth.configuration import configured_resource_server
+from mcpgreen.transports.http.serving import configured_resource_server
 from mcpgreen.transports.http.wire.listening import Address
 from tests.cli.test_commands import mcpgreen
 from tests.deployment.cluster import free_port

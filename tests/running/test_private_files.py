@@ -12,7 +12,7 @@ from pathlib import Path
 import gevent
 import pytest
 
-from mcpgreen.catalog.registry_files import replace_file
+from mcpgreen.catalog.snapshot import replace_file
 from mcpgreen.running.scripts import replies
 from mcpgreen.running.scripts import scratch as scratch_files
 from mcpgreen.running.scripts.scratch import PrivateDirectory, StateDir, Storage
@@ -262,7 +262,7 @@ def test_even_the_right_name_leads_to_nothing_of_others(
     scratch: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     monkeypatch.setattr("mcpgreen.running.scripts.scratch.unguessable", lambda: "guessed")
-    monkeypatch.setattr("mcpgreen.catalog.registry_files.unguessable", lambda: "guessed")
+    monkeypatch.setattr("mcpgreen.catalog.snapshot.unguessable", lambda: "guessed")
     for known in (".mcpgreen.probe.guessed", ".tools.json.guessed"):
         if kind == "fifo":
             os.mkfifo(scratch / known)

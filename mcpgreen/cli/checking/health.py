@@ -17,8 +17,7 @@ from mcpgreen.cli.commands import Options
 from mcpgreen.cli.opening import open_named, seconds
 from mcpgreen.cli.output import print_json
 from mcpgreen.errors import ProjectError, Untrusted
-from mcpgreen.project.project import Project
-from mcpgreen.project.start_checks import operator_roots, remote_token, require_tmp_root
+from mcpgreen.project.project import Project, operator_roots, remote_token, require_tmp_root
 from mcpgreen.running.hooks import Hook, HookShell
 from mcpgreen.running.scripts import jq
 from mcpgreen.settings.settings import Settings

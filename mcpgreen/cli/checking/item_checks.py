@@ -36,7 +36,7 @@ from mcpgreen.protocol.schemas.quick import MAPS, NOT_SCHEMAS, slow_patterns_in
 from mcpgreen.protocol.schemas.validator import BadSchema, compile_schema
 from mcpgreen.providers.exits import ProviderFailure
 from mcpgreen.providers.local import open_path, path_of_uri
-from mcpgreen.providers.scripts import script_for, why_missing
+from mcpgreen.providers.reading import script_for, why_missing
 from mcpgreen.running.scripts import shebang
 from mcpgreen.settings.settings import Settings
 from mcpgreen.text import media

@@ -29,9 +29,17 @@ from mcpgreen.cli.opening import open_named
 from mcpgreen.errors import ProjectError, Untrusted
 from mcpgreen.files.regular_files import change_mode
 from mcpgreen.project.icons import wire_icons
-from mcpgreen.project.project import DEFAULT_DIRECTORIES, REMEDY, TEXT_FIELDS, Project, find_project
+from mcpgreen.project.project import (
+    DEFAULT_DIRECTORIES,
+    REMEDY,
+    TEXT_FIELDS,
+    Project,
+    find_project,
+    operator_roots,
+    remote_token,
+    require_tmp_root,
+)
 from mcpgreen.project.roots import refused_directories, roots_in_file
-from mcpgreen.project.start_checks import operator_roots, remote_token, require_tmp_root
 from mcpgreen.running.hooks import HookShell
 from mcpgreen.running.scripts import shebang
 from mcpgreen.running.scripts.shebang import SHELLS, program_of

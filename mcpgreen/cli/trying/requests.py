@@ -28,8 +28,7 @@ from mcpgreen.engine.server import Server
 from mcpgreen.errors import InvalidParams, McpgreenError, RpcError, UsageError
 from mcpgreen.features.tools import terms_of
 from mcpgreen.links.sink import MemorySink
-from mcpgreen.project.project import Project, find_project
-from mcpgreen.project.start_checks import require_tmp_root
+from mcpgreen.project.project import Project, find_project, require_tmp_root
 from mcpgreen.protocol.revisions import LATEST_HANDSHAKE
 from mcpgreen.running.hooks import sourced_variables
 from mcpgreen.running.warm_python import why_fresh

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 from mcpgreen.protocol.schemas import quick
@@ -106,19 +107,14 @@ class Lenience:
             if not isinstance(part, dict) or id(part) in found:
                 continue
             if "$ref" in part:
-                pending.append(self._referenced(part["$ref"]))
+                if isinstance(part["$ref"], str):
+                    with suppress(LookupError):
+                        pending.append(pointed_at(self._root, part["$ref"]))
                 if self._hides_siblings:
                     continue
             found[id(part)] = part
             pending.extend(_list_in(part, "allOf"))
         return list(found.values())
-
-    def _referenced(self, reference: object) -> object:
-        """Return the part that a pointer into this schema names; None for any other reference."""
-        try:
-            return pointed_at(self._root, reference) if isinstance(reference, str) else None
-        except LookupError:
-            return None
 
     def _types_of(self, parts: list[object], choices: int = MAX_CHOICES) -> Types:
         """Return the types that a value can have by these parts; too many rather than too few."""

@@ -49,13 +49,13 @@ class BadSchema(ValueError):
 class Checker:
     """A schema, ready for use."""
 
-    __slots__ = ("_is_simple", "_lenience", "_noun", "_schema", "_validator")
+    __slots__ = ("_is_simple", "_noun", "_schema", "_validator", "meant")
 
     def __init__(self, schema: Json, noun: str) -> None:
         self._schema = schema
         self._noun = noun
         self._is_simple = quick.is_simple(schema)
-        self._lenience = Lenience(schema)  # before `$schema` is removed
+        self.meant = Lenience(schema).meant  # before `$schema` is removed
         # A simple schema is known to be well-formed. Any other is checked now, and not in the first call.
         self._validator = None if self._is_simple else _validator_for(schema)
 
@@ -68,11 +68,11 @@ class Checker:
             return []
         if self._validator is None:
             self._validator = _validator_for(self._schema)
-        return _abridged(_problems(*self._validator, value, self._noun))
-
-    def meant(self, value: Any) -> Any:
-        """Return the value as the sender probably meant it (`lenience`)."""
-        return self._lenience.meant(value)
+        found = _problems(*self._validator, value, self._noun)
+        if len(found) <= MAX_PROBLEMS:
+            return found
+        more = "and many more" if len(found) >= COUNTED_PROBLEMS else f"and {len(found) - MAX_PROBLEMS} more"
+        return [*found[:MAX_PROBLEMS], more]
 
 
 def compile_schema(schema: object, *, noun: str = "argument") -> Checker:
@@ -85,7 +85,11 @@ def clean_copy(schema: object) -> Json:
     aliases."""
     if not isinstance(schema, dict):
         raise BadSchema(f"A schema must be an object, not {type(schema).__name__}.")
-    _require_bounds(schema)
+    for number, (_, depth) in enumerate(jsontext.walked(schema), 1):
+        if number > MAX_SCHEMA_NODES:
+            raise BadSchema(f"The schema has more than {MAX_SCHEMA_NODES} parts.")
+        if depth > MAX_SCHEMA_DEPTH + 1:
+            raise BadSchema(f"The schema is nested deeper than {MAX_SCHEMA_DEPTH} levels.")
     try:
         encoded = jsontext.dumps(schema)
     except ValueError as error:
@@ -97,14 +101,6 @@ def clean_copy(schema: object) -> Json:
         known = ", ".join(quick.DIALECTS)
         raise BadSchema(f"$schema is {copy['$schema']!r:.80}, a dialect that is not known here; known are {known}.")
     return copy
-
-
-def _require_bounds(schema: Json) -> None:
-    for number, (_, depth) in enumerate(jsontext.walked(schema), 1):
-        if number > MAX_SCHEMA_NODES:
-            raise BadSchema(f"The schema has more than {MAX_SCHEMA_NODES} parts.")
-        if depth > MAX_SCHEMA_DEPTH + 1:
-            raise BadSchema(f"The schema is nested deeper than {MAX_SCHEMA_DEPTH} levels.")
 
 
 def _validator_for(schema: Json) -> tuple[Any, int]:
@@ -338,10 +334,3 @@ def _problems(validator: Any, max_depth: int, value: Any, noun: str) -> list[str
     except re.error as error:
         raise BadSchema(f"The schema has a pattern that cannot be used: {error}.") from error
     return list(found)
-
-
-def _abridged(found: list[str]) -> list[str]:
-    if len(found) <= MAX_PROBLEMS:
-        return found
-    more = "and many more" if len(found) >= COUNTED_PROBLEMS else f"and {len(found) - MAX_PROBLEMS} more"
-    return [*found[:MAX_PROBLEMS], more]

@@ -6,26 +6,24 @@ Every failure of a request becomes a response here. Only a client that is gone, 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mcpgreen import journal
 from mcpgreen.errors import InternalError
 from mcpgreen.protocol import revisions
 from mcpgreen.protocol.admission import is_stateless
 from mcpgreen.text import jsontext
-from mcpgreen.transports.http import stateless
+from mcpgreen.transports.http import handshake, stateless
 from mcpgreen.transports.http.door import Door
-from mcpgreen.transports.http.exchange import Accepts, Parts, Post
-from mcpgreen.transports.http.handshake import LAST_EVENT, SESSION, VERSION, HandshakeEra
-from mcpgreen.transports.http.incoming import JSON_TYPE, Reader, require_place
+from mcpgreen.transports.http.exchange import JSON_TYPE, Accepts, Parts, Post, Reader, require_place
 from mcpgreen.transports.http.responses import JSON, NOT_ACCEPTABLE, NOT_FOUND, NOT_STORED, Refusal, not_allowed
 from mcpgreen.transports.http.streams.events import CONTENT_TYPE
 from mcpgreen.transports.http.wire.connection import TEXT, Request, Response
 from mcpgreen.transports.http.wire.heads import BadRequest
 
 if TYPE_CHECKING:
-    from mcpgreen.transports.http.metrics import Metrics
     from mcpgreen.transports.http.oauth.resource_server import ResourceServer
 
 ENDPOINT = "/mcp"
@@ -35,17 +33,20 @@ MAX_RANGES = 64  # of types that a client accepts; the ones beyond are ignored
 REFUSED = frozenset({"q=0", "q=0.0", "q=0.00", "q=0.000"})  # the parameter of a type that a client does not accept
 
 Serve = Callable[[Request], Response]
+KNOWN_PATHS = (ENDPOINT, HEALTH, METRICS, handshake.LEGACY_STREAM, handshake.LEGACY_MESSAGES)
 
 
 class Application:
     """The application of one server."""
 
-    def __init__(self, parts: Parts, door: Door, reader: Reader, metrics: Metrics | None) -> None:
+    def __init__(self, parts: Parts, door: Door, reader: Reader, connections: Callable[[], int]) -> None:
         self._parts = parts
-        self._handshake = HandshakeEra(parts)
+        self._handshake = handshake.HandshakeEra(parts)
         self._door = door
         self._reader = reader
-        self._metrics = metrics
+        self._metrics: Metrics | None = None
+        with suppress(ImportError):
+            self._metrics = Metrics(parts, connections)
         self._routes: dict[str, Serve] = {
             ENDPOINT: partial(self._admit, self._endpoint),
             HEALTH: self._health,
@@ -57,11 +58,9 @@ class Application:
             paths = metadata_paths(parts.oauth.resource_url)
             self._routes |= dict.fromkeys(paths, partial(self._metadata, parts.oauth))
         if parts.server.services.settings.http_legacy_sse:
-            from mcpgreen.transports.http import legacy_sse
-
-            legacy = legacy_sse.LegacySse(parts, reader)
-            self._routes[legacy_sse.STREAM] = partial(self._admit, legacy.open)
-            self._routes[legacy_sse.MESSAGES] = partial(self._admit, legacy.take)
+            legacy = handshake.LegacySse(parts, reader)
+            self._routes[handshake.LEGACY_STREAM] = partial(self._admit, legacy.open)
+            self._routes[handshake.LEGACY_MESSAGES] = partial(self._admit, legacy.take)
 
     def __call__(self, request: Request) -> Response:
         try:
@@ -96,8 +95,8 @@ class Application:
         request.owner = principal.name if principal is not None and is_named else request.connection.place
         if request.method != "POST":  # a POST gets its place when its body is there: until then it can make way
             require_place(request)
-        has_session = bool(request.fields.get(SESSION)) or request.path != ENDPOINT
-        last_event = request.fields.get(LAST_EVENT, "")
+        has_session = bool(request.fields.get(handshake.SESSION)) or request.path != ENDPOINT
+        last_event = request.fields.get(handshake.LAST_EVENT, "")
         self._reader.require_known(request.method, has_session=has_session, last_event=last_event)
         return serve(request)
 
@@ -106,7 +105,9 @@ class Application:
         method, fields = request.method, request.fields
         if method == "POST":
             return self._post(request)
-        is_without_session = not fields.get(SESSION) and fields.get(VERSION) in revisions.STATELESS_NAMES
+        is_without_session = (
+            not fields.get(handshake.SESSION) and fields.get(handshake.VERSION) in revisions.STATELESS_NAMES
+        )
         if method not in ("GET", "DELETE") or is_without_session:
             raise not_allowed("POST", "This endpoint takes POST.")
         if method == "DELETE":
@@ -155,13 +156,15 @@ def _require_reading(request: Request) -> None:
 
 def _is_of_stateless_client(message: object, request: Request) -> bool:
     """Tell whether the header or the envelope says so. If only one of them does, `stateless` explains the mistake."""
-    if request.fields.get(VERSION) in revisions.STATELESS_NAMES:
+    if request.fields.get(handshake.VERSION) in revisions.STATELESS_NAMES:
         return True
     if type(message) is not dict:
         return False
     method = message.get("method")
     return is_stateless(message.get("params")) or (
-        not request.fields.get(SESSION) and type(method) is str and method in revisions.STATELESS_ONLY_REQUESTS
+        not request.fields.get(handshake.SESSION)
+        and type(method) is str
+        and method in revisions.STATELESS_ONLY_REQUESTS
     )
 
 
@@ -178,3 +181,34 @@ def _accepted(sent: str) -> Accepts:
         json=takes_any or not taken.isdisjoint((JSON_TYPE, "application/*")),
         events=takes_any or not taken.isdisjoint((CONTENT_TYPE, "text/*")),
     )
+
+
+class Metrics:
+    """`/metrics`: counts and measures for Prometheus, written by its own client library, which is an extra."""
+
+    def __init__(self, parts: Parts, connections: Callable[[], int]) -> None:
+        """`connections` returns their number. Raises ImportError if the library is not installed."""
+        import prometheus_client as library
+
+        server, sessions = parts.server, parts.sessions
+        self._library: Any = library
+        self._registry = library.CollectorRegistry()
+        self._requests = library.Counter(
+            "mcpgreen_http_requests", "HTTP requests by path and status.", ["path", "status"], registry=self._registry
+        )
+        self._measured("mcpgreen_sessions", "Open sessions of handshake clients.", lambda: len(sessions))
+        self._measured("mcpgreen_running_calls", "Calls that run a script.", lambda: server.load.running)
+        self._measured("mcpgreen_waiting_calls", "Calls that wait for a place.", lambda: server.load.waiting)
+        self._measured("mcpgreen_open_listens", "Open subscriptions/listen requests.", lambda: server.load.listens)
+        self._measured("mcpgreen_http_connections", "Open HTTP connections.", connections)
+        library.ProcessCollector(registry=self._registry)
+
+    def count(self, path: str, status: str) -> None:
+        self._requests.labels(path if path in KNOWN_PATHS else "other", status[:3]).inc()
+
+    def response(self) -> Response:
+        headers = [("Content-Type", self._library.CONTENT_TYPE_LATEST), NOT_STORED]
+        return Response("200 OK", headers, [self._library.generate_latest(self._registry)])
+
+    def _measured(self, name: str, text: str, measure: Callable[[], int]) -> None:
+        self._library.Gauge(name, text, registry=self._registry).set_function(measure)

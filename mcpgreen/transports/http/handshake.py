@@ -8,12 +8,15 @@ and a client may resume a stream by `Last-Event-ID`.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from urllib.parse import parse_qs
 
+from mcpgreen.engine.link import Link
 from mcpgreen.links.sink import MemorySink
 from mcpgreen.protocol import messages, revisions
 from mcpgreen.protocol.revisions import Feature, Revision
 from mcpgreen.text.json_types import Json
-from mcpgreen.transports.http.exchange import Accepts, Parts, Post, answer_post, stream_of_session
+from mcpgreen.transports.http.exchange import Accepts, Parts, Post, Reader, answer_post, stream_of_session
 from mcpgreen.transports.http.responses import BAD, NOT_ACCEPTABLE, NOT_FOUND, Refusal, accepted, not_allowed
 from mcpgreen.transports.http.sessions import HttpSession
 from mcpgreen.transports.http.streams import events
@@ -24,6 +27,9 @@ SESSION = "mcp-session-id"
 VERSION = "mcp-protocol-version"
 LAST_EVENT = "last-event-id"
 CHOSEN_ID = re.compile(r"[0-9a-f]{32}")  # 128 bits, as nginx writes its $request_id
+LEGACY_STREAM = "/sse"
+LEGACY_MESSAGES = "/messages"
+LEGACY_KEY = "session_id"
 
 
 class HandshakeEra:
@@ -126,3 +132,49 @@ def _revision_of(session: HttpSession) -> Revision:
 
 def _is_primed(session: HttpSession) -> bool:
     return Feature.PRIMED_STREAMS in _revision_of(session).features
+
+
+class LegacySse:
+    """Serves the older pair of paths, for clients of the first revision: `/sse` is a stream, `/messages` takes what
+    they send. Everything that the server says goes on the stream, answers too, and the session ends with it. Only
+    served if a setting asks for it: `/mcp` can do all that this transport can, and more."""
+
+    def __init__(self, parts: Parts, reader: Reader) -> None:
+        self._parts = parts
+        self._reader = reader
+        self._links: dict[str, Link] = {}  # of the sessions that were opened here
+
+    def open(self, request: Request) -> Response:
+        """`GET /sse`. Raises Refusal."""
+        if request.method != "GET":
+            raise not_allowed("GET", "This path takes GET.")
+        sessions = self._parts.sessions
+        session = sessions.open(request.principal, owner=request.owner)
+        self._links[session.key] = sessions.connect(session, session.standing)
+        sent = stream_of_session(session, session.standing, request)
+        return Response("200 OK", list(events.HEADERS), self._streamed(session, sent))
+
+    def take(self, request: Request) -> Response:
+        """`POST /messages`. Raises Refusal."""
+        if request.method != "POST":
+            raise not_allowed("POST", "This path takes POST.")
+        key = parse_qs(request.query).get(LEGACY_KEY, [""])[0]
+        session = self._parts.sessions.find(key, request.principal)
+        if session is None or key not in self._links:
+            raise Refusal(NOT_FOUND, f"There is no such session; open one with GET {LEGACY_STREAM}.")
+        message, weight_bytes = self._reader.read(request)
+        link = self._links.get(key)
+        if link is not None:  # the session may have ended while we read
+            link.stream.principal = request.principal  # this token counts: that of the stream may be older
+            link.receive(message, weight_bytes=weight_bytes)
+        return accepted()
+
+    def _streamed(self, session: HttpSession, sent: Iterator[bytes]) -> Iterator[bytes]:
+        try:
+            yield f"event: endpoint\ndata: {LEGACY_MESSAGES}?{LEGACY_KEY}={session.key}\n\n".encode("ascii")
+            yield from sent
+        finally:
+            link = self._links.pop(session.key)
+            link.drop()
+            self._parts.server.disconnect(link)
+            self._parts.sessions.close(session)

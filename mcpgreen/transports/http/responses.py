@@ -8,16 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mcpgreen.errors import (
-    HeaderMismatch,
-    InsufficientScope,
-    InternalError,
-    InvalidRequest,
-    MethodNotFound,
-    MissingClientCapability,
-    RpcError,
-    UnsupportedVersion,
-)
+from mcpgreen import errors
 from mcpgreen.protocol import messages, revision_fields
 from mcpgreen.protocol.messages import Line, whole
 from mcpgreen.text import jsontext
@@ -34,11 +25,11 @@ BAD = "400 Bad Request"
 NOT_FOUND = "404 Not Found"
 NOT_ACCEPTABLE = "406 Not Acceptable"
 STATELESS_STATUSES = {
-    HeaderMismatch.code: BAD,
-    UnsupportedVersion.code: BAD,
-    MissingClientCapability.stateless_code: BAD,
-    InvalidRequest.code: BAD,
-    MethodNotFound.code: NOT_FOUND,
+    errors.HeaderMismatch.code: BAD,
+    errors.UnsupportedVersion.code: BAD,
+    errors.MissingClientCapability.stateless_code: BAD,
+    errors.InvalidRequest.code: BAD,
+    errors.MethodNotFound.code: NOT_FOUND,
 }
 
 
@@ -46,9 +37,9 @@ class Refusal(Exception):
     """A request that is refused; becomes the response. A text as the error is the reason of an InvalidRequest."""
 
     def __init__(
-        self, status: str, error: RpcError | str, *, headers: Headers | None = None, id: str | int | None = None
+        self, status: str, error: errors.RpcError | str, *, headers: Headers | None = None, id: str | int | None = None
     ) -> None:
-        self.error = InvalidRequest(error) if isinstance(error, str) else error
+        self.error = errors.InvalidRequest(error) if isinstance(error, str) else error
         super().__init__(self.error.message)
         self.status = status
         self.headers = headers or []
@@ -62,7 +53,7 @@ class Refusal(Exception):
 def unavailable(reason: str, *, retry_secs: int = 1, id: str | int | None = None) -> Refusal:
     """Return a refusal that tells the client to try again."""
     headers = [("Retry-After", str(retry_secs))]
-    return Refusal("503 Service Unavailable", InternalError(reason), headers=headers, id=id)
+    return Refusal("503 Service Unavailable", errors.InternalError(reason), headers=headers, id=id)
 
 
 def not_allowed(allowed: str, reason: str) -> Refusal:
@@ -82,7 +73,7 @@ def status_of(
     if not is_stateless and messages.is_without_ids(beginning):
         return BAD, []  # clients match answers by their ids, and would wait for another one
     code = None if request_id is None else messages.error_code(beginning, request_id)
-    if code == InsufficientScope.code and oauth is not None:
+    if code == errors.InsufficientScope.code and oauth is not None:
         data = jsontext.loads(whole(line))["error"].get("data")
         required = data.get("requiredScopes") if type(data) is dict else None
         if required is not None:

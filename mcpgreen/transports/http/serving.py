@@ -17,21 +17,19 @@ import gevent
 from gevent.event import Event
 
 from mcpgreen import journal
+from mcpgreen.catalog.descriptions.metadata import is_scope
 from mcpgreen.catalog.item_kinds import SOURCE_OF
 from mcpgreen.engine.server import Server
 from mcpgreen.errors import InternalError, ProjectError
 from mcpgreen.links.sink import MAX_BACKLOG_BYTES
-from mcpgreen.project.start_checks import remote_token
+from mcpgreen.project.project import remote_token
 from mcpgreen.running.system import connections_that_fit, descriptor_limit
 from mcpgreen.settings.settings import Settings
 from mcpgreen.transports.http.application import ENDPOINT, Application
 from mcpgreen.transports.http.door import Door
-from mcpgreen.transports.http.exchange import Parts
-from mcpgreen.transports.http.incoming import Reader
-from mcpgreen.transports.http.metrics import metrics_of
-from mcpgreen.transports.http.oauth.configuration import configured_resource_server
+from mcpgreen.transports.http.exchange import Parts, Reader
 from mcpgreen.transports.http.sessions import HttpSessions
-from mcpgreen.transports.http.streams.outlets import Outlets
+from mcpgreen.transports.http.streams.outlet import Outlets
 from mcpgreen.transports.http.wire import listening
 from mcpgreen.transports.http.wire.connection import SEND_SECS
 from mcpgreen.transports.http.wire.listening import Address, HttpServer
@@ -40,12 +38,15 @@ if TYPE_CHECKING:
     from socket import socket
     from ssl import SSLContext
 
-    from mcpgreen.engine.call_log import FrameLog
+    from mcpgreen.text.json_types import Json
+    from mcpgreen.transports.http.oauth.resource_server import ResourceServer
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 LAST_WORDS_SECS = 1.0
 LOOK_SECS = 0.02
 LEAST_IDLE_SECS = 0.5  # a connection is closed when nothing has come on it for this long
+OAUTH_PREFIX = "MCPGREEN_HTTP_OAUTH_"
+CONNECTIONS_PART = 16  # one of this many connections may wait for the issuer
 
 
 def prepared_settings(settings: Settings) -> Settings:
@@ -72,9 +73,13 @@ def _serve_at(
     address: Address, listener: socket, server: Server, tls: SSLContext | None, *, has_successor: bool
 ) -> int:
     settings = server.services.settings
-    frames = _frame_log(server)
-    on_frame = None if frames is None else frames.log_outgoing
-    on_message = None if frames is None else partial(frames.log_incoming, None)
+    on_frame = on_message = None
+    if journal.tells_frames:
+        from mcpgreen.engine.call_log import FrameLog
+
+        frames = FrameLog(server.services)
+        on_frame = frames.log_outgoing
+        on_message = partial(frames.log_incoming, None)
     outlets = Outlets(max_backlog_bytes=MAX_BACKLOG_BYTES, patience_secs=SEND_SECS / 2, on_frame=on_frame)
     reader = Reader(max_body_bytes=settings.max_line_bytes, on_message=on_message)
     sessions = HttpSessions(server, settings, outlets, token=remote_token(settings))
@@ -82,8 +87,7 @@ def _serve_at(
     name = server.services.identity.info["name"]
     oauth = configured_resource_server(settings, resource_url=settings.http_public_url or url, name=name)
     parts = Parts(server, outlets, sessions, oauth)
-    metrics = metrics_of(server, sessions, lambda: http.connections)
-    application = Application(parts, Door(settings, address, oauth), reader, metrics)
+    application = Application(parts, Door(settings, address, oauth), reader, lambda: http.connections)
     http = HttpServer(
         listener, application, max_connections=_connections(settings), max_body_bytes=settings.max_line_bytes, tls=tls
     )
@@ -153,15 +157,6 @@ def _look_at_project(server: Server) -> None:
             journal.error("%s", error.message)
 
 
-def _frame_log(server: Server) -> FrameLog | None:
-    """Return the frame logger, or None."""
-    if not journal.tells_frames:
-        return None
-    from mcpgreen.engine.call_log import FrameLog
-
-    return FrameLog(server.services)
-
-
 def _connections(settings: Settings) -> int:
     """Return the limit on connections: as many as there are descriptors for, so that a new one evicts another instead
     of failing."""
@@ -202,3 +197,52 @@ def _remove_socket(path: str, ours: os.stat_result | None) -> None:
             os.unlink(path)
     except FileNotFoundError:
         return  # it is gone already
+
+
+def configured_resource_server(settings: Settings, *, resource_url: str, name: str = "") -> ResourceServer | None:
+    """Return the resource server; None if no issuer is set. Raises ProjectError for settings that cannot work.
+
+    Rule: a half-configured server is never open to anyone; any mistake keeps it from starting. The issuer is not asked
+    here: the server starts even if the issuer does not answer now.
+    """
+    issuer, keys_url = settings.http_oauth_issuer, settings.http_oauth_jwks_url
+    audiences, required_scopes = settings.http_oauth_audience, settings.http_oauth_required_scopes
+    if not issuer:
+        for each, value in {"jwks_url": keys_url, "audience": audiences, "required_scopes": required_scopes}.items():
+            if value:
+                raise _oauth_problem(each, "there is no issuer for it; set MCPGREEN_HTTP_OAUTH_ISSUER as well")
+        return None
+    try:
+        from mcpgreen.transports.http.oauth import keys
+        from mcpgreen.transports.http.oauth.resource_server import ResourceServer
+    except ImportError as error:
+        raise _oauth_problem(
+            "issuer", "tokens need the extra oauth; docs/install.md#extras says how to add it"
+        ) from error
+    if not resource_url.startswith(("http://", "https://")):
+        reason = "tokens are for a URL, and a socket has none; set MCPGREEN_HTTP_PUBLIC_URL as well"
+        raise _oauth_problem("issuer", reason)
+    fault = keys.fault_of_url(issuer)
+    if fault or "?" in issuer:
+        raise _oauth_problem("issuer", f"it {fault or 'must have no query'}")
+    is_file = keys.path_of(keys_url) is not None
+    fault = keys.fault_of_url(keys_url) if keys_url and not is_file else None
+    if fault:
+        raise _oauth_problem("jwks_url", f"it {fault}, or be a file")
+    if not all(map(is_scope, required_scopes)):
+        raise _oauth_problem("required_scopes", "a scope is printable ASCII without spaces and quotes")
+
+    def fetch() -> Json:
+        return keys.document_at(keys_url or keys.discovered_keys_url(issuer))
+
+    key_set = keys.KeySet(fetch, max_waiting=max(1, settings.http_max_connections // CONNECTIONS_PART))
+    if is_file:
+        try:
+            key_set.take(fetch())
+        except keys.Unavailable as error:
+            raise _oauth_problem("jwks_url", str(error)) from error
+    return ResourceServer(key_set, settings, resource_url=resource_url, name=name)
+
+
+def _oauth_problem(setting: str, reason: str) -> ProjectError:
+    return ProjectError(OAUTH_PREFIX + setting.upper(), reason)

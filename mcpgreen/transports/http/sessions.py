@@ -22,8 +22,7 @@ from mcpgreen.running.shares import Shares, Turns
 from mcpgreen.settings.settings import Settings
 from mcpgreen.transports.http.responses import unavailable
 from mcpgreen.transports.http.streams.events import STANDING_KEY
-from mcpgreen.transports.http.streams.outlet import Outlet
-from mcpgreen.transports.http.streams.outlets import Outlets
+from mcpgreen.transports.http.streams.outlet import Outlet, Outlets
 
 if TYPE_CHECKING:
     from mcpgreen.links.principal import Principal

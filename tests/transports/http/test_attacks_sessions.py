@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from mcpgreen.transports.http.sessions import MAX_OUTLETS, HttpSession
-from mcpgreen.transports.http.streams.outlet import MAX_KEPT_BYTES
-from mcpgreen.transports.http.streams.outlets import Outlets
+from mcpgreen.transports.http.streams.outlet import MAX_KEPT_BYTES, Outlets
 from tests.support.descriptors import descriptors_of, needs_proc, new_descriptors
 from tests.support.http import BOTH_TYPES, HttpServer
 from tests.support.memory import MIB

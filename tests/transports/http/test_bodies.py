@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from mcpgreen.transports.http.wire import bodies
-from mcpgreen.transports.http.wire.bodies import Body, Buffer
+from mcpgreen.transports.http.wire import connection as bodies
+from mcpgreen.transports.http.wire.connection import Body, Buffer
 from mcpgreen.transports.http.wire.heads import BadRequest
 from tests.support.effort import lines_run
 

@@ -13,8 +13,7 @@ from mcpgreen.protocol import admission, revisions
 from mcpgreen.testing import FakeLink, serving
 from mcpgreen.transports.http.exchange import Accepts, ClientGone, Parts, Post, answer_post
 from mcpgreen.transports.http.sessions import HttpSession, HttpSessions
-from mcpgreen.transports.http.streams.outlet import Outlet
-from mcpgreen.transports.http.streams.outlets import Outlets
+from mcpgreen.transports.http.streams.outlet import Outlet, Outlets
 from mcpgreen.transports.http.wire.connection import Request
 from tests.support.project import ProjectBuilder
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from mcpgreen.errors import HeaderMismatch
-from mcpgreen.transports.http.header_checks import MAX_MARKED, marked_arguments, require_match
+from mcpgreen.transports.http.stateless import MAX_MARKED, marked_arguments, require_match
 
 VERSION = "2026-07-28"
 META = {"io.modelcontextprotocol/protocolVersion": VERSION}

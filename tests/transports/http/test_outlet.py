@@ -11,8 +11,7 @@ import gevent
 import pytest
 
 from mcpgreen.transports.http.streams import events
-from mcpgreen.transports.http.streams.outlet import MAX_KEPT_BYTES, MAX_KEPT_FRAMES, Outlet
-from mcpgreen.transports.http.streams.outlets import Outlets
+from mcpgreen.transports.http.streams.outlet import MAX_KEPT_BYTES, MAX_KEPT_FRAMES, Outlet, Outlets
 
 LARGE_BYTES = 1 << 30
 MUCH_BYTES = 1 << 20  # for one answer

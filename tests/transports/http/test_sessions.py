@@ -11,7 +11,7 @@ from mcpgreen.features.watching import subscriptions
 from mcpgreen.running import shares
 from mcpgreen.testing import FakeLink, serving
 from mcpgreen.transports.http.sessions import MAX_OUTLETS, HttpSessions
-from mcpgreen.transports.http.streams.outlets import Outlets
+from mcpgreen.transports.http.streams.outlet import Outlets
 from tests.support.project import ProjectBuilder
 from tests.transports.http.test_outlet import Carrier
 

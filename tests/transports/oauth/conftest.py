@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from mcpgreen.settings.settings import load
-from mcpgreen.transports.http.oauth.configuration import configured_resource_server
 from mcpgreen.transports.http.oauth.resource_server import ResourceServer
+from mcpgreen.transports.http.serving import configured_resource_server
 from tests.support.issuer import RESOURCE, Issuer
 
 

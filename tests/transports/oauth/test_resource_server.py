@@ -20,13 +20,13 @@ from mcp.shared.auth import ProtectedResourceMetadata
 
 from mcpgreen.errors import ProjectError
 from mcpgreen.settings.settings import load
-from mcpgreen.transports.http.oauth.configuration import configured_resource_server
 from mcpgreen.transports.http.oauth.resource_server import (
     ResourceServer,
     TokenRefused,
     metadata_paths,
     metadata_url,
 )
+from mcpgreen.transports.http.serving import configured_resource_server
 from tests.support.issuer import RESOURCE, Issuer, jwk_of, private_key
 
 Trusting = Callable[..., ResourceServer]

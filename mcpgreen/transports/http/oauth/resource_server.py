@@ -27,6 +27,7 @@ import jwt
 
 from mcpgreen.errors import McpgreenError
 from mcpgreen.links.principal import Principal
+from mcpgreen.settings.settings import Settings
 from mcpgreen.text import jsontext
 from mcpgreen.text.json_types import Json
 from mcpgreen.transports.http.oauth.keys import KEY_OF, Key, KeySet, Unavailable, UnknownKey
@@ -68,22 +69,14 @@ def invalid(reason: str) -> TokenRefused:
 class ResourceServer:
     """`resource_url` is the URL of the endpoint, such as https://host/mcp; `name` is for people."""
 
-    def __init__(
-        self,
-        keys: KeySet,
-        *,
-        issuer: str,
-        resource_url: str,
-        audiences: Sequence[str],
-        required_scopes: Sequence[str],
-        name: str,
-    ) -> None:
+    def __init__(self, keys: KeySet, settings: Settings, *, resource_url: str, name: str) -> None:
         self._keys = keys
-        self._issuer = issuer
+        self.close = keys.close
+        self._issuer: str = settings.http_oauth_issuer
         self.resource_url = resource_url
         bare_url = resource_url.rstrip("/")
-        self._audiences = audiences or (bare_url, bare_url + "/")
-        self._required_scopes = tuple(required_scopes)
+        self._audiences: Sequence[str] = settings.http_oauth_audience or (bare_url, bare_url + "/")
+        self._required_scopes: tuple[str, ...] = tuple(settings.http_oauth_required_scopes)
         self._name = name
         self._kept: dict[bytes, tuple[Principal, list[Key]]] = {}  # by digest, with the keys at that time
 
@@ -162,9 +155,6 @@ class ResourceServer:
 
     def challenge_for(self, refusal: TokenRefused) -> str:
         return self.challenge(error=refusal.error, description=refusal.description, scopes=refusal.scopes)
-
-    def close(self) -> None:
-        self._keys.close()
 
 
 def metadata_paths(resource_url: str) -> tuple[str, str]:

@@ -10,8 +10,10 @@ make room for a new client.
 
 from __future__ import annotations
 
+import re
 import select
 import socket as native
+import sys
 import time
 from collections.abc import Callable, Hashable, Iterable
 from contextlib import suppress
@@ -26,8 +28,7 @@ from gevent import socket
 from mcpgreen import journal
 from mcpgreen.running.shares import Turns, let_others
 from mcpgreen.transports.http.wire import heads
-from mcpgreen.transports.http.wire.bodies import Body, Buffer
-from mcpgreen.transports.http.wire.heads import BadRequest, Head
+from mcpgreen.transports.http.wire.heads import BAD, BadRequest, Head
 
 if TYPE_CHECKING:
     from mcpgreen.links.principal import Principal
@@ -51,6 +52,13 @@ CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 TEXT = ("Content-Type", "text/plain; charset=utf-8")
 
 Headers = list[tuple[str, str]]
+LINE_END = b"\r\n"
+CHUNK_SIZE = re.compile(rb"[0-9A-Fa-f]{1,8}")
+MAX_SIZE_LINE_BYTES = 32
+# A chunk is as much work as a few hundred bytes, so beyond the free ones, a body needs this many bytes for each chunk.
+FREE_CHUNKS = 1024
+BYTES_A_CHUNK = 256
+CHUNKS_A_TURN = 64
 
 
 @dataclass(slots=True)
@@ -86,6 +94,7 @@ class Connection:
         self.place = place
         self._buffer = Buffer(self._received)
         self._watch = HangupWatch(sock)
+        self.on_hangup = self._watch.start
         self._turns = Turns()
         self._give_up_at = 0.0
         self._body: Body | None = None  # that is being read
@@ -128,10 +137,6 @@ class Connection:
         self._server.serving.take(owner)
         self.owner = owner
         return True
-
-    def on_hangup(self, callback: Callable[[], None]) -> None:
-        """Call this in the hub if the client goes before it is answered."""
-        self._watch.start(callback)
 
     def _secure(self) -> None:
         """Do the TLS handshake, for which the client has as long as for a head. Raises OSError."""
@@ -298,7 +303,7 @@ class HangupWatch:
         self._callback: Callable[[], None] = self.stop
 
     def start(self, callback: Callable[[], None]) -> None:
-        """Call this in the hub, once, when the client has gone."""
+        """Call this in the hub, once, if the client goes before it is answered."""
         self._callback = callback
         if self._watcher is None:
             self._watcher = gevent.get_hub().loop.io(self._sock.fileno(), READ_EVENT)
@@ -313,17 +318,14 @@ class HangupWatch:
     def _look(self) -> None:
         """There is something to read, or the end."""
         self.stop()
-        if self._is_hung_up():
+        poller = select.poll()
+        poller.register(self._sock.fileno(), HANGUP_SIGNS)
+        if poller.poll(0):
             self._callback()
             return
         # The client has sent its next request ahead, which would wake us again and again.
         self._watcher = gevent.get_hub().loop.timer(STEADY_LOOK_SECS)
         self._watcher.start(self._look)
-
-    def _is_hung_up(self) -> bool:
-        poller = select.poll()
-        poller.register(self._sock.fileno(), HANGUP_SIGNS)
-        return bool(poller.poll(0))
 
 
 @lru_cache(maxsize=1)
@@ -334,3 +336,124 @@ def _date(now: int) -> str:
 def _in_one_line(value: str) -> str:
     """Replace unprintable characters: a line end could begin another header, or another answer."""
     return value if value.isprintable() else "".join(each if each.isprintable() else "?" for each in value)
+
+
+class Buffer:
+    """Bytes that a connection has received and not used yet. `receive` returns at least one more byte, or raises."""
+
+    def __init__(self, receive: Callable[[], bytes]) -> None:
+        self._receive = receive
+        # Deleting the beginning does not copy the rest: many small requests or chunks may come at once.
+        self._data = bytearray()
+
+    def __len__(self) -> int:
+        return len(self._data)
+
+    def take(self, at_most_bytes: int) -> bytes:
+        """Take what is here, at least a byte."""
+        if not self._data:
+            self._data += self._receive()
+        taken = bytes(self._data[:at_most_bytes])
+        del self._data[:at_most_bytes]
+        return taken
+
+    def take_until(self, end: bytes, at_most_bytes: int, *, what: str, status: str = BAD) -> bytes:
+        """Take everything up to these bytes, which are left out. Raises BadRequest if they come later."""
+        while (found := self._data.find(end, 0, at_most_bytes + len(end))) < 0:
+            if len(self._data) >= at_most_bytes + len(end):
+                raise BadRequest(f"{what} may have {at_most_bytes} bytes.", status)
+            self._data += self._receive()
+        taken = bytes(self._data[:found])
+        del self._data[: found + len(end)]
+        return taken
+
+    def skip_line_ends(self, at_most: int) -> None:
+        """Skip line ends before a request: some clients send one after a body, where it does not belong."""
+        for _ in range(at_most):
+            while self._data in (b"", LINE_END[:1]):
+                self._data += self._receive()
+            if not self._data.startswith(LINE_END):
+                return
+            del self._data[: len(LINE_END)]
+
+
+class Body:
+    """The body of one request: read by its length or in chunks, within limits of size and time.
+
+    Chunks are read as strictly as heads: no extensions, no trailers, no missing line ends. No MCP client sends them,
+    and what is not understood cannot be misunderstood. `length_bytes` is None for chunks; more than `limit_bytes` is
+    refused. `at_end` is called when all is read.
+    """
+
+    def __init__(
+        self,
+        buffer: Buffer,
+        length_bytes: int | None,
+        *,
+        limit_bytes: int,
+        on_first_read: Callable[[], None] | None = None,
+        at_end: Callable[[], None] | None = None,
+    ) -> None:
+        self._buffer = buffer
+        self._limit_bytes = limit_bytes
+        self._on_first_read = on_first_read
+        self._at_end = at_end
+        self._is_chunked = length_bytes is None
+        self._left_bytes = length_bytes or 0  # of the whole, or of a chunk
+        self._read_bytes = 0
+        self._chunks = 0
+        self.is_at_end = length_bytes == 0
+        self._require_within_limit()
+
+    def read(self, size: int = sys.maxsize) -> bytes:
+        """Read this many bytes; fewer only at the end. Raises BadRequest."""
+        if self._on_first_read is not None and not self.is_at_end:
+            self._on_first_read()
+        self._on_first_read = None
+        pieces: list[bytes] = []
+        while size and not self.is_at_end:
+            if not self._left_bytes:
+                self._begin_chunk()
+                continue
+            piece = self._buffer.take(min(size, self._left_bytes))
+            self._left_bytes -= len(piece)
+            self._read_bytes += len(piece)
+            size -= len(piece)
+            pieces.append(piece)
+            if not self._left_bytes:
+                self._end_part()
+        return b"".join(pieces)
+
+    def _begin_chunk(self) -> None:
+        line = self._line()
+        if CHUNK_SIZE.fullmatch(line) is None:
+            raise BadRequest("A chunk does not begin with its size.")
+        self._left_bytes = int(line, 16)
+        self._require_within_limit()
+        self._chunks += 1
+        if self._chunks > FREE_CHUNKS + self._read_bytes // BYTES_A_CHUNK:
+            raise BadRequest("The body comes in too many small chunks; send larger ones.")
+        if self._chunks % CHUNKS_A_TURN == 0:
+            let_others()
+        if not self._left_bytes:
+            self._end_part()
+            self._end()
+
+    def _end_part(self) -> None:
+        if not self._is_chunked:
+            self._end()
+        elif self._line():
+            raise BadRequest("A chunk does not end where its size says.")
+
+    def _end(self) -> None:
+        self.is_at_end = True
+        if self._at_end is not None:
+            self._at_end()
+
+    def _line(self) -> bytes:
+        return self._buffer.take_until(LINE_END, MAX_SIZE_LINE_BYTES, what="A line between chunks")
+
+    def _require_within_limit(self) -> None:
+        if self._read_bytes + self._left_bytes > self._limit_bytes:
+            reason = f"The body may have {self._limit_bytes} bytes (setting max_line_bytes)."
+            raise BadRequest(reason, "413 Content Too Large")

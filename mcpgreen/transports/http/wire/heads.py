@@ -23,22 +23,8 @@ FIELDS = re.compile(rb"(?:[!#$%&'*+\-.^_`|~0-9A-Za-z]+:[\t\x20-\x7e\x80-\xff]*\r
 LENGTH = re.compile(r"[0-9]{1,15}")
 
 # Each of these could be understood in two ways if it came twice.
-SINGLE = frozenset(
-    {
-        "authorization",
-        "content-length",
-        "content-type",
-        "expect",
-        "host",
-        "last-event-id",
-        "mcp-method",
-        "mcp-name",
-        "mcp-protocol-version",
-        "mcp-session-id",
-        "origin",
-        "transfer-encoding",
-    }
-)
+SINGLE = frozenset({"authorization", "content-length", "content-type", "expect", "host", "last-event-id", "origin"})
+SINGLE |= {"mcp-method", "mcp-name", "mcp-protocol-version", "mcp-session-id", "transfer-encoding"}
 PARAM = "mcp-param-"  # a tool may have chosen a name with an underscore
 
 
