@@ -203,6 +203,8 @@ def patch() -> None:
     """Load gevent, and soon make `time.sleep` cooperative for libraries that call it while we serve. Not at once:
     `gevent.monkey` takes as long to import as a look at a hundred tools, and the first request of the client goes
     first."""
+    import tokenize  # noqa: F401  # a traceback needs it, also when no file can be opened any more
+
     from gevent import config, spawn_later
 
     config.track_greenlet_tree = False  # costs a stack for each greenlet, and is for debuggers only
