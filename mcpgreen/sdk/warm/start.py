@@ -29,9 +29,9 @@ SOCKET_FD = 3
 # What scripts usually import: each makes all forks a little slower. Not multiprocessing: it makes a key at its import,
 # which scripts must not share.
 USUAL_MODULES = (
-    "argparse ast base64 collections contextlib copy csv dataclasses datetime decimal enum functools glob hashlib "
+    "ast base64 collections contextlib copy csv dataclasses datetime decimal enum functools glob hashlib "
     "inspect itertools json logging math opcode operator pathlib pkgutil random re shutil string struct subprocess "
-    "tempfile textwrap traceback typing urllib.parse uuid mcp_tool mcp_tool_functions"
+    "tempfile textwrap traceback typing urllib.parse mcp_tool mcp_tool_functions"
 ).split()
 ENDINGS = tuple(all_suffixes())
 # When the interpreter was started, in the time of files: that is told by a clock with long ticks.
