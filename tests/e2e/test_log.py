@@ -83,8 +83,10 @@ def test_at_info_every_request_has_a_line_with_its_outcome(start: Start) -> None
     wire.result("ping")
     wire.stop()
 
-    assert [line for line in numberless(wire.stderr.splitlines()) if " changed: " not in line] == [
-        "mcpgreen: info: initialize ok",
+    first, *others = [line for line in numberless(wire.stderr.splitlines()) if " changed: " not in line]
+    # On a busy machine, it comes too late to be answered before all else, and is timed as any other request.
+    assert first.removesuffix(" N ms") == "mcpgreen: info: initialize ok"
+    assert others == [
         "mcpgreen: info: tools/list ok N ms",
         "mcpgreen: info: tools/call stats ok N ms exit 0",
         r"mcpgreen: warning: tools/call bad failed N ms exit 3; stderr ends: first\nand last",
