@@ -42,13 +42,14 @@ PART_BYTES = 80  # the memory that a parsed part takes, roughly
 REQUEST_BYTES = 4096  # the memory that the shortest request takes
 SHORT_BYTES = 512
 STEP = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
+_N, _I = b"NI"  # as numbers, which are found in bytes five times as fast as a text of one character
 NO_BRACKETS = bytes(code for code in range(256) if code not in STEP)
 
 
 def loads(raw: bytes | str, turn: Callable[[], object] | None = None) -> Any:
     """Parse one JSON value. Raises ValueError for anything that is not strict UTF-8 JSON of bounded depth and size
     (`Bounds`). During a long text, `turn` lets others run now and then."""
-    if type(raw) is bytes and len(raw) <= 2 * MAX_DEPTH and raw.isascii() and b"N" not in raw and b"I" not in raw:
+    if type(raw) is bytes and len(raw) <= 2 * MAX_DEPTH and raw.isascii() and _N not in raw and _I not in raw:
         return parsed(raw)  # too short to be costly, and without NaN and Infinity: most requests and answers
     encoded = raw.encode("utf-8", "surrogatepass") if isinstance(raw, str) else raw
     require_parsable(encoded, turn)
