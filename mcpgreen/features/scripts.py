@@ -111,7 +111,7 @@ def run_for(
     services, interaction = call.services, call.interaction
     assert call.run is not None
     with ScriptFiles(call) as files:
-        env = services.environment.for_call(
+        services.environment.add_call(
             env,
             files,
             entry_json=entry_json,

@@ -120,19 +120,20 @@ class ToolEnvironment:
         inherited = _inherited(environ, settings, project_root)
         self.base = {**inherited, **self.about_the_server, **_python_path(inherited)}
         self.base.setdefault("MCPGREEN_PYTHON", sys.executable)  # for the providers' scripts
+        self._packed_base = packed(self.base)
 
     def with_more(self, *more: Mapping[str, str]) -> Environment:
         """Return the base, and variables that are the same for several calls: of a script, the roots, the client."""
         if self._refusal:
             raise Denied(self._refusal)
-        env = packed(self.base)
+        env = self._packed_base.copy()
         for variables in more:
             env.update(packed(variables))
         return env
 
-    def for_call(
+    def add_call(
         self,
-        common: Environment,
+        env: Environment,
         files: CallFiles,
         *,
         entry_json: bytes,
@@ -144,9 +145,8 @@ class ToolEnvironment:
         own_state: str | None = None,
         auth_json: str = "",
         wants_table: bool = False,
-    ) -> Environment:
-        """Add the variables of one call to a copy of what `with_more` returned."""
-        env = common.copy()
+    ) -> None:
+        """Add the variables of one call to what `with_more` returned."""
         place = files.place
         env[b"MCPBASH_STATE_DIR"] = files.directory.encoded_path
         env[b"MCP_TOOL_ERROR_FILE"] = place + scratch.ERROR_FILE
@@ -174,7 +174,6 @@ class ToolEnvironment:
         self._add_payload(env, files, b"MCP_TOOL_META", meta_json)
         if b'"traceparent"' in meta_json or b'"baggage"' in meta_json:
             env.update(packed(trace_variables(jsontext.loads(meta_json))))
-        return env
 
     def _add_payload(self, env: Environment, files: CallFiles, name: bytes, content: bytes) -> None:
         """JSON in the variable NAME_JSON, or in the file that NAME_FILE names when it is too long for one."""
