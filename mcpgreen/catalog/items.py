@@ -81,10 +81,11 @@ def read_files(
     for directory in tree.directories:
         for file_name in tree.pace.over(names_in(directory.files)):
             path = f"{directory.path}/{file_name}"
-            stamp = _stamp(tree, directory, file_name)
+            meta_files = metadata.meta_files_for(file_name, directory.files)
+            stamp = _stamp(tree, directory, file_name, meta_files)
             earlier_stamp, found = tree.earlier.get(path, (None, None))
             if stamp is None or stamp != earlier_stamp:
-                found = _read_item(project, directory, file_name, read, what)
+                found = _read_item(project, directory, file_name, meta_files, read, what)
             if stamp is not None and not _has_icons(found):
                 tree.memory[path] = stamp, found
             items += found.items
@@ -94,13 +95,18 @@ def read_files(
 
 
 def _read_item(
-    project: Project, directory: Directory, name: str, read: Callable[[ItemFile], object], what: str
+    project: Project,
+    directory: Directory,
+    name: str,
+    meta_files: Sequence[str],
+    read: Callable[[ItemFile], object],
+    what: str,
 ) -> Discovery:
-    meta_file = name if metadata.is_description(name) else metadata.meta_file_for(name, directory.files)
-    origin = metadata.Origin(f"{directory.path}/{meta_file or name}", project.private, [])
+    source = name if metadata.is_description(name) or not meta_files else meta_files[0]
+    origin = metadata.Origin(f"{directory.path}/{source}", project.private, [])
     file = ItemFile(project, directory, name, origin, [], [])
     try:
-        _require_one_description(directory, name)
+        _require_one_description(directory, name, meta_files)
         item = read(file)
     except ProjectError as error:
         loss = Loss(f"{project.shown(error.path)}: {reason_with_place(error)}; {what} is left out")
@@ -151,28 +157,27 @@ def _has_icons(found: Discovery) -> bool:
     return any("icons" in item.definition for item in found.items) or any("icon" in each for each in found.warnings)
 
 
-def _require_one_description(directory: Directory, file_name: str) -> None:
+def _require_one_description(directory: Directory, file_name: str, meta_files: Sequence[str]) -> None:
     """Raise ProjectError if scopes may be lost: the description cannot be read, or one that is overruled has scopes."""
     for name in metadata.meta_files_for(file_name, directory.unusable):
         raise ProjectError(
             f"{directory.path}/{name}", "is no file of its own, so the description cannot be read, nor its scopes"
         )
-    counting, *others = [*metadata.meta_files_for(file_name, directory.files), ""]
-    for name in filter(None, others):
+    for name in meta_files[1:]:
         if _may_have_scopes(f"{directory.path}/{name}"):
-            raise ProjectError(f"{directory.path}/{name}", f"has scopes that do not count, because {counting} does")
+            reason = f"has scopes that do not count, because {meta_files[0]} does"
+            raise ProjectError(f"{directory.path}/{name}", reason)
 
 
-def _stamp(tree: Tree, directory: Directory, file_name: str) -> tuple[object, ...] | None:
+def _stamp(tree: Tree, directory: Directory, file_name: str, meta_files: Sequence[str]) -> tuple[object, ...] | None:
     """Return a value that changes when the file or its description changes; None if it must be read each time. A file
     that was just written may be written again without a new time, and a README depends on its neighbours."""
     if metadata.stem_of(file_name).lower() == "readme":
         return None
-    meta_files = tuple(metadata.meta_files_for(file_name, directory.files))
     files = [directory.files[name] for name in (file_name, *meta_files)]
     if any(status.st_ctime_ns > tree.settled_ns for status in files):
         return None
-    return meta_files, tuple(metadata.meta_files_for(file_name, directory.unusable)), *map(stamp_of, files)
+    return tuple(meta_files), tuple(metadata.meta_files_for(file_name, directory.unusable)), *map(stamp_of, files)
 
 
 def leave_out_readme(file: ItemFile, kind: str) -> bool:

@@ -13,11 +13,9 @@ Rule: one bad file costs one tool and a warning, never the list.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from mcpgreen.catalog.apps.resources import directory_beside, discover_apps, with_ui
 from mcpgreen.catalog.descriptions import metadata
 from mcpgreen.catalog.descriptions.comments import HEAD_BYTES
 from mcpgreen.catalog.descriptions.in_script import ScriptDescription, read_script, with_all_scopes
@@ -44,7 +42,7 @@ UI_DIRECTORY = "ui"  # holds the app of a tool and its files
 INTERACTIONS = ("auto", "park", "replay")
 
 MAX_MODULES = 50  # in `warm`
-_MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
+_MODULE = r"[^\W\d]\w*(\.[^\W\d]\w*)*"
 
 FIELD_RULES = {
     **metadata.COMMON_RULES,
@@ -153,6 +151,8 @@ def _scripts_in(names: Iterable[str]) -> list[str]:
 
 def _with_apps(project: Project, tools: list[Tool], pace: Pace) -> list[Tool]:
     """Return the same tools; the definition of a tool with an MCP App next to it names the app."""
+    from mcpgreen.catalog.apps.resources import directory_beside, discover_apps, with_ui  # few projects have apps
+
     apps, _ = discover_apps(project, project.server_name(), pace)
     by_directory = {app.directory: app for app in apps}
     linked = []

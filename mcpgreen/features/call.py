@@ -13,7 +13,6 @@ of `TRANSITIONS` can happen; any other one is a fault of the server.
 from __future__ import annotations
 
 import time
-from base64 import urlsafe_b64encode
 from collections import deque
 from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -173,6 +172,8 @@ class Call:
     @property
     def worker_key(self) -> bytes:
         """A file name for the request: base64url of its JSON id, or a digest if that is too long."""
+        from base64 import urlsafe_b64encode  # here, because a list does not need it
+
         text = b"%d" % self.id if type(self.id) is int else jsontext.dumps(self.id)
         key = urlsafe_b64encode(text).rstrip(b"=")
         return key if len(key) <= MAX_KEY_CHARS else jsontext.digest_of_chunks([text]).encode("ascii")

@@ -32,8 +32,8 @@ from mcpgreen.text.uris import MAX_PATH_PARTS
 if TYPE_CHECKING:
     from mcpgreen.links.session import OutgoingRequests
 
-FILE_URI = re.compile(r"file://(?:localhost)?(/[^?#]*)", re.IGNORECASE | re.ASCII)
-LONE_PERCENT = re.compile(rb"%(?![0-9A-Fa-f]{2})")
+FILE_URI = r"(?ai)file://(?:localhost)?(/[^?#]*)"
+LONE_PERCENT = rb"%(?![0-9A-Fa-f]{2})"
 
 ANSWER_SECS = 5.0  # for a client to name its roots; scripts wait only for its first answer
 DEBOUNCE_SECS = 1.0  # between two requests for roots, however often they change
@@ -169,14 +169,14 @@ def _usable_root(entry: Json, bounds: list[str] | None) -> Root | None:
 
 def _path_of_root(uri: str) -> str:
     """Return the path in a local file URI, without looking at the disk. Raises ValueError for any other URI."""
-    found = FILE_URI.fullmatch(uri)
+    found = re.fullmatch(FILE_URI, uri)
     if found is None:
         raise ValueError("it must be a file:// URI with an absolute path on this machine, without query and fragment")
     try:
         encoded = found[1].encode("utf-8")
     except UnicodeEncodeError as error:
         raise ValueError("it is not valid text") from error
-    if LONE_PERCENT.search(encoded):
+    if re.search(LONE_PERCENT, encoded):
         raise ValueError("a percent sign must be written as %25")
     from urllib.parse import unquote_to_bytes  # takes long to import, and many clients have no roots
 

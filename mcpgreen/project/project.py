@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Mapping, Set
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from mcpgreen import PACKAGE_DIR, journal
@@ -88,7 +89,7 @@ class Project:
         """Return the path of a file of server.d/."""
         return os.path.join(self.server_dir, name)
 
-    @property
+    @cached_property
     def private(self) -> Private:
         """The files of the project that are never served."""
         from mcpgreen.files.confined import Private

@@ -9,8 +9,6 @@ remedy in the message, because a page for it could silently skip or repeat items
 
 from __future__ import annotations
 
-from base64 import urlsafe_b64decode, urlsafe_b64encode
-
 from mcpgreen.errors import InvalidParams
 from mcpgreen.text import jsontext
 from mcpgreen.text.json_types import Json
@@ -68,11 +66,15 @@ def offset_in(cursor: object, collection: str, hash: str) -> int:
 
 
 def encode(collection: str, offset: int, hash: str, timestamp: str) -> str:
+    from base64 import urlsafe_b64encode  # here and below, because most lists have one page
+
     content = {"ver": VERSION, "collection": collection, "offset": offset, "hash": hash, "timestamp": timestamp}
     return urlsafe_b64encode(jsontext.dumps(content)).rstrip(b"=").decode("ascii")
 
 
 def _decode(cursor: object) -> Json:
+    from base64 import urlsafe_b64decode, urlsafe_b64encode
+
     try:
         if not isinstance(cursor, str) or len(cursor) > MAX_CURSOR_CHARS:
             raise ValueError

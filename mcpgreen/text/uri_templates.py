@@ -13,6 +13,7 @@ forward takes the values.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
 
@@ -225,7 +226,7 @@ def _expression(inside: str) -> Expression:
     for name in names:
         if "*" in name or ":" in name:
             raise ValueError(f"{{{inside}}} has a modifier of level 4 (* or :length), which is not supported")
-        if not all(name.split(".")) or not NAME.issuperset(name) or LONE_PERCENT.search(name):
+        if not all(name.split(".")) or not NAME.issuperset(name) or re.search(LONE_PERCENT, name):
             raise ValueError(f"{{{inside}}} must hold names of letters, digits and _, separated by commas")
     if len(set(names)) < len(names):
         raise ValueError(f"{{{inside}}} names a variable twice")

@@ -12,8 +12,8 @@ WITHOUT_ENCODING = UNRESERVED | RESERVED | {"%"}
 ASCII_BUT_SPACE = frozenset(map(chr, range(128))) - {" "}
 KEPT_IN_FILES = WITHOUT_ENCODING | {"\\"}  # which is refused, whether it is encoded or not
 SCHEME_CHARACTERS = frozenset(LETTERS + "0123456789+-.")
-DRIVE = re.compile(r"/*[A-Za-z](:|\||%3[Aa]|%7[Cc])([/\\]|$)")  # C: or c| after any number of slashes
-LONE_PERCENT = re.compile("%(?![0-9A-Fa-f]{2})")
+DRIVE = r"/*[A-Za-z](:|\||%3[Aa]|%7[Cc])([/\\]|$)"  # C: or c| after any number of slashes
+LONE_PERCENT = "%(?![0-9A-Fa-f]{2})"
 MAX_URI_CHARS = 8192
 MAX_PATH_PARTS = 256  # each costs a look at the disk when the path is resolved
 
@@ -72,7 +72,7 @@ def with_encoded_text(uri: str) -> str:
     a file also what can only be part of a name, such as a lone %. Nothing else is corrected."""
     is_file = scheme_of(uri) == "file"
     if is_file:
-        uri = LONE_PERCENT.sub("%25", uri)
+        uri = re.sub(LONE_PERCENT, "%25", uri)
     kept = KEPT_IN_FILES if is_file else ASCII_BUT_SPACE
     if kept.issuperset(uri):
         return uri
@@ -85,7 +85,7 @@ def with_encoded_text(uri: str) -> str:
 
 def percent_decoded(text: str) -> bytes:
     """Decode an ASCII text to bytes. Raises ValueError for a % that no two hexadecimal digits follow."""
-    if LONE_PERCENT.search(text):
+    if re.search(LONE_PERCENT, text):
         raise ValueError("each % must be followed by two hexadecimal digits; write %25 for % itself")
     from urllib.parse import unquote_to_bytes
 
@@ -104,7 +104,7 @@ def path_of(uri: str, *, base: str) -> str:
         raise ValueError(f"its path has more than {MAX_PATH_PARTS} parts")
     uri = with_encoded_text(uri)
     rest = uri.partition(":")[2]
-    if DRIVE.match(rest):
+    if re.match(DRIVE, rest):
         raise ValueError("it begins with a Windows drive, which this system does not have")
     if "\\" in rest:
         raise ValueError("the parts of a path are separated by /, never by a backslash")

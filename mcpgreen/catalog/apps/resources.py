@@ -10,7 +10,6 @@ directory of the app. This is checked again when an app is read, because links c
 from __future__ import annotations
 
 import os
-import re
 import stat
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -33,7 +32,7 @@ FLAT_KEY = "ui/resourceUri"  # where early clients looked; its successor is reso
 CSP_FIELDS = ("connectDomains", "resourceDomains", "frameDomains", "baseUriDomains")
 PERMISSIONS = ("camera", "microphone", "geolocation", "clipboardWrite")
 # Hosts put a domain into a header, so a domain must not contain a character that ends a directive.
-_DOMAIN = re.compile(r"[^\s;,'\"]+")
+_DOMAIN = r"[^\s;,'\"]+"
 
 FIELD_RULES = {
     "title": A_STRING,
@@ -49,7 +48,7 @@ FIELD_RULES = {
 }
 META_RULES = {"csp": AN_OBJECT, "permissions": AN_OBJECT, "prefersBorder": A_BOOLEAN, "sandboxDomain": A_STRING}
 DOMAINS = Rule(
-    lambda value: isinstance(value, list) and all(isinstance(each, str) and _DOMAIN.fullmatch(each) for each in value),
+    lambda value: isinstance(value, list) and all(metadata.matches(_DOMAIN, each) for each in value),
     "an array of origins such as https://example.com",
     {"type": "array", "items": {"type": "string"}},
 )

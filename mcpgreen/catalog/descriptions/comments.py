@@ -40,7 +40,7 @@ _BLOCKS = b"|".join(
     re.escape(opener) + rb"(?s:.*?)(?:" + re.escape(end) + rb"|\Z)" for opener, end in CLOSER_OF.items()
 )
 _COMMENT = rb"(?m)(?:^[ \t\r]*(?:[ru]?(?:" + _BLOCKS + rb")|" + _MARKER + rb"|$).*\n?)+"
-_AFTER_OPENER = re.compile(rb"[*!-]*(\s*)mcp:\s*")
+_AFTER_OPENER = rb"[*!-]*(\s*)mcp:\s*"
 _ALONE = rb"(\s*)mcp:\s*"
 _STAR = rb"\s*\*(?=\s|$)"
 _MEMBER = rb"""["']?[\w$-]+["']?\s*:(\s|$)"""
@@ -118,7 +118,7 @@ def _block_at(
 ) -> _Block | None:
     """Return the form of the YAML below this line; None if the line has more than `mcp:`."""
     if opener is not None:
-        found = _AFTER_OPENER.fullmatch(row, opener.end())
+        found = re.fullmatch(_AFTER_OPENER, row[opener.end() :])
         if found is None:
             return None
         star = re.match(_STAR, next((line for line in following if line.strip()), b""))

@@ -20,7 +20,7 @@ import os
 import re
 from typing import Any, NamedTuple
 
-from mcpgreen.catalog.descriptions import metadata, yaml_text
+from mcpgreen.catalog.descriptions import metadata
 from mcpgreen.catalog.descriptions.comments import ARGUMENT, comments_in, inline_in
 from mcpgreen.errors import ProjectError
 from mcpgreen.running.scripts.shebang import SHELLS, program_of
@@ -58,9 +58,9 @@ _CLEAR_TYPES = ("str", "float", "double", "uint")  # the other likely types may 
 _OTHER_NOTATION = r"([A-Za-z]+)(?:(\[\w*\]|<\S+>)|\((\S+)\)|=(\S+)|\|\S+)"
 _NO_WORDS = r"shellcheck |-\*-|vim?:|SPDX-|@"
 _SCALARS = {
-    "int": re.compile(r"-?(0|[1-9]\d{0,29})", re.ASCII),
-    "number": re.compile(r"-?(0|[1-9]\d{0,29})(\.\d{1,30})?([eE][-+]?\d{1,2})?", re.ASCII),
-    "bool": re.compile("true|false"),
+    "int": r"(?a)-?(0|[1-9]\d{0,29})",
+    "number": r"(?a)-?(0|[1-9]\d{0,29})(\.\d{1,30})?([eE][-+]?\d{1,2})?",
+    "bool": "true|false",
 }
 # Variables that change how shells and programs work: those in capitals, and these.
 _RESERVED = r"[A-Z0-9_]+|_.*|(?:BASH|LD_|DYLD_|MCP).*|auto_resume|histchars|.*_proxy"
@@ -175,7 +175,9 @@ def reason_with_place(error: ProjectError) -> str:
         return error.reason
     if found is None or not found.is_yaml:
         return error.reason
-    marks = yaml_text.marks_in(found.text)
+    from mcpgreen.catalog.descriptions.yaml_text import marks_in
+
+    marks = marks_in(found.text)
     keys = keys_in(error.reason)
     while keys and keys not in marks:
         keys = keys[:-1]
@@ -369,6 +371,6 @@ def _value(text: str, kind: str) -> Any:
         if not isinstance(values, list) or not all(isinstance(each, str) for each in values):
             raise ValueError
         return values
-    if kind != "json" and not _SCALARS[kind].fullmatch(text):
+    if kind != "json" and not re.fullmatch(_SCALARS[kind], text):
         raise ValueError
     return jsontext.loads(text.encode())

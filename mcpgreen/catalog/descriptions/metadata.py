@@ -17,11 +17,9 @@ import stat
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
 from typing import NamedTuple, TypeGuard
 
-from mcpgreen.catalog.descriptions import yaml_text
 from mcpgreen.catalog.descriptions.comments import HEAD_BYTES, inline_in
 from mcpgreen.errors import ProjectError
 from mcpgreen.files.confined import Private
-from mcpgreen.project.icons import wire_icons
 from mcpgreen.project.unmarked import META_SUFFIXES
 from mcpgreen.running.system import MAX_SECS
 from mcpgreen.text import jsontext
@@ -38,18 +36,19 @@ READ_BYTES = 16_384  # more is only asked for if the file is larger
 MAX_SCOPES = 50
 
 MAX_NAME_CHARS = 128
+# Compiled are those that every description needs; the others when they are first used.
 _NAME = re.compile(rf"[A-Za-z0-9_.-]{{1,{MAX_NAME_CHARS}}}")
-_SCOPE = re.compile(r"[!#-\[\]-~]+")  # a scope-token of RFC 6749: printable ASCII without space, quote and backslash
+_SCOPE = r"[!#-\[\]-~]+"  # a scope-token of RFC 6749: printable ASCII without space, quote and backslash
 # Fields that describe or contain arguments, which may be called scope.
 _OF_ARGUMENTS = re.compile(r"\w*[sS]chema|arguments|parameters|properties|examples|inputRequests|messages")
 _ESCAPED_LETTER = re.compile(rb"\\(?:x|u00|U000000)([4-7][0-9a-fA-F])")
-_JSON_PLACE = re.compile(r"\bline 1 column (\d+)")
+_JSON_PLACE = r"\bline 1 column (\d+)"
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_.-]")
 OTHERS_SAY = {"timeout": "timeoutSecs", "parameters": "inputSchema"}  # the names in other servers and APIs
 MAX_GUESSES = 50  # comparing names is slow, and so many unknown fields are no typing errors
 # As narrow as the strictest client, which rejects a whole list for one leap second.
 _CLOCK = r"([01]\d|2[0-3]):[0-5]\d"
-_INSTANT = re.compile(rf"(?a)\d{{4}}-\d\d-\d\dT{_CLOCK}:[0-5]\d(\.\d+)?(Z|[+-]{_CLOCK})")
+_INSTANT = rf"(?a)\d{{4}}-\d\d-\d\dT{_CLOCK}:[0-5]\d(\.\d+)?(Z|[+-]{_CLOCK})"
 
 
 def is_number(value: object) -> TypeGuard[float]:
@@ -76,8 +75,8 @@ def is_scope(value: object) -> bool:
     return matches(_SCOPE, value)
 
 
-def matches(pattern: re.Pattern[str], value: object) -> bool:
-    return isinstance(value, str) and pattern.fullmatch(value) is not None
+def matches(pattern: str | re.Pattern[str], value: object) -> bool:
+    return isinstance(value, str) and re.fullmatch(pattern, value) is not None
 
 
 class Origin(NamedTuple):
@@ -115,7 +114,7 @@ A_DURATION = Rule(
 SCOPES = Rule(
     lambda value: isinstance(value, list) and len(value) <= MAX_SCOPES and all(map(is_scope, value)),
     f"an array of at most {MAX_SCOPES} scopes, each a text without spaces",
-    {"type": "array", "maxItems": MAX_SCOPES, "items": {"type": "string", "pattern": f"^{_SCOPE.pattern}$"}},
+    {"type": "array", "maxItems": MAX_SCOPES, "items": {"type": "string", "pattern": f"^{_SCOPE}$"}},
 )
 
 
@@ -152,13 +151,15 @@ def stem_of(file_name: str) -> str:
     return file_name.rpartition(".")[0] or file_name
 
 
-def meta_file_for(file_name: str, names: Container[str]) -> str | None:
+def meta_file_for(file_name: str, names: Collection[str]) -> str | None:
     """The description that counts for a file, among the `names` beside it."""
     return next(iter(meta_files_for(file_name, names)), None)
 
 
-def meta_files_for(file_name: str, names: Container[str]) -> list[str]:
+def meta_files_for(file_name: str, names: Collection[str]) -> list[str]:
     """All descriptions of a file among the `names` beside it. The first counts."""
+    if not names:
+        return []
     stem, (json, *others) = stem_of(file_name), META_SUFFIXES  # JSON first
     owners = (file_name,) if stem == file_name else (file_name, stem)
     wanted = [owner + json for owner in owners] + [owner + suffix for owner in owners for suffix in others]
@@ -222,7 +223,7 @@ def read_inline(path: str, head: bytes, *, is_prose: bool = False) -> Json | Non
         return _parsed_json(path, found.text)
     except ProjectError as error:
         indent = head.find(found.text, found.start) - head.rfind(b"\n", 0, found.start) - 1
-        reason = _JSON_PLACE.sub(lambda at: f"line {found.line} column {indent + int(at[1])}", error.reason)
+        reason = re.sub(_JSON_PLACE, lambda at: f"line {found.line} column {indent + int(at[1])}", error.reason)
         if found.text.count(b"{") > found.text.count(b"}"):
             reason += "; a } is missing, or it goes on in the next line: JSON after mcp: has to be on one line"
         raise ProjectError(path, reason) from error
@@ -262,12 +263,13 @@ def require_known_scopes(path: str, fields: Mapping[str, object], known: Contain
     """Raise ProjectError for an unknown field that may mean `scopes`, for one that contains such a field unless there
     are `scopes`, or for scopes that are null. Leaving it out with a warning would open the item for every caller."""
     remedy = "did you mean scopes?" if "scopes" in known else "scopes do not count here, so it is not served"
+    may_be_inside = "scopes" not in fields and "scope" in repr(fields).lower()  # most have none, and this is quick
     for field, value in fields.items():
         if field not in known and may_mean_scopes(field):
             raise ProjectError(path, f"{prefix}{field} is unknown; {remedy}")
         if field == "scopes" and value is None:
             raise ProjectError(path, f"{prefix}scopes must be an array of scopes, found null; remove it to need none")
-        if "scopes" not in fields and _contains_scopes({field: value}):
+        if may_be_inside and _contains_scopes({field: value}):
             raise ProjectError(path, f"{prefix}{field} mentions scopes, but they do not count there; {remedy}")
 
 
@@ -308,6 +310,8 @@ def definition_of(origin: Origin, named: Json, fields: Json, *, plain: Iterable[
         origin.complaints.extend(f"{prefix}{key} is left out: it {problem}" for key, problem in wrong.items())
         definition["annotations"] = {key: value for key, value in given.items() if key not in wrong}
     if "icons" in fields:
+        from mcpgreen.project.icons import wire_icons  # few items have icons
+
         directories = (os.path.dirname(origin.path),)
         usable, complaints = wire_icons(fields["icons"], directories=directories, private=origin.private)
         origin.complaints.extend(complaints)
@@ -347,6 +351,8 @@ def _parsed_json(path: str, raw: bytes) -> Json:
 
 
 def _parsed_yaml(path: str, raw: bytes) -> Json:
+    from mcpgreen.catalog.descriptions import yaml_text  # most descriptions are JSON
+
     try:
         value = yaml_text.value_of(raw)
         for keys, (line, column) in yaml_text.duplicates_in(raw) if mentions_scopes(raw) else ():
@@ -373,15 +379,16 @@ def shown(value: object) -> str:
 
 def require_names_once(raw: bytes) -> None:
     """Raise ValueError if a JSON text that mentions scopes has a name twice: a parser takes the last one."""
-    import json
+    if not mentions_scopes(raw):
+        return
+    import json  # takes longer to import than ten descriptions to read
     from collections import Counter
 
     def require_one(pairs: list[tuple[str, object]]) -> None:
         if twice := [name for name, times in Counter(name for name, _ in pairs).items() if times > 1]:
             raise ValueError(f"{twice[0]} occurs twice, and scopes may get lost; write it once")
 
-    if mentions_scopes(raw):
-        json.loads(raw, object_pairs_hook=require_one)
+    json.loads(raw, object_pairs_hook=require_one)
 
 
 def mentions_scopes(text: bytes) -> bool:

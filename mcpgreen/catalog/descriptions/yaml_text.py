@@ -21,8 +21,8 @@ MAX_DEPTH = 64
 MAX_DIGITS = 100  # YAML reads 1:30:00 with base 60, in a time that grows with the square of its length
 MERGE = "<<"
 TEXT_TAG = "tag:yaml.org,2002:str"
-_NUMBER = re.compile(r"[-+0-9_:.eE]*")
-_SOURCE_NAME = re.compile(r'in "<[a-z ]+>",')
+_NUMBER = r"[-+0-9_:.eE]*"
+_SOURCE_NAME = r'in "<[a-z ]+>",'
 
 
 def value_of(raw: bytes) -> Any:
@@ -36,7 +36,7 @@ def value_of(raw: bytes) -> Any:
         # As JSON and back, because JSON has no sets, no infinity and no node inside itself.
         return jsontext.loads(jsontext.dumps(value))
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise ValueError(_SOURCE_NAME.sub("at", " ".join(str(error).split()))) from error
+        raise ValueError(re.sub(_SOURCE_NAME, "at", " ".join(str(error).split()))) from error
 
 
 def marks_in(raw: bytes) -> dict[Keys, Mark]:
@@ -94,7 +94,7 @@ def _require_within_limits(raw: bytes) -> None:
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
         elif isinstance(event, yaml.ScalarEvent) and len(event.value) > MAX_DIGITS:
-            is_plain_number = event.implicit[0] and _NUMBER.fullmatch(event.value)
+            is_plain_number = event.implicit[0] and re.fullmatch(_NUMBER, event.value)
             if is_plain_number if event.tag is None else event.tag != TEXT_TAG:
                 raise ValueError(f"a number has more than {MAX_DIGITS} digits; put it in quotes")
 

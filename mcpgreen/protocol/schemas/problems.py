@@ -34,7 +34,7 @@ _LIMITS = {
     "maxProperties": ("must have at most", " members"),
 }
 _COUNTED = ("Length", "Items", "Properties")
-_VALUE = re.compile(r"(?s), got .*|(?<=breaks the rule) .*")
+_VALUE = r"(?s), got .*|(?<=breaks the rule) .*"
 
 
 def sentences(error: ValidationError, noun: str) -> list[str]:
@@ -49,7 +49,7 @@ def sentences(error: ValidationError, noun: str) -> list[str]:
 
 def without_values(found: Iterable[str]) -> str:
     """Return the sentences without the values at their ends, for the log."""
-    return "; ".join(_VALUE.sub("", each) for each in found)
+    return "; ".join(re.sub(_VALUE, "", each) for each in found)
 
 
 def _expectation(error: ValidationError, noun: str) -> str:
