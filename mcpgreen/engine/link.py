@@ -164,10 +164,7 @@ class Link:
             if (may_wait or self._postponed.greenlet is not None) and not _is_urgent(message):
                 self._postponed.add(message, weight_bytes, self._serve, self._end_after_fault)
                 return
-        if type(message) is dict:
-            self._receive_object(message, sink, weight_bytes)
-        else:
-            self._serve(message, sink, weight_bytes)
+        self._serve(message, sink, weight_bytes)
 
     def _serve(self, message: object, sink: Sink, weight_bytes: int) -> None:
         if type(message) is dict:
