@@ -21,7 +21,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tests.abuse.control import Control
 from tests.abuse.hub_turns import STACKS, environment
 from tests.abuse.link import PULSE, SECRET, Json, Link, ServerDied, ServerHangs, decline
 from tests.abuse.measure import MIB, Figures, Probe, family_of, files_below, forget_peak, memory_bytes, proc_text
@@ -96,7 +95,6 @@ class Arena:
     """A place on disk, and the servers that run there one after another."""
 
     def __init__(self, base: Path | None = None) -> None:
-        self.control = Control()
         self.mark = f"90.{os.getpid():07d}{next(_numbers):05d}"
         self.base = Path(tempfile.mkdtemp(prefix="abuse.", dir=base))
         self.project = ProjectBuilder(self.base / self.mark / "project")
@@ -186,7 +184,6 @@ class Arena:
             _remove(path)
 
     def close(self) -> None:
-        self.control.close()
         self.clear()
         _remove(self.base)
 
@@ -198,7 +195,7 @@ class Bout:
         self.arena = arena
         self.process = process
         self._turns = turns
-        self.probe = Probe(process.pid, turns, arena.control, project=arena.project.root, tmp=arena.tmp)
+        self.probe = Probe(process.pid, turns, project=arena.project.root, tmp=arena.tmp)
         self.link = Link(process, self.probe, token=token, mark=arena.mark, project=arena.project.root)
         self.memory_at_first_bytes = 0
         self._own: set[int] = set()  # processes that stay as long as the server

@@ -127,8 +127,7 @@ class Driver:
         else:
             figures = self._attack_before_handshake(luck)
         self._on_progress(
-            f"{name} {seed}: ping {figures.longest_ping_secs * 1000:.0f} ms, of it server "
-            f"{figures.longest_ping.server_cpu_secs * 1000:.0f} ms; hub cpu "
+            f"{name} {seed}: ping {figures.longest_ping_secs * 1000:.0f} ms; hub cpu "
             f"{figures.longest_hub_cpu_secs * 1000:.0f} ms, slept {figures.longest_hub_asleep_secs * 1000:.0f} ms; "
             f"{figures.peak_bytes / MIB:.0f} MiB {figures.findings or ''}"
         )
