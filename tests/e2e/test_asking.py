@@ -12,7 +12,7 @@ import pytest
 
 from mcpgreen.engine.link import Link
 from mcpgreen.engine.server import Server
-from mcpgreen.errors import AnswerOverdue, LinkClosed
+from mcpgreen.errors import LinkClosed
 from mcpgreen.links.session import OutgoingRequests
 from mcpgreen.links.sink import MemorySink
 from mcpgreen.project.project import open_project
@@ -70,27 +70,6 @@ def greenlets() -> int:
     """How many are alive."""
     gc.collect()
     return sum(1 for each in gc.get_objects() if isinstance(each, gevent.Greenlet) and not each.dead)
-
-
-@pytest.mark.requirement("G-asking")
-def test_without_an_answer_in_time_the_client_is_told_and_a_late_one_is_ignored(desk: Desk) -> None:
-    failure = failure_of(desk.ask(timeout_secs=SOON_SECS))
-    desk.answer(1, result="late")
-
-    assert isinstance(failure, AnswerOverdue)
-    assert "some/thing" in str(failure)
-    assert desk.lines[1]["method"] == "notifications/cancelled"
-    assert desk.lines[1]["params"]["requestId"] == 1
-    assert desk.is_clear
-
-
-@pytest.mark.requirement("G-asking")
-def test_the_client_is_told_when_a_question_is_given_up(desk: Desk) -> None:
-    asking = desk.ask()
-    asking.kill()
-
-    assert desk.lines[1]["params"]["requestId"] == 1
-    assert desk.is_clear
 
 
 @pytest.mark.requirement("G-asking")
