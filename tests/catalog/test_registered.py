@@ -100,23 +100,6 @@ def test_a_tool_needs_no_more_than_a_name_and_a_path(desk: Desk) -> None:
     assert tool.definition == {"name": "mine", "inputSchema": {"type": "object", "properties": {}}}
 
 
-@pytest.mark.parametrize(
-    ("uri", "provider"),
-    [
-        ("echo://hello", "echo"),
-        ("file:///srv/x", "file"),
-        ("https://example.org/x", "https"),
-        ("git+https://example.org/x#main:README.md", "git"),
-        ("weather:today", "weather"),
-    ],
-)
-def test_a_resource_is_provided_by_the_scheme_of_its_uri(desk: Desk, uri: str, provider: str) -> None:
-    (resource,) = Reading(desk, {"resources": [{"name": "r", "uri": uri}]}).items("resources")
-
-    assert resource.definition == {"name": "r", "uri": uri, "provider": provider}
-    assert (resource.provider, resource.mime_type) == (provider, None)
-
-
 def test_a_resource_keeps_what_it_says_of_itself(desk: Desk) -> None:
     item = {
         "name": "r",

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from mcpgreen.files.confined import KERNEL_FILESYSTEMS, OutsideRoots, holds, lies_in_kernel
+from tests.features.test_roots import HAS_ROOTS, answered, naming, requests_in
 from tests.support.client import Client, Json, Speak
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually
-from tests.support.wire import MODERN, Start, Wire, text_of
+from tests.support.wire import MODERN, Start, text_of
 
-HAS_ROOTS: Json = {"roots": {"listChanged": True}}
 TOKEN: Json = {"mcpbash/remoteToken": "correct-horse-battery-staple-4711"}
 ENVIRON = "file:///proc/self/environ"
 
@@ -32,22 +31,8 @@ def data(tmp_path: Path) -> Path:
     return tmp_path / "data"
 
 
-def naming(*places: Path | str) -> Json:
-    return {"roots": [{"uri": each if isinstance(each, str) else each.as_uri()} for each in places]}
-
-
-def answered(speak: Speak, *places: Path | str, **options: Any) -> Client:
-    client = speak(capabilities=HAS_ROOTS, **options)
-    client.answer(client.asked("roots/list"), naming(*places))
-    return client
-
-
 def shown(client: Client) -> list[str]:
     return text_of(client.call_tool("show")).split("\n")
-
-
-def requests_in(wire: Wire) -> list[Json]:
-    return [message for message in wire.seen if "method" in message and "id" in message]
 
 
 @pytest.mark.requirement("G-client-roots")

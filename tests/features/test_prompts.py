@@ -74,15 +74,6 @@ def test_a_list_has_the_fields_of_the_revision(shared_speak: Speak, revision: st
     assert ("ttlMs" in result) is (revision == MODERN)
 
 
-def test_a_bad_description_costs_one_prompt_and_a_warning(project: ProjectBuilder, speak: Speak) -> None:
-    project.prompt("good.txt", "good")
-    project.prompt("bad.txt", "bad", description=5)
-    client = speak()
-
-    assert [prompt["name"] for prompt in client.result("prompts/list")["prompts"]] == ["good"]
-    eventually(lambda: "prompts/bad.meta.json: description must be a string" in client.wire.stderr)
-
-
 @pytest.mark.requirement("P-130", "P-131")
 @pytest.mark.parametrize("revision", ALL_REVISIONS)
 def test_arguments_are_put_in(shared_speak: Speak, revision: str) -> None:
