@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.client import ALL_REVISIONS, Speak
 from tests.support.project import ProjectBuilder
-from tests.support.waiting import eventually, is_alive
+from tests.support.waiting import eventually
 from tests.support.wire import MODERN
 
 Json = dict[str, Any]
@@ -425,54 +425,10 @@ def test_progress_and_log_of_a_program_reach_the_client(project: ProjectBuilder,
     assert client.wire.notices("notifications/message")[-1]["params"]["data"] == "careful"
 
 
-@pytest.mark.parametrize(
-    ("script", "reason"),
-    [
-        ("echo half; echo 'no network' >&2; exit 3", "no network"),
-        ("exit 3", "exit code 3"),
-        ("kill -9 $$", "killed by SIGKILL"),
-    ],
-)
-def test_a_program_that_fails_is_an_error_with_the_reason(
-    project: ProjectBuilder, speak: Speak, script: str, reason: str
-) -> None:
-    project.prompt("fail.sh", f"#!/bin/sh\n{script}\n")
-    error = speak().error("prompts/get", {"name": "fail"})
-
-    assert error["code"] == -32603
-    assert error["message"].startswith(f"Prompt 'fail' failed: {reason}")
-
-
 def test_a_program_that_prints_too_much_is_an_error(project: ProjectBuilder, speak: Speak) -> None:
     project.prompt("flood.sh", "#!/bin/sh\nwhile :; do echo xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx; done\n")
     error = speak(max_tool_output_size=65_536).error("prompts/get", {"name": "flood"})
     assert (error["code"], error["message"]) == (-32603, "Prompt 'flood' printed too much")
-
-
-@pytest.mark.parametrize("said_by", ["description", "request", "setting"])
-def test_a_program_past_its_time_is_stopped(project: ProjectBuilder, speak: Speak, said_by: str) -> None:
-    fields = {"timeoutSecs": 0.3} if said_by == "description" else {}
-    project.prompt("stuck.sh", "#!/bin/sh\necho $$ > pid\nexec sleep 600\n", meta=fields)
-    client = speak(**({"default_tool_timeout": 1} if said_by == "setting" else {}))
-    more = {"timeoutSecs": 0.3} if said_by == "request" else {}
-    error = client.error("prompts/get", {"name": "stuck", **more})
-
-    secs = "1" if said_by == "setting" else "0.3"
-    assert error == {"code": -32603, "message": f"Prompt 'stuck' timed out after {secs}s"}
-    eventually(lambda: not is_alive(project.read("pid")))
-
-
-@pytest.mark.parametrize("revision", ["2025-11-25", MODERN])
-def test_a_cancelled_program_is_gone_and_gets_no_answer(project: ProjectBuilder, speak: Speak, revision: str) -> None:
-    project.prompt("stuck.sh", "#!/bin/sh\necho $$ > pid.new; mv pid.new pid\nsleep 600\n")
-    client = speak(revision)
-    id = client.start("prompts/get", {"name": "stuck"})
-    eventually(lambda: (project.root / "pid").exists())
-    client.wire.notify("notifications/cancelled", {"requestId": id})
-
-    eventually(lambda: not is_alive(project.read("pid")))
-    client.result("prompts/list")
-    assert not [message for message in client.wire.seen if message.get("id") == id]
 
 
 @pytest.mark.requirement("G-safe-path")
@@ -488,11 +444,3 @@ def test_a_program_that_others_may_write_to_is_refused(project: ProjectBuilder, 
         "(chmod go-w prompts/open.sh)"
     )
     assert not (project.root / "ran").exists()
-
-
-def test_a_program_sees_no_foreign_variables(project: ProjectBuilder, speak: Speak) -> None:
-    project.prompt("env.sh", "#!/bin/sh\nenv\n")
-    text = text_of(speak(env={"API_SECRET": "hush", "MCP_SEEN": "yes"}).get_prompt("env"))
-
-    assert "hush" not in text
-    assert "MCP_SEEN=yes" in text

@@ -279,13 +279,6 @@ def test_a_static_token_and_oauth_can_be_used_side_by_side(project: ProjectBuild
         assert server.stateless(token="another-that-is-as-long-as-the-first").start("server/discover").status == 401
 
 
-def test_what_is_half_configured_keeps_the_server_from_starting(project: ProjectBuilder) -> None:
-    with HttpServer(project.root, http_oauth_audience=RESOURCE) as server:
-        assert server.wait() == 1
-
-        assert re.search(r"MCPGREEN_HTTP_OAUTH_AUDIENCE: there is no issuer", server.stderr)
-
-
 def test_a_token_that_is_good_by_the_clock_skew_is_good_for_a_stream_too(
     server: HttpServer, project: ProjectBuilder, issuer: Issuer
 ) -> None:
