@@ -23,11 +23,12 @@ from typing import Any
 
 from tests.abuse.hub_turns import STACKS, environment
 from tests.abuse.link import PULSE, SECRET, Json, Link, ServerDied, ServerHangs, decline
-from tests.abuse.measure import MIB, Figures, Probe, family_of, files_below, forget_peak, memory_bytes, proc_text
+from tests.abuse.measure import Figures, Probe, family_of, files_below, forget_peak
 from tests.abuse.notes import Reader
 from tests.abuse.scripts import hostile
 from tests.support.constants import variables_of
 from tests.support.descriptors import descriptors_of, new_descriptors
+from tests.support.processes import MIB, command_of, memory_bytes, proc_text
 from tests.support.project import ProjectBuilder
 from tests.support.wire import CHECKOUT, LATEST_HANDSHAKE, clean_environment, modern_meta
 
@@ -397,7 +398,7 @@ def _marked(mark: str) -> list[tuple[int, str]]:
     found = []
     for entry in os.listdir("/proc"):
         if entry.isdigit() and int(entry) != os.getpid():
-            command = proc_text(f"/proc/{entry}/cmdline").replace("\0", " ").strip()
+            command = command_of(entry)
             if mark in command:
                 found.append((int(entry), command))
     return found

@@ -26,7 +26,8 @@ from tests.abuse.attacks import ATTACKS
 from tests.abuse.hub_turns import STACKS
 from tests.abuse.link import ServerDied, ServerHangs
 from tests.abuse.luck import Luck
-from tests.abuse.measure import MIB, Figures, memory_bytes, table_of
+from tests.abuse.measure import Figures, table_of
+from tests.support.processes import MIB, memory_bytes
 
 ATTACKS_PER_SERVER = 30
 Process = subprocess.Popen[bytes]

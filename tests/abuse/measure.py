@@ -23,10 +23,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.abuse.notes import Reader
+from tests.support.processes import MIB, children_of, command_of, peak_bytes
 
 SAMPLE_PAUSE_SECS = 0.05
-KIB = 1024
-MIB = KIB * KIB
 NAME_WIDTH = 33
 LEGEND = """ping ms: the longest ping. hub cpu: the longest that the hub computed between two polls, slept: that it was
 in a system call, late: that it was ready and the machine did not let it.
@@ -130,16 +129,6 @@ class Probe:
         return relative.parent == self.pid and "mcpgreen" in command and not is_script
 
 
-def peak_bytes(pid: int) -> int:
-    """The most that a process has had in memory since it began, or since `forget_peak`."""
-    return _status_bytes(pid, "VmHWM:")
-
-
-def memory_bytes(pid: int) -> int:
-    """What a process has in memory now."""
-    return _status_bytes(pid, "VmRSS:")
-
-
 def forget_peak(pid: int) -> None:
     """Let `peak_bytes` begin anew; where we may not, it goes on from what it was."""
     with contextlib.suppress(OSError):
@@ -160,9 +149,9 @@ def family_of(pid: int) -> list[Relative]:
     pending = [pid]
     while pending:
         parent = pending.pop()
-        for child in _children_of(parent):
+        for child in children_of(parent):
             pending.append(child)
-            command = proc_text(f"/proc/{child}/cmdline").replace("\0", " ").strip()
+            command = command_of(child)
             if command:
                 found.append(Relative(child, parent, command))
     return found
@@ -176,13 +165,6 @@ def files_below(directory: Path) -> list[str]:
         if not (directory / name).is_symlink():
             found.extend(f"{name}/{each}" for each in _names_in(directory / name))
     return found
-
-
-def proc_text(path: str) -> str:
-    try:
-        return Path(path).read_bytes().decode("utf-8", "replace")
-    except OSError:
-        return ""
 
 
 def table_of(rows: dict[str, Figures]) -> str:
@@ -220,21 +202,6 @@ def _ms(secs: float) -> str:
 
 def _findings_of(rows: Iterable[tuple[str, Figures]]) -> list[str]:
     return [f"! {name}: {finding}" for name, figures in rows for finding in figures.findings]
-
-
-def _status_bytes(pid: int, name: str) -> int:
-    for line in proc_text(f"/proc/{pid}/status").splitlines():
-        if line.startswith(name):
-            return int(line.split()[1]) * KIB
-    return 0
-
-
-def _children_of(pid: int) -> list[int]:
-    try:
-        threads = os.listdir(f"/proc/{pid}/task")
-    except OSError:
-        return []
-    return [int(child) for thread in threads for child in proc_text(f"/proc/{pid}/task/{thread}/children").split()]
 
 
 def _names_in(directory: Path) -> list[str]:

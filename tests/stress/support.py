@@ -19,6 +19,7 @@ from typing import Any
 
 from tests.support.constants import variables_of
 from tests.support.descriptors import new_descriptors
+from tests.support.processes import children_of, command_of, proc_text
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually
 from tests.support.wire import LATEST_HANDSHAKE, Json, Wire
@@ -227,7 +228,7 @@ def processes_with(*marks: str) -> list[tuple[int, str]]:
     found = []
     for entry in os.listdir("/proc"):
         if entry.isdigit():
-            command = _proc_text(f"/proc/{entry}/cmdline").replace("\0", " ").strip()
+            command = command_of(entry)
             if command.startswith(GUARDIAN):
                 command += f" in {_directory_of(entry)}"  # it does not say in its arguments whose it is
             if any(mark in command for mark in marks):
@@ -245,21 +246,8 @@ def guardian_of(stand: Stand) -> int:
     return next(pid for pid, command in processes_with(stand.mark) if command.startswith(GUARDIAN))
 
 
-def zombies_below(pid: int) -> list[int]:
-    children = itertools.chain.from_iterable(
-        _proc_text(f"/proc/{pid}/task/{thread}/children").split() for thread in os.listdir(f"/proc/{pid}/task")
-    )
-    return [int(child) for child in children if _state_of(child) == "Z"]
-
-
-def peak_memory_mib(pid: int) -> float:
-    """The most that a process has ever had in memory."""
-    fields = dict(line.split(":", 1) for line in _proc_text(f"/proc/{pid}/status").splitlines())
-    return int(fields["VmHWM"].split()[0]) / 1024
-
-
-def _state_of(pid: str) -> str:
-    fields = _proc_text(f"/proc/{pid}/stat").rpartition(")")[2].split()
+def _state_of(pid: int) -> str:
+    fields = proc_text(f"/proc/{pid}/stat").rpartition(")")[2].split()
     return fields[0] if fields else ""
 
 
@@ -267,14 +255,6 @@ def _directory_of(pid: str) -> str:
     try:
         return os.readlink(f"/proc/{pid}/cwd")
     except OSError:
-        return ""
-
-
-def _proc_text(path: str) -> str:
-    try:
-        with open(path, "rb") as file:
-            return file.read().decode("utf-8", "replace")
-    except (FileNotFoundError, ProcessLookupError, PermissionError):
         return ""
 
 
@@ -292,7 +272,7 @@ def require_only_server(stand: Stand, pid: int) -> None:
     spared = {pid, guardian_of(stand)}
     settle(lambda: [found for found in processes_with(stand.mark) if found[0] not in spared], "processes are left")
     settle(stand.call_dirs, "temporary files are left")
-    settle(lambda: zombies_below(pid), "zombies are left")
+    settle(lambda: [child for child in children_of(pid) if _state_of(child) == "Z"], "zombies are left")
 
 
 def settle(leftovers: Callable[[], list[Any]], complaint: str, *, within_secs: float = GONE_WITHIN_SECS) -> None:
