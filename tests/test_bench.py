@@ -75,19 +75,6 @@ def test_an_unknown_name_is_refused() -> None:
     assert "unknown: no_such_figure" in run.stderr
 
 
-def test_a_floor_without_a_compiler_is_left_out_with_the_reason(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("CC", "no-such-compiler")
-    report = tmp_path / "bench.json"
-
-    run = run_bench("--quick", "--only", "floor-c,floor-py", "--metric", "call_p50", "--json", str(report))
-
-    assert run.returncode == 0, run.stderr
-    assert "left out: floor-c: no compiler" in run.stdout
-    assert json.loads(report.read_text(encoding="utf-8"))["left_out"] == {"floor-c": "no compiler"}
-
-
 def test_strict_fails_when_our_server_cannot_be_measured(tmp_path: Path) -> None:
     """A package called mcpgreen that cannot serve, found before the real one."""
     broken = tmp_path / "mcpgreen"
@@ -139,15 +126,23 @@ def test_a_quick_run_over_http_gives_rates_latencies_and_memory(tmp_path: Path) 
     assert set(over_http["metrics"]["http_idle_listen"]["medians"]) == {"mcpgreen", "python-sdk"}
 
 
-def test_without_node_the_typescript_sdk_is_left_out_with_the_reason(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("variable", "arguments", "reason"),
+    [
+        ("CC", ["--only", "floor-c,floor-py", "--metric", "call_p50"], "floor-c: no compiler"),
+        ("PATH", ["--http", "--only", "typescript-sdk"], "typescript-sdk: node is not installed"),
+    ],
+    ids=["compiler", "node"],
+)
+def test_what_cannot_be_measured_here_is_left_out_with_the_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str, arguments: list[str], reason: str
 ) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv(variable, str(tmp_path))
 
-    run = run_bench("--http", "--quick", "--only", "typescript-sdk", "--json", str(tmp_path / "bench.json"))
+    run = run_bench("--quick", *arguments, "--json", str(tmp_path / "bench.json"))
 
     assert run.returncode == 0, run.stderr
-    assert "left out: typescript-sdk: node is not installed" in run.stdout
+    assert f"left out: {reason}" in run.stdout
 
 
 @pytest.fixture(scope="module")
@@ -203,29 +198,12 @@ def whole(body: bytes, status: bytes = b"200 OK") -> list[bytes]:
     return [b"HTTP/1.1 %b\r\nContent-Length: %d\r\n\r\n" % (status, len(body)), body]
 
 
-def events(request_id: bytes) -> list[bytes]:
-    """An empty event first, the message in two chunks, all of it byte by byte."""
-    begin, end = b"data:\n\ndata: " + message(request_id)[:30], message(request_id)[30:] + b"\n\n"
-    chunks = b"".join(b"%X\r\n%b\r\n" % (len(chunk), chunk) for chunk in (begin, end, b""))
-    head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
-    return [bytes([byte]) for byte in head + chunks]
-
-
 def put_load(over_http: Any, port: int) -> tuple[list[float], float, int]:
     requests = [over_http.Request("ping", {})]
     outcome: tuple[list[float], float, int] = over_http.load(
         port, requests, connection_count=3, secs=0.05, wanted=b'"result"'
     )
     return outcome
-
-
-@pytest.mark.parametrize("answer", [lambda each: whole(message(each)), events])
-def test_the_load_finds_the_end_of_every_kind_of_answer(over_http: Any, answer: Callable[[bytes], list[bytes]]) -> None:
-    with serving(answer) as port:
-        latencies_ms, per_sec, answered = put_load(over_http, port)
-
-    assert answered == len(latencies_ms) + 3
-    assert min(latencies_ms) > 0 and per_sec > 0
 
 
 @pytest.mark.parametrize(

@@ -72,11 +72,6 @@ def test_a_breach_is_told_and_makes_the_command_fail(tmp_path: Path) -> None:
             "mcpgreen/running/__init__.py:1: running must not import mcpgreen.project.project: project is above it.",
         ),
         (
-            "mcpgreen/cli/a.py",
-            "from mcpgreen.__main__ import main\n",
-            "mcpgreen/cli/a.py:1: cli must not import mcpgreen.__main__.main: __main__ is above it.",
-        ),
-        (
             "mcpgreen/first_answer.py",
             "from mcpgreen.catalog import catalog\n",
             "mcpgreen/first_answer.py:1: first_answer may import only leaves, protocol, project.project, "
@@ -98,29 +93,14 @@ def test_a_breach_is_told_and_makes_the_command_fail(tmp_path: Path) -> None:
             "mcpgreen/extras/a.py:1: extras has no place in ORDER; give it one.",
         ),
         (
-            "mcpgreen/running/a.py",
-            "import ujson\n",
-            "mcpgreen/running/a.py:1: ujson may be imported only in text.jsontext.",
-        ),
-        (
             "mcpgreen/cli/a.py",
             "def f():\n    import jsonschema.validators\n",
             "mcpgreen/cli/a.py:2: jsonschema may be imported only in protocol.schemas.validator.",
         ),
         (
-            "mcpgreen/protocol/a.py",
-            "from referencing import Registry\n",
-            "mcpgreen/protocol/a.py:1: referencing may be imported only in protocol.schemas.validator.",
-        ),
-        (
             "mcpgreen/project/project.py",
             "import importlib\nyaml = importlib.import_module('yaml')\n",
             "mcpgreen/project/project.py:2: yaml may be imported only in catalog.descriptions.yaml_text.",
-        ),
-        (
-            "mcpgreen/cli/a.py",
-            "from docopt import docopt\n",
-            "mcpgreen/cli/a.py:1: docopt may be imported only in cli.main.",
         ),
         (
             "mcpgreen/engine/a.py",
@@ -141,11 +121,6 @@ def test_a_breach_is_told_and_makes_the_command_fail(tmp_path: Path) -> None:
             "mcpgreen/journal.py",
             "import gevent\n",
             "mcpgreen/journal.py:1: leaves must not import gevent.",
-        ),
-        (
-            "mcpgreen/catalog/catalog.py",
-            "from gevent.lock import RLock\n",
-            "mcpgreen/catalog/catalog.py:1: catalog must not import gevent.",
         ),
         (
             "mcpgreen/cli/a.py",
@@ -172,11 +147,6 @@ def test_a_breach_is_told_and_makes_the_command_fail(tmp_path: Path) -> None:
             "mcpgreen/features/a.py",
             "import sys\nsys.stdout.write('x')\n",
             "mcpgreen/features/a.py:2: sys.stdout belongs to the transport; use the journal or the sink.",
-        ),
-        (
-            "mcpgreen/engine/a.py",
-            "from sys import stdout\n",
-            "mcpgreen/engine/a.py:1: sys.stdout belongs to the transport; use the journal or the sink.",
         ),
         (
             "mcpgreen/engine/a.py",

@@ -21,14 +21,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tests.abuse.control import Control
 from tests.abuse.hub_turns import STACKS, environment
 from tests.abuse.link import PULSE, SECRET, Json, Link, ServerDied, ServerHangs, decline
-from tests.abuse.measure import MIB, Figures, Probe, family_of, files_below, forget_peak, memory_bytes, proc_text
+from tests.abuse.measure import Figures, Probe, family_of, files_below, forget_peak
 from tests.abuse.notes import Reader
 from tests.abuse.scripts import hostile
 from tests.support.constants import variables_of
 from tests.support.descriptors import descriptors_of, new_descriptors
+from tests.support.processes import MIB, command_of, memory_bytes, proc_text
 from tests.support.project import ProjectBuilder
 from tests.support.wire import CHECKOUT, LATEST_HANDSHAKE, clean_environment, modern_meta
 
@@ -96,7 +96,6 @@ class Arena:
     """A place on disk, and the servers that run there one after another."""
 
     def __init__(self, base: Path | None = None) -> None:
-        self.control = Control()
         self.mark = f"90.{os.getpid():07d}{next(_numbers):05d}"
         self.base = Path(tempfile.mkdtemp(prefix="abuse.", dir=base))
         self.project = ProjectBuilder(self.base / self.mark / "project")
@@ -186,7 +185,6 @@ class Arena:
             _remove(path)
 
     def close(self) -> None:
-        self.control.close()
         self.clear()
         _remove(self.base)
 
@@ -198,7 +196,7 @@ class Bout:
         self.arena = arena
         self.process = process
         self._turns = turns
-        self.probe = Probe(process.pid, turns, arena.control, project=arena.project.root, tmp=arena.tmp)
+        self.probe = Probe(process.pid, turns, project=arena.project.root, tmp=arena.tmp)
         self.link = Link(process, self.probe, token=token, mark=arena.mark, project=arena.project.root)
         self.memory_at_first_bytes = 0
         self._own: set[int] = set()  # processes that stay as long as the server
@@ -400,7 +398,7 @@ def _marked(mark: str) -> list[tuple[int, str]]:
     found = []
     for entry in os.listdir("/proc"):
         if entry.isdigit() and int(entry) != os.getpid():
-            command = proc_text(f"/proc/{entry}/cmdline").replace("\0", " ").strip()
+            command = command_of(entry)
             if mark in command:
                 found.append((int(entry), command))
     return found

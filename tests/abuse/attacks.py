@@ -343,20 +343,12 @@ def call_flood(link: Link, luck: Luck) -> None:
 
 @attack
 def heavy_calls(link: Link, luck: Luck) -> None:
-    """Calls that wait in line, each with a lot to remember."""
+    """Calls that wait in line, each with a lot to remember. Some scripts are not over soon: who does not read meanwhile
+    hears no ping."""
+    name, most_bytes = luck.pick([("slow", 256 * MIB), ("slower", 80 * MIB)])
     text = "x" * luck.size(10_000, 4 * MIB)
-    count = min(200, int(256 * MIB * luck.scale) // len(text) + 2)
-    calls = [link.call("slow", {"text": text}) for _ in range(count)]
-    link.send(*map(_encoded, calls), within_secs=60)
-    link.send(*(link.honest(note("notifications/cancelled", {"requestId": call["id"]})) for call in calls))
-
-
-@attack
-def heavy_slow_calls(link: Link, luck: Luck) -> None:
-    """The same with scripts that are not over soon: who does not read meanwhile hears no ping."""
-    text = "x" * luck.size(100_000, 2 * MIB)
-    count = min(200, int(80 * MIB * luck.scale) // len(text) + 2)
-    calls = [link.call("slower", {"text": text}) for _ in range(count)]
+    count = min(200, int(most_bytes * luck.scale) // len(text) + 2)
+    calls = [link.call(name, {"text": text}) for _ in range(count)]
     link.send(*map(_encoded, calls), within_secs=120)
     link.send(*(link.honest(note("notifications/cancelled", {"requestId": call["id"]})) for call in calls))
 

@@ -21,14 +21,15 @@ import tempfile
 import time
 import traceback
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tests.abuse.hub_turns import environment
 from tests.abuse.notes import Reader
 from tests.support.constants import variables_of
 from tests.support.project import ProjectBuilder
-from tests.support.wire import clean_environment
+from tests.support.wire import MODERN, clean_environment, modern_meta
 from tests.transports.http.attacking import Raw, discovery, head, mcp_lines, posted
 
 SECS = float(os.environ.get("MCPGREEN_FLOOD_SECS", "3"))
@@ -159,30 +160,6 @@ def nothing(address: Address, give_up_at: float) -> None:
 
 
 @flood
-def pipelined_discovery_of_one(address: Address, give_up_at: float) -> None:
-    stuff(address, give_up_at, discovery() * 50, number=1)
-
-
-@flood
-def pipelined_discovery_of_many(address: Address, give_up_at: float) -> None:
-    stuff(address, give_up_at, discovery() * 50)
-
-
-@flood
-def pipelined_lists(address: Address, give_up_at: float) -> None:
-    from tests.support.wire import MODERN, modern_meta
-
-    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"_meta": modern_meta()}}
-    one = posted(message, f"MCP-Protocol-Version: {MODERN}", "Mcp-Method: tools/list")
-    stuff(address, give_up_at, one * 50)
-
-
-@flood
-def pipelined_refusals(address: Address, give_up_at: float) -> None:
-    stuff(address, give_up_at, head("GET", "/x", "Origin: http://evil.example") * 200)
-
-
-@flood
 def connections_that_come_and_go(address: Address, give_up_at: float) -> None:
     while time.monotonic() < give_up_at:
         with connections(address, 100) as socks:
@@ -201,47 +178,6 @@ def a_thousand_half_open(address: Address, give_up_at: float) -> None:
 
 
 @flood
-def heads_of_many_lines(address: Address, give_up_at: float) -> None:
-    stuff(address, give_up_at, head("GET", "/healthz", *(f"X-{number}: {'y' * 250}" for number in range(97))) * 2)
-
-
-@flood
-def heads_without_end(address: Address, give_up_at: float) -> None:
-    stuff(address, give_up_at, b"GET /healthz HTTP/1.1\r\nX: " + b"y" * 100_000)
-
-
-@flood
-def line_ends_without_end(address: Address, give_up_at: float) -> None:
-    stuff(address, give_up_at, b"\r\n" * 100_000)
-
-
-@flood
-def types_without_end(address: Address, give_up_at: float) -> None:
-    stuff(address, give_up_at, head("POST", "/mcp", "Accept: " + "a/b;q=0," * 3900))
-
-
-@flood
-def tiny_chunks(address: Address, give_up_at: float) -> None:
-    begin = head("POST", "/mcp", *mcp_lines(), "Transfer-Encoding: chunked")
-    stuff(address, give_up_at, begin + b"1\r\n \r\n" * 50_000)
-
-
-@flood
-def large_bodies(address: Address, give_up_at: float) -> None:
-    stuff(address, give_up_at, posted(b" " * 4_000_000), number=20)
-
-
-@flood
-def bodies_of_brackets(address: Address, give_up_at: float) -> None:
-    stuff(address, give_up_at, posted(b"[" + b"[]," * 80_000 + b"[]]"), number=20)
-
-
-@flood
-def small_bodies_of_brackets(address: Address, give_up_at: float) -> None:
-    stuff(address, give_up_at, posted(b"[" + b"[]," * 15_000 + b"[]]"))
-
-
-@flood
 def batches_of_a_thousand(address: Address, give_up_at: float) -> None:
     old = {**INITIALIZE, "params": {**INITIALIZE["params"], "protocolVersion": "2025-03-26"}}  # type: ignore[dict-item]
     with socket.create_connection(address, timeout=60) as sock:
@@ -250,14 +186,26 @@ def batches_of_a_thousand(address: Address, give_up_at: float) -> None:
     stuff(address, give_up_at, posted(batch, f"Mcp-Session-Id: {id}"), number=10)
 
 
-@flood
-def new_sessions(address: Address, give_up_at: float) -> None:
-    stuff(address, give_up_at, posted(INITIALIZE) * 20)
-
-
-@flood
-def answers_that_nobody_reads(address: Address, give_up_at: float) -> None:
-    stuff(address, give_up_at, discovery() * 50, is_read=False)
+LIST = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"_meta": modern_meta()}}
+# The bytes, and what `stuff` does with them.
+STUFF: dict[str, tuple[bytes, dict[str, Any]]] = {
+    "pipelined discovery of one": (discovery() * 50, {"number": 1}),
+    "pipelined discovery of many": (discovery() * 50, {}),
+    "pipelined lists": (posted(LIST, f"MCP-Protocol-Version: {MODERN}", "Mcp-Method: tools/list") * 50, {}),
+    "pipelined refusals": (head("GET", "/x", "Origin: http://evil.example") * 200, {}),
+    "heads of many lines": (head("GET", "/healthz", *(f"X-{n}: {'y' * 250}" for n in range(97))) * 2, {}),
+    "heads without end": (b"GET /healthz HTTP/1.1\r\nX: " + b"y" * 100_000, {}),
+    "line ends without end": (b"\r\n" * 100_000, {}),
+    "types without end": (head("POST", "/mcp", "Accept: " + "a/b;q=0," * 3900), {}),
+    "tiny chunks": (head("POST", "/mcp", *mcp_lines(), "Transfer-Encoding: chunked") + b"1\r\n \r\n" * 50_000, {}),
+    "large bodies": (posted(b" " * 4_000_000), {"number": 20}),
+    "bodies of brackets": (posted(b"[" + b"[]," * 80_000 + b"[]]"), {"number": 20}),
+    "small bodies of brackets": (posted(b"[" + b"[]," * 15_000 + b"[]]"), {}),
+    "new sessions": (posted(INITIALIZE) * 20, {}),
+    "answers that nobody reads": (discovery() * 50, {"is_read": False}),
+}
+for _name, (_data, _how) in STUFF.items():
+    FLOODS[_name] = partial(stuff, data=_data, **_how)
 
 
 def main(names: list[str]) -> int:

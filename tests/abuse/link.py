@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from tests.abuse.measure import SAMPLE_PAUSE_SECS, Clocks, Probe
+from tests.abuse.measure import SAMPLE_PAUSE_SECS, Probe
 
 Json = dict[str, Any]
 
@@ -72,7 +72,6 @@ class Link:
         self._size = 0
         self._pings = self._pongs = 0
         self._ping_sent_at: float | None = None
-        self._ping_clocks = Clocks()
         self._ponged_at = self._turned_at = self._counted_from = 0.0
         self._ids = 0
         self._is_amid = False  # of a line: a ping would become part of it
@@ -172,7 +171,7 @@ class Link:
                 if complaint is None:
                     return
                 if self._ping_sent_at is not None:
-                    self.probe.pinged(self._ping_sent_at, time.monotonic(), self._ping_clocks)
+                    self.probe.figures.pinged(time.monotonic() - self._ping_sent_at)
                 raise ServerHangs(f"the server {complaint} within {secs:g} s")
             self._turn()
             self._ping_if_due()
@@ -207,7 +206,6 @@ class Link:
             self._out.appendleft((data[written:], is_ping))
         elif is_ping:
             self._ping_sent_at = time.monotonic()
-            self._ping_clocks = self.probe.clocks()
 
     def _read(self) -> None:
         try:
@@ -247,7 +245,7 @@ class Link:
         if line.startswith(PONG):
             if self._ping_sent_at is not None and line.startswith(PONG + b'%d"' % self._pings):
                 if self._ponged_at:  # the first one waits for the server to start
-                    self.probe.pinged(self._ping_sent_at, now, self._ping_clocks)
+                    self.probe.figures.pinged(now - self._ping_sent_at)
                 self._ping_sent_at, self._ponged_at = None, now
         elif line.startswith(PROGRESS) and size < 400 and PULSE.encode() in line:
             written_at = int(json.loads(line)["params"]["message"]) / 1e9

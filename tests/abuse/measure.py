@@ -9,9 +9,7 @@ what it has; three clocks tell how long its hub was held:
   It does not queue behind what the client sends, so it tells how long the hub itself was away.
 * a *turn* of the hub is what it did between two polls; see `hub_turns`.
 
-On a machine that others use as well a late answer need not be the server's fault. So each ping is told apart, by what
-the kernel has counted meanwhile: how long the server computed, how long it would have but was not let, and how long we
-ourselves had something else to do or were not let.
+On a machine that others use as well a late answer need not be the server's fault; the time that a turn computed is.
 """
 
 from __future__ import annotations
@@ -24,16 +22,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.abuse.control import Control
 from tests.abuse.notes import Reader
+from tests.support.processes import MIB, children_of, command_of, peak_bytes
 
 SAMPLE_PAUSE_SECS = 0.05
-KIB = 1024
-MIB = KIB * KIB
 NAME_WIDTH = 33
-LEGEND = """ping ms: the longest ping; meanwhile =server: the server computed, +late: it was ready and the machine did
-not let it, +driver: the driver was busy or not let, control: a process that only sleeps was woken late. hub cpu: the
-longest that the hub computed between two polls, slept: that it was in a system call, late: that it was not let.
+LEGEND = """ping ms: the longest ping. hub cpu: the longest that the hub computed between two polls, slept: that it was
+in a system call, late: that it was ready and the machine did not let it.
 exit ms: from a signal or the end of the input to the end of the process; the pings of that row are those before.
 MiB: the peak of the server, helper: that of its helpers."""
 
@@ -46,34 +41,13 @@ class Relative(NamedTuple):
     command: str
 
 
-class Clocks(NamedTuple):
-    """What the kernel has counted so far."""
-
-    server_cpu_secs: float = 0.0
-    server_late_secs: float = 0.0  # ready to run, and not let
-    driver_secs: float = 0.0  # at work, or ready for it and not let
-
-
-class Ping(NamedTuple):
-    """How long one took, and where that went. The longest is the largest."""
-
-    secs: float = 0.0
-    server_cpu_secs: float = 0.0
-    server_late_secs: float = 0.0
-    driver_secs: float = 0.0
-    control_late_secs: float = 0.0  # how late a process was that only slept
-
-
-NO_PING = Ping()
-
-
 @dataclass
 class Figures:
     """The worst of one attack, over all times that it was run."""
 
     runs: int = 0
     pings: int = 0
-    longest_ping: Ping = NO_PING
+    longest_ping_secs: float = 0.0
     longest_hub_cpu_secs: float = 0.0
     longest_hub_late_secs: float = 0.0
     longest_hub_asleep_secs: float = 0.0
@@ -88,9 +62,9 @@ class Figures:
     stderr_bytes: int = 0
     findings: list[str] = field(default_factory=list)
 
-    @property
-    def longest_ping_secs(self) -> float:
-        return self.longest_ping.secs
+    def pinged(self, secs: float) -> None:
+        self.pings += 1
+        self.longest_ping_secs = max(self.longest_ping_secs, secs)
 
     def pulsed(self, secs: float) -> None:
         self.longest_pulse_secs = max(self.longest_pulse_secs, secs)
@@ -111,10 +85,9 @@ class Figures:
 class Probe:
     """Looks at one server in /proc, as often as it is asked but not more often than it is worth."""
 
-    def __init__(self, pid: int, turns: Reader, control: Control, *, project: Path, tmp: Path) -> None:
+    def __init__(self, pid: int, turns: Reader, *, project: Path, tmp: Path) -> None:
         self.pid = pid
         self._turns = turns
-        self._control = control
         self._project = str(project)
         self._tmp = tmp
         self._sampled_at = 0.0
@@ -125,18 +98,6 @@ class Probe:
         self.note_turns()
         self.figures = Figures(runs=1)
         return self.figures
-
-    def clocks(self) -> Clocks:
-        cpu_secs, late_secs = schedule_secs(f"/proc/{self.pid}/task/{self.pid}")
-        return Clocks(cpu_secs, late_secs, sum(schedule_secs("/proc/self")))
-
-    def pinged(self, sent_at: float, answered_at: float, before: Clocks) -> None:
-        """What the clocks said when it was sent is `before`."""
-        secs = answered_at - sent_at
-        self.figures.pings += 1
-        if secs > self.figures.longest_ping_secs:
-            passed = (max(0.0, now - then) for now, then in zip(self.clocks(), before, strict=True))
-            self.figures.longest_ping = Ping(secs, *passed, self._control.late_secs(sent_at, answered_at))
 
     def note_turns(self) -> None:
         figures = self.figures
@@ -168,16 +129,6 @@ class Probe:
         return relative.parent == self.pid and "mcpgreen" in command and not is_script
 
 
-def peak_bytes(pid: int) -> int:
-    """The most that a process has had in memory since it began, or since `forget_peak`."""
-    return _status_bytes(pid, "VmHWM:")
-
-
-def memory_bytes(pid: int) -> int:
-    """What a process has in memory now."""
-    return _status_bytes(pid, "VmRSS:")
-
-
 def forget_peak(pid: int) -> None:
     """Let `peak_bytes` begin anew; where we may not, it goes on from what it was."""
     with contextlib.suppress(OSError):
@@ -192,27 +143,15 @@ def count_descriptors(pid: int) -> int | None:
         return None
 
 
-def cpu_secs(pid: int) -> float:
-    """What a process has used of the processors."""
-    fields = proc_text(f"/proc/{pid}/stat").rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK") if len(fields) > 12 else 0.0
-
-
-def schedule_secs(process: str) -> tuple[float, float]:
-    """How long a process or thread has run, and how long it was ready to run and had to wait for a processor."""
-    fields = proc_text(f"{process}/schedstat").split()
-    return (int(fields[0]) / 1e9, int(fields[1]) / 1e9) if len(fields) > 1 else (0.0, 0.0)
-
-
 def family_of(pid: int) -> list[Relative]:
     """Everything below a process, zombies not counted."""
     found: list[Relative] = []
     pending = [pid]
     while pending:
         parent = pending.pop()
-        for child in _children_of(parent):
+        for child in children_of(parent):
             pending.append(child)
-            command = proc_text(f"/proc/{child}/cmdline").replace("\0", " ").strip()
+            command = command_of(child)
             if command:
                 found.append(Relative(child, parent, command))
     return found
@@ -228,13 +167,6 @@ def files_below(directory: Path) -> list[str]:
     return found
 
 
-def proc_text(path: str) -> str:
-    try:
-        return Path(path).read_bytes().decode("utf-8", "replace")
-    except OSError:
-        return ""
-
-
 def table_of(rows: dict[str, Figures]) -> str:
     """The figures of all attacks for people, the slowest first."""
     slowest_first = sorted(rows.items(), key=lambda row: -row[1].longest_ping_secs)
@@ -246,14 +178,9 @@ def table_of(rows: dict[str, Figures]) -> str:
 
 
 def _columns(figures: Figures) -> dict[str, str]:
-    ping = figures.longest_ping
     return {
         "runs": f"{figures.runs}",
-        "ping ms": _ms(ping.secs),
-        "=server": _ms(ping.server_cpu_secs),
-        "+late": _ms(ping.server_late_secs),
-        "+driver": _ms(ping.driver_secs),
-        "control": _ms(ping.control_late_secs),
+        "ping ms": _ms(figures.longest_ping_secs),
         "hub cpu": _ms(figures.longest_hub_cpu_secs),
         "slept": _ms(figures.longest_hub_asleep_secs),
         "late": _ms(figures.longest_hub_late_secs),
@@ -275,21 +202,6 @@ def _ms(secs: float) -> str:
 
 def _findings_of(rows: Iterable[tuple[str, Figures]]) -> list[str]:
     return [f"! {name}: {finding}" for name, figures in rows for finding in figures.findings]
-
-
-def _status_bytes(pid: int, name: str) -> int:
-    for line in proc_text(f"/proc/{pid}/status").splitlines():
-        if line.startswith(name):
-            return int(line.split()[1]) * KIB
-    return 0
-
-
-def _children_of(pid: int) -> list[int]:
-    try:
-        threads = os.listdir(f"/proc/{pid}/task")
-    except OSError:
-        return []
-    return [int(child) for thread in threads for child in proc_text(f"/proc/{pid}/task/{thread}/children").split()]
 
 
 def _names_in(directory: Path) -> list[str]:

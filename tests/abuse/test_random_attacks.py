@@ -24,8 +24,8 @@ from tests.abuse.driver import NAMES, attack_at_random
 from tests.abuse.hub_turns import environment
 from tests.abuse.link import Link
 from tests.abuse.luck import Luck
-from tests.abuse.measure import MIB
 from tests.abuse.notes import Reader
+from tests.support.processes import MIB
 from tests.support.waiting import eventually
 from tests.support.wire import clean_environment
 

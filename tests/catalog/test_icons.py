@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mcpgreen.files.confined import Private
-from mcpgreen.project.icons import wire_icons
+from mcpgreen.project.icons import MAX_ICON_BYTES, wire_icons
 
 
 @pytest.fixture
@@ -55,10 +55,11 @@ def test_a_picture_beside_a_description_elsewhere_is_an_icon(project: Path) -> N
     assert wire(project, "outside.png", directory="..") == (1, [])
 
 
-@pytest.mark.parametrize("src", ["nul\0", "loop.png", "pipe.png", "tools", "no.png", "x" * 300])
+@pytest.mark.parametrize("src", ["nul\0", "loop.png", "pipe.png", "tools", "no.png", "huge.png", "x" * 300])
 def test_what_cannot_be_read_is_none(project: Path, src: str) -> None:
     (project / "tools/loop.png").symlink_to("loop.png")
     os.mkfifo(project / "tools/pipe.png")
+    (project / "tools/huge.png").write_bytes(b"x" * (MAX_ICON_BYTES + 1))
 
     icons, complaints = wire(project, src)
 

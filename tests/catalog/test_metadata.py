@@ -12,7 +12,6 @@ from mcpgreen.catalog.descriptions.metadata import meta_file_for, read_inline, r
 from mcpgreen.catalog.tools import Description, describe_tool
 from mcpgreen.errors import ProjectError
 from mcpgreen.files.confined import Private
-from mcpgreen.project.icons import MAX_ICON_BYTES
 from mcpgreen.text import jsontext
 
 NO_ARGUMENTS = {"type": "object", "properties": {}}
@@ -306,17 +305,6 @@ def test_icons_beside_the_description_become_data(tmp_path: Path) -> None:
         {"src": "data:image/png;base64,UE5H"},
     ]
     assert description.complaints == []
-
-
-def test_unusable_icons_are_left_out_and_the_tool_stays(tmp_path: Path) -> None:
-    (tmp_path / "huge.png").write_bytes(b"x" * (MAX_ICON_BYTES + 1))
-    (tmp_path / "folder").mkdir()
-    icons = [{"src": "gone.png"}, {"src": "huge.png"}, {"src": "folder"}, {"src": "nul\0"}, {"src": 1}, "icon.png"]
-
-    description = described({"icons": icons}, path=str(tmp_path / "greet.meta.json"))
-
-    assert "icons" not in description.definition
-    assert len(description.complaints) == len(icons)
 
 
 def test_icons_that_are_no_list_are_left_out() -> None:

@@ -53,10 +53,6 @@ def test_a_prompt_knows_its_paths(tree: TreeBuilder) -> None:
     assert prompt.definition == {"name": "greet"}
 
 
-def test_a_project_without_prompts_has_none(tree: TreeBuilder) -> None:
-    assert discovered(tree).items == []
-
-
 @pytest.mark.parametrize("readme", ["README.md", "readme.txt", "README"])
 def test_a_readme_beside_something_described_is_no_prompt(tree: TreeBuilder, readme: str) -> None:
     tree.write(f"prompts/greet/{readme}", "How to greet")
@@ -164,12 +160,6 @@ def test_a_description_in_yaml(tree: TreeBuilder, suffix: str) -> None:
     assert (prompt.role, prompt.required) == ("assistant", ("who",))
 
 
-def test_icons_and_meta_are_listed(tree: TreeBuilder) -> None:
-    icon = {"src": "https://example.org/icon.png"}
-    definition = described(tree, icons=[icon], _meta={"example/own": 1}).definition
-    assert (definition["icons"], definition["_meta"]) == ([icon], {"example/own": 1})
-
-
 def test_other_fields_are_kept_in_the_registry_only(tree: TreeBuilder) -> None:
     prompt = described(tree, metadata={"team": "docs"}, path="elsewhere.txt")
     assert prompt.registry_entry["metadata"] == {"team": "docs"}
@@ -263,13 +253,11 @@ def test_without_arguments_none_are_listed(tree: TreeBuilder, arguments: Any) ->
     assert "arguments" not in described(tree, arguments=arguments).definition
 
 
-@pytest.mark.parametrize("role", ["user", "assistant"])
-def test_the_role_of_the_text(tree: TreeBuilder, role: str) -> None:
-    assert described(tree, role=role).role == role
-
-
-def test_the_role_is_user_by_default(tree: TreeBuilder) -> None:
-    assert described(tree).role == "user"
+@pytest.mark.parametrize(
+    ("fields", "role"), [({}, "user"), ({"role": "user"}, "user"), ({"role": "assistant"}, "assistant")]
+)
+def test_the_role_of_the_text(tree: TreeBuilder, fields: dict[str, str], role: str) -> None:
+    assert described(tree, **fields).role == role
 
 
 def test_a_role_that_does_not_exist_is_taken_as_user_with_a_warning(tree: TreeBuilder) -> None:

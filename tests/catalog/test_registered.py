@@ -100,23 +100,6 @@ def test_a_tool_needs_no_more_than_a_name_and_a_path(desk: Desk) -> None:
     assert tool.definition == {"name": "mine", "inputSchema": {"type": "object", "properties": {}}}
 
 
-@pytest.mark.parametrize(
-    ("uri", "provider"),
-    [
-        ("echo://hello", "echo"),
-        ("file:///srv/x", "file"),
-        ("https://example.org/x", "https"),
-        ("git+https://example.org/x#main:README.md", "git"),
-        ("weather:today", "weather"),
-    ],
-)
-def test_a_resource_is_provided_by_the_scheme_of_its_uri(desk: Desk, uri: str, provider: str) -> None:
-    (resource,) = Reading(desk, {"resources": [{"name": "r", "uri": uri}]}).items("resources")
-
-    assert resource.definition == {"name": "r", "uri": uri, "provider": provider}
-    assert (resource.provider, resource.mime_type) == (provider, None)
-
-
 def test_a_resource_keeps_what_it_says_of_itself(desk: Desk) -> None:
     item = {
         "name": "r",
@@ -213,6 +196,15 @@ def test_a_completion_has_its_file_and_its_time(desk: Desk) -> None:
         ("prompts", "prompt", {"path": "out.md"}, "path out.md leads out of prompts/"),
         ("prompts", "prompt", {"path": "found.md", "arguments": 5}, "arguments must be an array of arguments or a "),
         ("tools", "tool", {"path": "found/found.sh", "name": "a b"}, "name must be 1 to 128 of A-Z a-z 0-9 _ . -"),
+        ("tools", "tool", {}, "path must be a string that names a file below tools/"),
+        ("tools", "tool", {"path": 5}, "path must be a string that names a file below tools/"),
+        ("tools", "tool", {"path": "no.sh"}, "there is no file no.sh in tools/"),
+        ("tools", "tool", {"path": "../server.d/register.json"}, "path ../server.d/register.json leads out of tools/"),
+        ("tools", "tool", {"path": "out.sh"}, "path out.sh leads out of tools/"),
+        ("tools", "tool", {"path": "/etc/hostname"}, "path /etc/hostname leads out of tools/"),
+        ("tools", "tool", {"path": "."}, "path . is not a file"),
+        ("tools", "tool", {"path": "data"}, "tools/data is neither executable nor a script (chmod +x)"),
+        ("tools", "tool", {"path": "found/found.sh", "inputSchema": []}, "inputSchema must be an object, found an "),
     ],
     ids=str,
 )
@@ -220,6 +212,8 @@ def test_a_bad_item_is_left_out_and_named_with_the_reason(
     desk: Desk, kind: str, what: str, fields: Json, reason: str
 ) -> None:
     (desk.tree.root / "prompts" / "out.md").symlink_to("/etc/hostname")
+    desk.tree.write("tools/data", "no script")
+    (desk.tree.root / "tools" / "out.sh").symlink_to("/bin/true")
     good = {
         "tools": {"path": "found/found.sh"},
         "resources": {"uri": "echo://good"},

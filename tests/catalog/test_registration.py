@@ -390,34 +390,6 @@ def test_registered_tools_replace_those_on_disk_and_are_described_alike(desk: De
     }
 
 
-@pytest.mark.parametrize(
-    ("fields", "warning"),
-    [
-        ({}, "path must be a string that names a file below tools/"),
-        ({"path": 5}, "path must be a string that names a file below tools/"),
-        ({"path": "no.sh"}, "there is no file no.sh in tools/"),
-        ({"path": "../server.d/register.json"}, "path ../server.d/register.json leads out of tools/"),
-        ({"path": "out.sh"}, "path out.sh leads out of tools/"),
-        ({"path": "/etc/hostname"}, "path /etc/hostname leads out of tools/"),
-        ({"path": "."}, "path . is not a file"),
-        ({"path": "data"}, "tools/data is neither executable nor a script (chmod +x)"),
-        ({"path": "good/good.sh", "inputSchema": []}, "inputSchema must be an object, found an array"),
-    ],
-    ids=str,
-)
-def test_a_bad_tool_costs_that_tool(desk: Desk, fields: dict[str, Any], warning: str) -> None:
-    desk.tree.tool("good")
-    desk.tree.write("tools/data", "no script")
-    (desk.tree.root / "tools" / "out.sh").symlink_to("/bin/true")
-    desk.write_json({"version": 1, "tools": [{"name": "bad", **fields}, {"name": "good", "path": "good/good.sh"}]})
-    catalog = desk.catalog()
-    told: list[str] = []
-    catalog.on_warning = told.append
-
-    assert names(catalog) == ["good"]
-    assert f"server.d/register.json: the tool bad is left out: {warning}" in told
-
-
 def test_a_bad_file_is_an_error_until_it_is_mended(desk: Desk) -> None:
     desk.tree.tool("found")
     desk.write_json({"version": 1, "tools": []})
@@ -439,17 +411,6 @@ def test_a_bad_file_is_an_error_until_it_is_mended(desk: Desk) -> None:
     (desk.tree.root / "server.d" / "register.json").unlink()
     assert names(catalog) == ["found"]
     assert changes == ["tools"]
-
-
-def test_a_static_registry_is_read_once(desk: Desk) -> None:
-    desk.tree.tool("a")
-    catalog = desk.catalog(watch_files="never")
-    assert names(catalog) == ["a"]
-    desk.tree.tool("b")
-    desk.write_json("{")
-    desk.clock.now += 1000
-
-    assert names(catalog) == ["a"]
 
 
 def test_where_registrations_lie_is_watched(desk: Desk) -> None:

@@ -349,12 +349,6 @@ def test_before_there_are_tools_the_place_where_they_would_appear_is_to_be_watch
     assert set(catalog.watched_directories()) == {str(tmp_path)}
 
 
-def test_a_narrowed_catalog_holds_what_lies_below_its_directory(bench: Bench) -> None:
-    bench.tree.tool("a")
-    bench.tree.tool("b")
-    assert [item.name for item in bench.another(only_below="b").snapshot("tools").items] == ["b"]
-
-
 def test_others_have_a_turn_after_each_stretch_and_their_time_is_not_ours(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = SimpleNamespace(now=0.0)
     monkeypatch.setattr(tree_scan, "time", SimpleNamespace(monotonic=lambda: clock.now))

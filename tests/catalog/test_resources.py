@@ -124,25 +124,6 @@ def test_files_in_nested_directories_are_resources_and_hidden_ones_are_not(tree:
     assert [resource.relative_path for resource in resources_of(tree)] == ["a.txt", "sub/b.txt", "sub/deep/er/c.txt"]
 
 
-def test_a_project_without_the_directory_has_none(tree: TreeBuilder) -> None:
-    assert found(tree) == ([], [], [])
-
-
-def test_equal_names_are_all_listed(tree: TreeBuilder) -> None:
-    """Two folders with a README each broke the whole list of an older server."""
-    for path in ("one/README.md", "two/README.md", "same.md", "same.txt"):
-        tree.write(f"resources/{path}", "x")
-
-    listed = [(resource.name, resource.relative_path) for resource in resources_of(tree)]
-
-    assert listed == [
-        ("README", "one/README.md"),
-        ("README", "two/README.md"),
-        ("same", "same.md"),
-        ("same", "same.txt"),
-    ]
-
-
 def test_of_equal_addresses_the_first_counts_and_the_other_is_named(tree: TreeBuilder) -> None:
     for name in ("b", "a"):
         tree.write(f"resources/{name}.txt", "x")
@@ -222,35 +203,6 @@ def test_what_is_no_regular_file_is_not_opened(tree: TreeBuilder) -> None:
     os.mkfifo(tree.root / "resources/fifo.txt")
 
     assert only_resource(tree).name == "a"
-
-
-def test_a_description_says_everything_about_a_file(tree: TreeBuilder) -> None:
-    tree.write("resources/guide.md", "# Guide\n")
-    annotations = {"audience": ["user"], "priority": 0.5, "lastModified": "2025-02-01T10:00:00+02:00"}
-    fields = {
-        "name": "the-guide",
-        "title": "The guide",
-        "description": "How it works",
-        "mimeType": "text/x-guide",
-        "annotations": annotations,
-        "icons": [{"src": "data:image/png;base64,AAAA", "mimeType": "image/png"}],
-        "_meta": {"com.example/x": 1},
-    }
-    described(tree, "guide.md.meta.json", **fields, novelty=True, arguments={"a": {}})
-
-    resource = only_resource(tree)
-
-    address = f"file://{tree.root}/resources/guide.md"
-    assert resource.definition == {**fields, "uri": address, "size": 8}
-    assert resource.registry_entry == {
-        **fields,
-        "uri": address,
-        "size": 8,
-        "provider": "file",
-        "path": "guide.md",
-        "novelty": True,
-        "arguments": {"a": {}},
-    }
 
 
 @pytest.mark.parametrize(

@@ -172,10 +172,6 @@ def test_nothing_below_a_folder_ui_is_a_tool(tree: TreeBuilder) -> None:
     assert discovery.hints == ["tools/ui: not a tool, and contains none: the files below ui/ belong to a page"]
 
 
-def test_a_project_without_tools_directory_has_no_tools(tmp_path: Path) -> None:
-    assert found_in(Project(str(tmp_path), {}))[:2] == ([], [])
-
-
 def test_the_registry_entry_holds_everything_that_is_known(tree: TreeBuilder) -> None:
     schema = {"type": "object", "properties": {"who": {"type": "string"}}}
     tree.tool("greet", title="Greet", arguments=schema, timeoutSecs=5, needs=["roots"], path="/etc/passwd")
@@ -364,11 +360,6 @@ def test_a_scan_cannot_be_narrowed_to_something_outside(tree: TreeBuilder, only_
     (tree.root / "tools-two").mkdir()
     with pytest.raises(ProjectError, match="not a directory below tools/"):
         discovered(tree, only_below)
-
-
-def test_the_fingerprint_stays_while_nothing_changes(tree: TreeBuilder) -> None:
-    tree.tool("greet", description="x")
-    assert fingerprint(tree.project) == fingerprint(tree.project)
 
 
 def test_every_kind_of_change_changes_the_fingerprint(tree: TreeBuilder) -> None:

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.clients import asking, scenario
+from tests.clients.asynchronous import run
 from tests.support.http import HttpServer, Serve
 from tests.support.prerequisites import require_module
 from tests.support.project import ProjectBuilder
 
-anyio = require_module("anyio")
 fastmcp = require_module("fastmcp")
-PATIENCE_SECS = 60.0
 REVISIONS = {"auto": "2026-07-28", "legacy": "2025-11-25"}
 pytestmark = pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")
 
@@ -37,14 +36,6 @@ def mode(request: pytest.FixtureRequest) -> str:
 def connect(mode: str, project: ProjectBuilder, serve: Serve) -> Connect:
     server = serve(http_trust_client_roots=True)
     return lambda **options: fastmcp.Client(server.url, mode=mode, **options)
-
-
-def run(act: Callable[[], Awaitable[Any]]) -> Any:
-    async def bounded() -> Any:
-        with anyio.fail_after(PATIENCE_SECS):
-            return await act()
-
-    return anyio.run(bounded)
 
 
 def test_the_client_agrees_on_its_revision_and_lists_all_tools(mode: str, connect: Connect) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.clients import scenario
+from tests.clients.asynchronous import run, until
 from tests.support.http import HttpServer, Serve
 from tests.support.prerequisites import require_module
 from tests.support.project import ProjectBuilder
@@ -19,7 +20,6 @@ anyio = require_module("anyio")
 mcp = require_module("mcp")
 types = require_module("mcp_types")
 
-PATIENCE_SECS = 60.0
 RESUMES = b"\r\nlast-event-id: "
 STREAM = b"\r\ncontent-type: text/event-stream\r\n"
 
@@ -38,18 +38,6 @@ def server(serve: Serve) -> HttpServer:
 def proxy(server: HttpServer) -> Iterator[TcpProxy]:
     with TcpProxy(server.url) as proxy:
         yield proxy
-
-
-def run(act: Callable[[], Awaitable[Any]]) -> Any:
-    async def bounded() -> Any:
-        with anyio.fail_after(PATIENCE_SECS):
-            return await act()
-
-    return anyio.run(bounded)
-
-
-async def until(condition: Callable[[], Any]) -> Any:
-    return await anyio.to_thread.run_sync(lambda: eventually(condition))
 
 
 def pids_of_endless(project: ProjectBuilder) -> list[str]:

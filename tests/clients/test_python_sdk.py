@@ -6,7 +6,7 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, TextIO
 import pytest
 
 from tests.clients import scenario
+from tests.clients.asynchronous import run, until
 from tests.support.http import Serve
 from tests.support.prerequisites import require_module
 from tests.support.project import ProjectBuilder
@@ -25,7 +26,6 @@ stdio_client = require_module("mcp.client.stdio").stdio_client
 subscriptions = require_module("mcp.client.subscriptions")
 types = require_module("mcp_types")
 
-PATIENCE_SECS = 60.0
 REVISIONS = {"auto": "2026-07-28", "legacy": "2025-11-25"}
 
 # For what says of itself that it is deprecated. It is what handshake clients have.
@@ -74,21 +74,6 @@ def connect_by_pipe(request: pytest.FixtureRequest, project: ProjectBuilder, err
 def connect(request: pytest.FixtureRequest, project: ProjectBuilder, errors: TextIO, serve: Serve) -> Connector:
     mode, transport = request.param.split("-")
     return Connector(mode, project, errors, serve(http_trust_client_roots=True).url if transport == "http" else None)
-
-
-def run(act: Callable[[], Awaitable[Any]]) -> Any:
-    """Run an asynchronous part to its end, within bounds."""
-
-    async def bounded() -> Any:
-        with anyio.fail_after(PATIENCE_SECS):
-            return await act()
-
-    return anyio.run(bounded)
-
-
-async def until(condition: Callable[[], Any]) -> Any:
-    """`eventually`, while the client goes on working."""
-    return await anyio.to_thread.run_sync(lambda: eventually(condition))
 
 
 def call(connect: Connector, name: str, arguments: dict[str, Any] | None = None) -> Any:

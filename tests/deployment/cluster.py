@@ -6,24 +6,21 @@ The file is used as it is, but for ports and paths.
 from __future__ import annotations
 
 import contextlib
-import http.client
-import json
 import os
-import re
 import signal
 import socket
 import ssl
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import trustme
 
 from tests.deployment.speaking import Speaker
-from tests.support.forking import Forked
+from tests.support.http import HttpServer
+from tests.support.http_replies import Reply
 from tests.support.waiting import eventually
-from tests.support.wire import CHECKOUT, clean_environment, nursery
+from tests.support.wire import CHECKOUT, clean_environment
 
 EXAMPLES = CHECKOUT / "examples" / "proxy"
 HOST = "mcp.example.com"
@@ -33,14 +30,7 @@ OF_A_REPLICA = {
     "MCPGREEN_HTTP_ALLOWED_HOSTS": HOST,
     "MCPGREEN_HTTP_ACCEPT_SESSION_IDS": "true",
 }
-ANNOUNCED = re.compile(rb"^mcpgreen: serving http://127\.0\.0\.1:(\d+)/mcp$")
 END_SECS = 20.0
-
-
-class Fetched(NamedTuple):
-    status: int
-    headers: dict[str, str]
-    body: bytes
 
 
 class Replica:
@@ -48,62 +38,48 @@ class Replica:
 
     def __init__(self, root: Path, settings: Mapping[str, str]) -> None:
         self._root = root
-        self._environment = clean_environment(settings)
+        self._settings = settings
+        self._server: HttpServer
         self.port = 0
-        self.process: Forked
 
     @property
     def pid(self) -> int:
-        return self.process.pid
+        return self._server.pid
 
     def start(self) -> Replica:
-        address = f"127.0.0.1:{self.port}"
-        self.process = nursery().fork(
-            ["serve", "--http", address, "--project-root", str(self._root)], self._environment
-        )
-        assert self.process.stdin and self.process.stdout and self.process.stderr
-        self.process.stdin.close()
-        self.process.stdout.close()
-        said = b""
-        for line in self.process.stderr:
-            said += line
-            if found := ANNOUNCED.fullmatch(line.rstrip()):
-                self.port = int(found[1])
-                break
-        else:
-            raise AssertionError(f"the server has ended: {said!r}")
-        self.process.stderr.close()
+        self._server = HttpServer(self._root, address=f"127.0.0.1:{self.port}", env=self._settings)
+        self.port = self._server.port
         return self
 
-    def fetch(
-        self, method: str, path: str, message: object = None, headers: Mapping[str, str] | None = None
-    ) -> Fetched:
-        """Past the proxy."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=END_SECS)
-        own = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
-        connection.request(method, path, None if message is None else json.dumps(message), {**own, **(headers or {})})
-        response = connection.getresponse()
-        fetched = Fetched(response.status, dict(response.headers), response.read())
-        connection.close()
-        return fetched
+    def fetch(self, path: str) -> Reply:
+        """What is there, past the proxy."""
+        return self._server.client().send("GET", path=path)
+
+    def begin_session(self) -> str:
+        """The id of a session that began here, past the proxy."""
+        session = self._server.session().session_id
+        assert session is not None
+        return session
+
+    def ask_to_stop(self) -> None:
+        self._server.process.terminate()
+
+    def wait(self) -> None:
+        assert self._server.wait(within_secs=END_SECS) == 0
+        self._server.end()
 
     def restart(self) -> None:
         """As an operator does: told to stop, waited for, started anew."""
-        self.process.terminate()
-        assert self.process.wait(END_SECS) == 0
+        self.ask_to_stop()
+        self.wait()
         self.start()
 
     def kill(self) -> None:
-        self.process.kill()
-        self.process.wait(END_SECS)
+        self._server.kill()
+        self._server.end()
 
     def end(self) -> None:
-        for _ in range(2):  # the second one: do not wait for what runs
-            if self.process.poll() is None:
-                self.process.terminate()
-                with contextlib.suppress(subprocess.TimeoutExpired):
-                    self.process.wait(0.5)
-        self.kill()
+        self._server.end()
 
 
 class Cluster:

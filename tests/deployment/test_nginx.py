@@ -165,7 +165,7 @@ def test_a_session_is_found_wherever_it_is(cluster: Cluster) -> None:
     for replica in cluster.replicas:
         for _ in range(2):
             speaker = cluster.speaker()
-            speaker.session, speaker.version = begun_at(replica), LATEST_HANDSHAKE
+            speaker.session, speaker.version = replica.begin_session(), LATEST_HANDSHAKE
             assert speaker.call("where") == str(replica.pid)
     with pytest.raises(SessionGone):
         speaker.session = "0" * 32
@@ -222,12 +222,12 @@ def test_a_question_of_a_running_call_is_answered_while_its_replica_stops(cluste
     question = stream.next()
     assert question is not None and question["method"] == "elicitation/create"
 
-    home.process.terminate()
+    home.ask_to_stop()
     eventually(lambda: is_draining(home))
     assert speaker.tell({"id": question["id"], "result": YES}) == 202
 
     assert stream.answer()["result"]["content"][0]["text"].startswith(f"{home.pid} ")
-    assert home.process.wait(20) == 0
+    home.wait()
     home.start()
 
 
@@ -310,22 +310,11 @@ def outcome(action: Callable[[], object]) -> str | None:
 
 
 def is_draining(replica: Replica) -> bool:
-    return replica.fetch("GET", "/healthz").status == 503
+    return replica.fetch("/healthz").status == 503
 
 
 def not_found(cluster: Cluster) -> int:
     """How often a replica has been asked for something that it does not have."""
     pattern = re.compile(rb'^mcpgreen_http_requests_total\{path="/mcp",status="404"\} (\d+)', re.MULTILINE)
-    found = [pattern.search(replica.fetch("GET", "/metrics").body) for replica in cluster.replicas]
+    found = [pattern.search(replica.fetch("/metrics").body) for replica in cluster.replicas]
     return sum(int(each[1]) for each in found if each)
-
-
-def begun_at(replica: Replica) -> str:
-    """The id of a session that began there, past nginx."""
-    client = {"name": "tests", "version": "1"}
-    params = {"protocolVersion": LATEST_HANDSHAKE, "capabilities": {}, "clientInfo": client}
-    hello = replica.fetch("POST", "/mcp", {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params})
-    session = {"Mcp-Session-Id": hello.headers["Mcp-Session-Id"], "MCP-Protocol-Version": LATEST_HANDSHAKE}
-    ready = {"jsonrpc": "2.0", "method": "notifications/initialized"}
-    assert replica.fetch("POST", "/mcp", ready, session).status == 202
-    return session["Mcp-Session-Id"]

@@ -124,7 +124,7 @@ def test_a_request_as_large_as_the_server_takes_is_let_through(cluster: Cluster)
 
 def test_nothing_else_of_the_server_is_reached(cluster: Cluster) -> None:
     (server,) = cluster.replicas
-    own = server.fetch("GET", "/healthz").body
+    own = server.fetch("/healthz").body
 
     assert own
     assert cluster.speaker(TOKEN).read("/healthz") != own

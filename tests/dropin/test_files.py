@@ -96,14 +96,6 @@ def test_05_a_relative_address_is_read_in_the_project(tree: OldTree, serve: Serv
     assert content["mimeType"] == "text/plain"
 
 
-def test_05_a_resource_can_be_read_by_its_name(tree: OldTree, serve: Serve) -> None:
-    tree.write("resources/greeting.txt", "Hello")
-    tree.json("resources/greeting.meta.json", {"name": "example-greeting"})
-
-    (content,) = serve().result("resources/read", {"name": "example-greeting"})["contents"]
-    assert content["text"] == "Hello"
-
-
 @pytest.mark.parametrize("ends_by", ["uri", "subscriptionId"])
 def test_05_a_subscriber_hears_of_changes(tree: OldTree, serve: Serve, ends_by: str) -> None:
     tree.write("resources/greeting.txt", "Hello")

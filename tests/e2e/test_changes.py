@@ -197,16 +197,6 @@ def test_a_listen_is_told_only_what_it_asked_for(project: ProjectBuilder, wire: 
     assert sids(wire) == ["tools", "tools"]
 
 
-@pytest.mark.requirement("P-240")
-def test_with_both_eras_on_one_pipe_each_gets_its_own_form(project: ProjectBuilder, listed: Wire) -> None:
-    listen(listed)
-    project.tool("new", "echo")
-    for _ in range(2):
-        listed.notice(CHANGED)
-
-    assert sorted(map(str, sids(listed))) == ["None", "listen-1"]
-
-
 @pytest.mark.requirement("P-235")
 def test_no_progress_and_no_logs_on_a_listen(project: ProjectBuilder, wire: Wire) -> None:
     meta = modern_meta(log_level="debug", progressToken="t")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.support.client import Speak
-from tests.support.memory import MIB, peak_bytes
+from tests.support.processes import MIB, peak_bytes
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually
 from tests.support.wire import Start, Wire, text_of

@@ -15,7 +15,7 @@ import pytest
 
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import PATIENCE_SECS, eventually, is_alive
-from tests.support.wire import Start, Wire, clean_environment, modern_meta
+from tests.support.wire import Start, Wire, clean_environment
 
 HELLO = {
     "jsonrpc": "2.0",
@@ -222,18 +222,6 @@ def test_no_temporary_files_stay_behind(project: ProjectBuilder, start: Start, t
 
     eventually(lambda: not is_alive(pid))
     eventually(lambda: not os.listdir(scratch))
-
-
-@pytest.mark.requirement("G-eof-idle", "P-237")
-def test_the_end_of_input_ends_a_listen_with_its_result(wire: Wire) -> None:
-    wire.start_request("subscriptions/listen", {"notifications": {}, "_meta": modern_meta()}, id="listen-1")
-    wire.notice("notifications/subscriptions/acknowledged")
-    wire.close_stdin()
-
-    result = wire.response("listen-1")["result"]
-    assert result["resultType"] == "complete"
-    assert result["_meta"]["io.modelcontextprotocol/subscriptionId"] == "listen-1"
-    assert wire.wait() == 0
 
 
 def _deaf_client(project: ProjectBuilder) -> subprocess.Popen[bytes]:

@@ -153,15 +153,6 @@ def test_the_list_is_the_same_for_everybody(project: ProjectBuilder, start: Star
     assert [tool["name"] for tool in first["tools"]] == ["a", "b", "c"]
 
 
-def test_on_one_pipe_each_era_gets_its_own_list(project: ProjectBuilder, wire: Wire) -> None:
-    project.tool("a", "echo", title="A")
-    wire.handshake("2024-11-05")
-    old, new = wire.result("tools/list"), wire.modern("tools/list")["result"]
-
-    assert [tool.get("title") for tool in old["tools"] + new["tools"]] == [None, "A"]
-    assert wire.result("tools/list") == old
-
-
 @pytest.mark.requirement("P-068")
 @pytest.mark.parametrize(
     "method",
@@ -193,16 +184,3 @@ def test_stateless_requests_may_follow_a_handshake_that_was_never_completed(wire
 
     assert wire.error("tools/list")["code"] == -32000
     assert wire.modern("tools/list")["result"]["tools"] == []
-
-
-@pytest.mark.requirement("P-022", "P-044")
-@pytest.mark.parametrize("revision", ["2025-11-25", MODERN])
-def test_the_server_asks_nothing_of_a_client_that_offers_nothing(
-    project: ProjectBuilder, speak: Speak, revision: str
-) -> None:
-    project.tool("hello", "echo hello")
-    client = speak(revision)
-    client.tools()
-    client.call_tool("hello")
-
-    assert not [message for message in client.wire.seen if "method" in message and "id" in message]

@@ -130,15 +130,6 @@ def test_a_running_request_is_not_answered_for_a_faulty_line_with_its_id(project
 
 
 @pytest.mark.requirement("G-parse-error")
-def test_a_line_over_the_limit_is_refused_and_the_next_one_is_served(wire: Wire) -> None:
-    wire.handshake()
-    wire.send_bytes(b'{"jsonrpc":"2.0","id":1,"method":"' + b"x" * (17 << 20) + b'"}\n' + PING + b"\n")
-
-    assert wire.receive(is_rubbish_notice)
-    assert wire.response(7)["result"] == {}
-
-
-@pytest.mark.requirement("G-parse-error")
 def test_a_message_of_several_reads_is_served_after_a_line_over_the_limit(start: Start) -> None:
     wire = start(max_line_bytes=200_000)
     wire.handshake()

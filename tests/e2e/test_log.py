@@ -191,19 +191,6 @@ def test_lines_of_json_have_the_parts_of_a_call_apart(start: Start) -> None:
     assert came[0]["method"] == "initialize"
 
 
-def test_a_log_file_stays_within_its_bounds(project: ProjectBuilder, start: Start) -> None:
-    (project.root / "logs").mkdir()
-    wire = start(stderr_level="debug", log_file="logs/my.log", MAX_FILE_BYTES=4096, KEPT_FILES=2)
-    wire.handshake()
-    for _ in range(100):
-        wire.result("tools/list")
-    wire.stop()
-    files = sorted((project.root / "logs").iterdir())
-
-    assert [path.name for path in files] == ["my.log", "my.log.1", "my.log.2"]
-    assert all(path.stat().st_size <= 4096 + 6000 for path in files)
-
-
 @pytest.mark.parametrize("kind", ["fifo", "link", "directory"])
 def test_a_log_file_that_cannot_be_one_does_not_keep_the_server_from_serving(
     project: ProjectBuilder, start: Start, kind: str

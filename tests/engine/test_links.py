@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Iterator
+from typing import Any
 
 import gevent
 import pytest
@@ -95,6 +96,43 @@ def test_a_parked_call_leaves_no_greenlet_behind_when_the_server_stops(project: 
         assert greenlets() - already
 
     link.wait_for(lambda: not greenlets() - already)
+
+
+CHANGED = {"method": "notifications/roots/list_changed"}
+CALLED = {"id": 1, "method": "tools/call", "params": {"name": "any"}}
+
+
+@pytest.mark.requirement("G-asking")
+@pytest.mark.parametrize("before", [[], [CHANGED], [CALLED], [CHANGED, CALLED]], ids=["none", "change", "call", "both"])
+def test_a_link_that_closes_while_the_client_is_asked_leaves_no_greenlet(
+    server: Server, before: list[dict[str, Any]]
+) -> None:
+    already = greenlets()
+    link = FakeLink(server)
+    link.initialize(capabilities={"roots": {}})
+    for message in before:
+        link.send(**message)
+    gevent.sleep(0)
+    assert len(link.session.requests._pending) == 1
+    assert greenlets() - already
+
+    link.close()
+    link.wait_for(lambda: not greenlets() - already)
+    assert not link.session.requests._pending
+    assert not link.sink.notifications
+
+
+@pytest.mark.requirement("G-roots-wait")
+def test_links_of_one_server_have_roots_of_their_own(server: Server, project: ProjectBuilder) -> None:
+    links = [FakeLink(server), FakeLink(server)]
+    for link in links:
+        link.initialize(capabilities={"roots": {}})
+    named = {"roots": [{"uri": (project.root / "tools").as_uri()}]}
+    links[0].send(id=links[0].request()["id"], result=named)
+    gevent.sleep(0)
+
+    assert links[0].session.roots.current.paths == [str(project.root / "tools")]
+    assert links[1].session.roots.current.paths == [str(project.root)]
 
 
 def test_a_parked_call_is_not_heard(project: ProjectBuilder) -> None:

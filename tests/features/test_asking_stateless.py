@@ -149,18 +149,6 @@ def test_a_tool_that_needs_more_than_the_request_declares_does_not_start(
     assert not (project.root / "started").exists()
 
 
-@pytest.mark.requirement("P-017", "G-needs")
-@pytest.mark.parametrize(("ending", "is_error"), [("sys.exit(0)", False), ("sys.exit(3)", True)])
-def test_a_script_that_fails_because_it_cannot_ask_says_what_it_needs(
-    project: ProjectBuilder, speak: Speak, ending: str, is_error: bool
-) -> None:
-    project.python_tool("asker", f"{ASK}\nask({{'who': {NAME!r}}})\n{ending}")
-    result = speak(MODERN).call_tool("asker")
-
-    assert result["isError"] is is_error
-    assert ("without a client that has elicitation.form" in text_of(result)) is is_error
-
-
 @pytest.mark.requirement("P-207", "G-parked")
 def test_what_is_missing_or_does_not_fit_is_asked_again(project: ProjectBuilder, client: Client) -> None:
     asker(project, {"a": NAME, "b": NAME, "c": NAME})

@@ -86,15 +86,6 @@ def test_what_a_script_may_print_also_fits_into_a_response(project: ProjectBuild
     assert text_of(speak().call_tool("say")) == f"{line}\n" * lines
 
 
-@pytest.mark.parametrize("beginning", ["", "{"])
-@pytest.mark.parametrize("exit_code", [0, 1])
-def test_long_output_arrives_whole(project: ProjectBuilder, speak: Speak, beginning: str, exit_code: int) -> None:
-    project.tool("say", f"printf '{beginning}'; yes 'ä line' | head -n 100000; exit {exit_code}")
-    blocks = speak().call_tool("say")["content"]
-
-    assert blocks[-1]["text"] == beginning + "ä line\n" * 100_000
-
-
 def test_others_are_answered_while_the_output_of_a_failed_script_is_cleaned(
     project: ProjectBuilder, speak: Speak
 ) -> None:

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from mcpgreen.files.confined import KERNEL_FILESYSTEMS, OutsideRoots, holds, lies_in_kernel
+from mcpgreen.files.confined import holds
+from tests.features.test_roots import HAS_ROOTS, answered, naming, requests_in
 from tests.support.client import Client, Json, Speak
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually
-from tests.support.wire import MODERN, Start, Wire, text_of
+from tests.support.wire import MODERN, Start, text_of
 
-HAS_ROOTS: Json = {"roots": {"listChanged": True}}
 TOKEN: Json = {"mcpbash/remoteToken": "correct-horse-battery-staple-4711"}
 ENVIRON = "file:///proc/self/environ"
 
@@ -32,22 +31,8 @@ def data(tmp_path: Path) -> Path:
     return tmp_path / "data"
 
 
-def naming(*places: Path | str) -> Json:
-    return {"roots": [{"uri": each if isinstance(each, str) else each.as_uri()} for each in places]}
-
-
-def answered(speak: Speak, *places: Path | str, **options: Any) -> Client:
-    client = speak(capabilities=HAS_ROOTS, **options)
-    client.answer(client.asked("roots/list"), naming(*places))
-    return client
-
-
 def shown(client: Client) -> list[str]:
     return text_of(client.call_tool("show")).split("\n")
-
-
-def requests_in(wire: Wire) -> list[Json]:
-    return [message for message in wire.seen if "method" in message and "id" in message]
 
 
 @pytest.mark.requirement("G-client-roots")
@@ -203,15 +188,3 @@ def test_a_directory_holds_what_is_in_it_but_not_the_kernels_files() -> None:
     # A project may lie in a memory disk.
     assert holds("/dev/shm/project", "/dev/shm/project/resources/x")
     assert not holds("/dev/shm/project", "/dev/shm/other")
-
-
-@pytest.mark.skipif(not os.path.exists("/proc/self/mountinfo"), reason="needs /proc")
-def test_a_second_mount_of_the_kernels_files_is_recognised(tmp_path: Path) -> None:
-    """Containers have the /proc of their host in another place."""
-    plain = tmp_path / "empty"
-    plain.touch()
-
-    assert "proc" in KERNEL_FILESYSTEMS
-    assert lies_in_kernel(os.stat("/proc/self/environ").st_dev)
-    assert not lies_in_kernel(plain.stat().st_dev)
-    assert str(OutsideRoots())

@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.client import ALL_REVISIONS, Client, Speak
 from tests.support.project import ProjectBuilder
-from tests.support.waiting import eventually, is_alive
+from tests.support.waiting import eventually
 from tests.support.wire import MODERN
 
 Json = dict[str, Any]
@@ -321,48 +321,11 @@ def test_too_many_values_in_one_page_of_a_script_are_cut(project: ProjectBuilder
     assert (answer["values"], answer["hasMore"]) == (MANY[:100], True)
 
 
-@pytest.mark.parametrize(
-    ("script", "reason"),
-    [
-        ("echo 'no network' >&2; exit 3", "Completion 'pick' failed: no network"),
-        ("exit 3", "Completion 'pick' failed: exit code 3"),
-        ("#!/no/such/interpreter\n", "Completion 'pick' could not be started"),
-    ],
-)
-def test_a_script_that_fails_is_an_error_with_the_reason(
-    project: ProjectBuilder, speak: Speak, script: str, reason: str
-) -> None:
+def test_a_script_that_cannot_be_started_is_an_error(project: ProjectBuilder, speak: Speak) -> None:
     project.prompt("pick.txt", "{{colour}}")
-    project.program("prompts/pick.completion", script)
+    project.program("prompts/pick.completion", "#!/no/such/interpreter\n")
     error = speak().error("completion/complete", about("pick"))
-    assert (error["code"], error["message"].startswith(reason)) == (-32603, True)
-
-
-@pytest.mark.parametrize("said_by", ["setting", "request"])
-def test_a_script_past_its_time_is_stopped(project: ProjectBuilder, speak: Speak, said_by: str) -> None:
-    project.prompt("pick.txt", "{{colour}}")
-    project.program("prompts/pick.completion", "echo $$ > pid; exec sleep 600")
-    client = speak(**({"resource_timeout_secs": 1} if said_by == "setting" else {}))
-    more = {"timeoutSecs": 0.3} if said_by == "request" else {}
-    error = client.error("completion/complete", about("pick", **more))
-
-    secs = "1" if said_by == "setting" else "0.3"
-    assert error == {"code": -32603, "message": f"Completion 'pick' timed out after {secs}s"}
-    eventually(lambda: not is_alive(project.read("pid")))
-
-
-@pytest.mark.parametrize("revision", ["2025-11-25", MODERN])
-def test_a_cancelled_script_is_gone_and_gets_no_answer(project: ProjectBuilder, speak: Speak, revision: str) -> None:
-    project.prompt("pick.txt", "{{colour}}")
-    project.program("prompts/pick.completion", "echo $$ > pid.new; mv pid.new pid; sleep 600")
-    client = speak(revision)
-    id = client.start("completion/complete", about("pick"))
-    eventually(lambda: (project.root / "pid").exists())
-    client.wire.notify("notifications/cancelled", {"requestId": id})
-
-    eventually(lambda: not is_alive(project.read("pid")))
-    client.result("prompts/list")
-    assert not [message for message in client.wire.seen if message.get("id") == id]
+    assert (error["code"], error["message"].startswith("Completion 'pick' could not be started")) == (-32603, True)
 
 
 @pytest.mark.requirement("G-safe-path", "P-142")
@@ -384,14 +347,6 @@ def test_a_script_that_others_could_change_is_refused(
     assert error["message"].startswith("Completion 'pick' path rejected by policy: ")
     assert str(tmp_path) not in error["message"]
     assert not (project.root / "ran").exists()
-
-
-@pytest.mark.requirement("P-142")
-def test_a_script_sees_no_foreign_variables(project: ProjectBuilder, speak: Speak) -> None:
-    project.prompt("pick.txt", "{{colour}}")
-    project.program("prompts/pick.completion", "env > env; echo '[]'")
-    complete(speak(env={"API_SECRET": "hush", "MCPGREEN_STATE_KEY": "hush-hush"}), "pick")
-    assert "hush" not in project.read("env")
 
 
 @pytest.mark.requirement("P-142")

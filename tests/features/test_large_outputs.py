@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.memory import MIB, peak_bytes
+from tests.support.processes import MIB, peak_bytes
 from tests.support.project import ProjectBuilder
 from tests.support.wire import Start, Wire, text_of
 

@@ -59,21 +59,13 @@ def test_refused_tools_are_listed_all_the_same(ask: Callable[..., tuple[Json, Wi
 @pytest.mark.parametrize(
     ("words", "error"),
     [
-        ("""-32001 'Ask "me"' '{"why":[1]}'""", {"code": -32001, "message": 'Ask "me"', "data": {"why": [1]}}),
-        ("-32001 'No.'", {"code": -32001, "message": "No."}),
-        ("-32001 'No.' because", {"code": -32001, "message": "No.", "data": "because"}),
-        ("huh 'No.'", {"code": -32602, "message": "No."}),
-    ],
-)
-def test_it_can_choose_the_error(ask: Callable[..., tuple[Json, Wire]], words: str, error: Json) -> None:
-    answer, _ = ask(f"mcp_tools_policy_check() {{ mcp_tools_error {words}; return 1; }}", "secret")
-
-    assert answer["error"] == error
-
-
-@pytest.mark.parametrize(
-    ("words", "error"),
-    [
+        (
+            """mcp_tools_error -32001 'Ask "me"' '{"why":[1]}'""",
+            {"code": -32001, "message": 'Ask "me"', "data": {"why": [1]}},
+        ),
+        ("mcp_tools_error -32001 'No.'", {"code": -32001, "message": "No."}),
+        ("mcp_tools_error -32001 'No.' because", {"code": -32001, "message": "No.", "data": "because"}),
+        ("mcp_tools_error huh 'No.'", {"code": -32602, "message": "No."}),
         (
             """_MCP_TOOLS_ERROR_CODE=-32001 _MCP_TOOLS_ERROR_MESSAGE='Ask "me"' _MCP_TOOLS_ERROR_DATA='{"why":[1]}'""",
             {"code": -32001, "message": 'Ask "me"', "data": {"why": [1]}},
@@ -83,7 +75,7 @@ def test_it_can_choose_the_error(ask: Callable[..., tuple[Json, Wire]], words: s
         ("mcp_tools_error -32001 First; _MCP_TOOLS_ERROR_MESSAGE=Last", {"code": -32001, "message": "Last"}),
     ],
 )
-def test_it_can_choose_the_error_by_variables(ask: Callable[..., tuple[Json, Wire]], words: str, error: Json) -> None:
+def test_it_can_choose_the_error(ask: Callable[..., tuple[Json, Wire]], words: str, error: Json) -> None:
     """Some policies for mcp-bash set what its function sets."""
     answer, _ = ask(f"set -u; mcp_tools_policy_check() {{ {words}; return 1; }}", "secret")
 

@@ -38,12 +38,12 @@ def len_or_sign(token: Any) -> str:
     return str(len(token)) if isinstance(token, str) else ("negative" if token < 0 else "positive")
 
 
-@pytest.mark.requirement("P-255")
+@pytest.mark.requirement("P-255", "P-026")
 @pytest.mark.parametrize("revision", ALL_REVISIONS)
 @pytest.mark.parametrize(
     ("token", "length"),
-    [("a", 1), (12345, 5), ("", 0), ("a\0b", 3), ("x\ud800", 2), ("x" * 1024, 1000), (-(10**998), 1000)],
-    ids=["text", "number", "empty", "nul", "half", "long", "large"],
+    [("a", 1), (0, 1), ("0", 1), ("", 0), ("a\0b", 3), ("x\ud800", 2), ("x" * 1024, 1000), (-(10**998), 1000)],
+    ids=["text", "number", "digit", "empty", "nul", "half", "long", "large"],
 )
 def test_any_token_is_echoed_and_seen_by_the_script(
     shared_speak: Speak, revision: str, token: Any, length: int
@@ -89,18 +89,6 @@ def test_a_token_that_is_too_long_to_be_repeated_is_refused(shared_speak: Speak,
         "message": "_meta progressToken may have at most 1024 characters or 1000 digits.",
     }
     assert progress_of(client) == []
-
-
-@pytest.mark.requirement("P-255", "P-026")
-@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
-@pytest.mark.parametrize("token", [0, "0", "", 7, -1, "x y", 2**60], ids=ascii)
-def test_the_token_comes_back_with_its_type(shared_speak: Speak, revision: str, token: Any) -> None:
-    client = shared_speak(revision)
-    client.call_tool("once", meta={"progressToken": token})
-
-    told = client.wire.notices("notifications/progress")[-1]["params"]["progressToken"]
-    assert told == token
-    assert type(told) is type(token)
 
 
 @pytest.mark.requirement("P-255")

@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.client import ALL_REVISIONS, Speak
 from tests.support.project import ProjectBuilder
-from tests.support.waiting import eventually, is_alive
+from tests.support.waiting import eventually
 from tests.support.wire import MODERN
 
 Json = dict[str, Any]
@@ -72,15 +72,6 @@ def test_a_list_has_the_fields_of_the_revision(shared_speak: Speak, revision: st
     assert plain == {"name": "plain"}
     assert result["_meta"]["mcpbash/total"] == 2
     assert ("ttlMs" in result) is (revision == MODERN)
-
-
-def test_a_bad_description_costs_one_prompt_and_a_warning(project: ProjectBuilder, speak: Speak) -> None:
-    project.prompt("good.txt", "good")
-    project.prompt("bad.txt", "bad", description=5)
-    client = speak()
-
-    assert [prompt["name"] for prompt in client.result("prompts/list")["prompts"]] == ["good"]
-    eventually(lambda: "prompts/bad.meta.json: description must be a string" in client.wire.stderr)
 
 
 @pytest.mark.requirement("P-130", "P-131")
@@ -316,17 +307,7 @@ def test_an_embedded_resource_that_cannot_be_read_is_an_error_of_the_prompt(
     ("content", "problem"),
     [
         ({"type": "image", "data": "not base64!", "mimeType": "image/png"}, "content.data must be base64"),
-        ({"type": "image", "data": DATA}, "content.mimeType must be a string"),
-        ({"type": "text"}, "content.text must be a string"),
         ({"type": "resource", "resource": {}}, "content.resource.uri must be a string"),
-        ({"type": "resource_link", "uri": "x:y"}, "content.name must be a string"),
-        (
-            {"type": "text", "text": "x", "annotations": {"priority": 5}},
-            "content.annotations.priority must be a number",
-        ),
-        ({"type": "text", "text": "x", "annotations": {"audience": ["all"]}}, "content.annotations.audience must be"),
-        ({"type": "text", "text": "x", "annotations": "high"}, "content.annotations must be an object"),
-        ({"type": "text", "text": "x", "_meta": 5}, "content._meta must be an object"),
         ({"type": "image", "path": "logo.png", "annotations": []}, "content.annotations must be an object"),
     ],
     ids=ascii,
@@ -390,7 +371,6 @@ def test_other_json_is_text(project: ProjectBuilder, speak: Speak, printed: Any)
         ({"role": "user", "content": [{"type": "text", "text": "x"}]}, "content must be a string or one block"),
         ({"role": "user", "content": {"text": "x"}}, "content must be a string or one block"),
         ({"content": {"type": "film"}}, "content.type 'film' is unknown"),
-        ({"content": {"type": "image", "data": "???", "mimeType": "image/png"}}, "content.data must be base64"),
         ("hello", "each message must be an object"),
     ],
     ids=ascii,
@@ -434,54 +414,10 @@ def test_progress_and_log_of_a_program_reach_the_client(project: ProjectBuilder,
     assert client.wire.notices("notifications/message")[-1]["params"]["data"] == "careful"
 
 
-@pytest.mark.parametrize(
-    ("script", "reason"),
-    [
-        ("echo half; echo 'no network' >&2; exit 3", "no network"),
-        ("exit 3", "exit code 3"),
-        ("kill -9 $$", "killed by SIGKILL"),
-    ],
-)
-def test_a_program_that_fails_is_an_error_with_the_reason(
-    project: ProjectBuilder, speak: Speak, script: str, reason: str
-) -> None:
-    project.prompt("fail.sh", f"#!/bin/sh\n{script}\n")
-    error = speak().error("prompts/get", {"name": "fail"})
-
-    assert error["code"] == -32603
-    assert error["message"].startswith(f"Prompt 'fail' failed: {reason}")
-
-
 def test_a_program_that_prints_too_much_is_an_error(project: ProjectBuilder, speak: Speak) -> None:
     project.prompt("flood.sh", "#!/bin/sh\nwhile :; do echo xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx; done\n")
     error = speak(max_tool_output_size=65_536).error("prompts/get", {"name": "flood"})
     assert (error["code"], error["message"]) == (-32603, "Prompt 'flood' printed too much")
-
-
-@pytest.mark.parametrize("said_by", ["description", "request", "setting"])
-def test_a_program_past_its_time_is_stopped(project: ProjectBuilder, speak: Speak, said_by: str) -> None:
-    fields = {"timeoutSecs": 0.3} if said_by == "description" else {}
-    project.prompt("stuck.sh", "#!/bin/sh\necho $$ > pid\nexec sleep 600\n", meta=fields)
-    client = speak(**({"default_tool_timeout": 1} if said_by == "setting" else {}))
-    more = {"timeoutSecs": 0.3} if said_by == "request" else {}
-    error = client.error("prompts/get", {"name": "stuck", **more})
-
-    secs = "1" if said_by == "setting" else "0.3"
-    assert error == {"code": -32603, "message": f"Prompt 'stuck' timed out after {secs}s"}
-    eventually(lambda: not is_alive(project.read("pid")))
-
-
-@pytest.mark.parametrize("revision", ["2025-11-25", MODERN])
-def test_a_cancelled_program_is_gone_and_gets_no_answer(project: ProjectBuilder, speak: Speak, revision: str) -> None:
-    project.prompt("stuck.sh", "#!/bin/sh\necho $$ > pid.new; mv pid.new pid\nsleep 600\n")
-    client = speak(revision)
-    id = client.start("prompts/get", {"name": "stuck"})
-    eventually(lambda: (project.root / "pid").exists())
-    client.wire.notify("notifications/cancelled", {"requestId": id})
-
-    eventually(lambda: not is_alive(project.read("pid")))
-    client.result("prompts/list")
-    assert not [message for message in client.wire.seen if message.get("id") == id]
 
 
 @pytest.mark.requirement("G-safe-path")
@@ -497,11 +433,3 @@ def test_a_program_that_others_may_write_to_is_refused(project: ProjectBuilder, 
         "(chmod go-w prompts/open.sh)"
     )
     assert not (project.root / "ran").exists()
-
-
-def test_a_program_sees_no_foreign_variables(project: ProjectBuilder, speak: Speak) -> None:
-    project.prompt("env.sh", "#!/bin/sh\nenv\n")
-    text = text_of(speak(env={"API_SECRET": "hush", "MCP_SEEN": "yes"}).get_prompt("env"))
-
-    assert "hush" not in text
-    assert "MCP_SEEN=yes" in text

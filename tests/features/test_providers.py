@@ -13,7 +13,7 @@ import pytest
 from tests.features.test_resources import read, refused
 from tests.support.client import ALL_REVISIONS, Json, Speak
 from tests.support.project import ProjectBuilder
-from tests.support.waiting import eventually, is_alive
+from tests.support.waiting import is_alive
 from tests.support.wire import MODERN
 
 SHOW_ENVIRONMENT = "env -0"
@@ -228,29 +228,6 @@ def shared_uri(reason: str, status: int) -> str:
     from urllib.parse import quote
 
     return f"ends://{quote(reason, safe='')}/{status}" if reason else f"ends:/{status}"
-
-
-@pytest.mark.requirement("G-providers")
-def test_a_script_past_its_time_is_stopped_with_its_children(project: ProjectBuilder, speak: Speak) -> None:
-    project.provider("stuck.sh", "sleep 600 & echo $! $$ > pids; wait")
-    error = refused(speak(resource_timeout_secs=0.3), "stuck://x")
-
-    assert error == {"code": -32603, "message": "Resource provider 'stuck' timed out after 0.3s"}
-    assert not any(map(is_alive, project.read("pids").split()))
-
-
-@pytest.mark.requirement("G-providers", "G-cancel-tree", "P-261")
-@pytest.mark.parametrize("revision", ["2024-11-05", MODERN])
-def test_cancelling_ends_the_script_and_nothing_is_said(project: ProjectBuilder, speak: Speak, revision: str) -> None:
-    project.provider("stuck.sh", "sleep 600 & echo $! $$ > pids; wait")
-    client = speak(revision)
-    running = client.start("resources/read", {"uri": "stuck://x"})
-    pids = eventually(lambda: (project.root / "pids").exists() and project.read("pids").split())
-    client.wire.notify("notifications/cancelled", {"requestId": running})
-
-    eventually(lambda: not any(map(is_alive, pids)))
-    client.request("resources/list")
-    assert not any(message.get("id") == running for message in client.wire.seen)
 
 
 @pytest.mark.requirement("G-providers")

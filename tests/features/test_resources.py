@@ -236,16 +236,6 @@ def test_a_file_is_read_also_where_its_name_is_not_encoded(
     assert client.error("resources/read", {"uri": f"file://{path}x"})["code"] in (-32002, -32602)
 
 
-@pytest.mark.requirement("P-120")
-def test_a_declared_address_with_spaces_is_listed_and_read_encoded(project: ProjectBuilder, speak: Speak) -> None:
-    project.resource("my notes.txt", "Hello", uri="file://./resources/my notes.txt")
-    client = speak()
-    uri = listed(client)["my notes"]["uri"]
-
-    assert uri == "file://./resources/my%20notes.txt"
-    assert read(client, uri)["text"] == "Hello"
-
-
 def test_an_unlisted_file_is_read_inside_the_allowed_directories(
     project: ProjectBuilder, speak: Speak, tmp_path: Path
 ) -> None:

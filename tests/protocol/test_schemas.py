@@ -30,65 +30,6 @@ def of(**properties: Any) -> dict[str, Any]:
     return {"type": "object", "properties": properties}
 
 
-SHAPES: list[dict[str, Any]] = [
-    {"type": "string"},
-    {"type": "object", "required": ["width", "height"]},
-    {"type": "object", "required": ["radius"], "properties": {"radius": {"type": "number"}}},
-]
-NOTHING_ELSE: dict[str, Any] = {"type": "object", "additionalProperties": False}
-DRAFT_4 = {"$schema": "http://json-schema.org/draft-04/schema#"}
-SENTENCES: list[tuple[dict[str, Any], Any, list[str]]] = [
-    (of(a={"type": "string", "pattern": "^x"}), {"a": "xy"}, []),
-    (
-        {"type": "object", "required": ["a", "b", "c"]},
-        {"a": 1},
-        ["missing required argument 'b'", "missing required argument 'c'"],
-    ),
-    ({"allOf": [{"required": ["a"]}, {"required": ["a"]}]}, {}, ["missing required argument 'a'"]),
-    (
-        of(items={"items": {"required": ["name"]}}),
-        {"items": [{"name": 1}, {}]},
-        ["missing required argument 'name' in items[1]"],
-    ),
-    ({"type": "object"}, [1], ["the value must be object, got array [1]"]),
-    (of(b={"type": "integer"}), {"b": "x"}, ['b must be integer, got string "x"']),
-    (of(b={"type": ["integer", "null"]}), {"b": "x"}, ['b must be integer or null, got string "x"']),
-    (
-        of(b={"anyOf": [{"type": "integer"}, {"type": "null"}]}),
-        {"b": "x"},
-        ['b must be integer or null, got string "x"'],
-    ),
-    (
-        of(shape={"anyOf": SHAPES}),
-        {"shape": {"radius": "big"}},
-        ['shape fits none of the 3 allowed forms; nearest: shape.radius must be number, got string "big"'],
-    ),
-    (
-        of(b={"oneOf": [{"type": "integer"}, {"minimum": 1}]}),
-        {"b": 5},
-        ["b must fit exactly one of the allowed forms and fits several, got integer 5"],
-    ),
-    (
-        of(color={"enum": ["red", "green", 3]}),
-        {"color": "blue"},
-        ['color must be one of "red", "green", 3, got string "blue"'],
-    ),
-    (
-        {**of(name={}, size={}), "additionalProperties": False},
-        {"nmae": 1},
-        ["unexpected argument 'nmae' (did you mean 'name'?); known arguments: 'name', 'size'"],
-    ),
-    (NOTHING_ELSE, {"x": 1}, ["unexpected argument 'x'; no arguments are known here"]),
-    (
-        {**NOTHING_ELSE, "patternProperties": {"^x-": {}}},
-        {"x-a": 1, "y": 1},
-        ["unexpected argument 'y'; no arguments are known here"],
-    ),
-    ({**DRAFT_4, **of(b={"minimum": 1, "exclusiveMinimum": True})}, {"b": 1}, ["b must be more than 1, got 1"]),
-    (of(b=False), {"b": 1}, ["b is not allowed here, got integer 1"]),
-]
-
-
 class TestSentences:
     """What a model reads when its arguments are refused."""
 
@@ -237,19 +178,10 @@ class TestDialects:
         with pytest.raises(BadSchema, match=r"dialect that is not known here; known are .*2020-12"):
             compile_schema({"$schema": dialect, "type": "object"})
 
-    def test_a_whole_float_is_an_integer(self) -> None:
-        assert problems(of(a={"type": "integer"}), {"a": 1.0}) == []
-
     def test_a_format_is_an_annotation(self) -> None:
         schema = of(a={"type": "string", "format": "email"}, b={"format": "date", "pattern": ""})
 
         assert problems(schema, {"a": "nobody", "b": "never"}) == []
-
-    def test_defaults_are_not_filled_in(self) -> None:
-        value: dict[str, Any] = {}
-
-        assert problems(of(a={"default": 1, "not": {"const": 2}}), value) == []
-        assert value == {}
 
 
 class TestPatterns:

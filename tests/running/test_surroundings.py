@@ -246,29 +246,24 @@ def test_scratch_files_can_be_made_after_somebody_has_cleaned_up(project: Projec
     assert (error["code"], error["message"]) == (-32001, "chosen")
 
 
-def test_the_scratch_files_of_a_killed_server_are_kept_if_that_is_wanted(project: ProjectBuilder, start: Start) -> None:
+@pytest.mark.parametrize("is_killed", [False, True])
+def test_the_scratch_files_of_a_call_are_kept_if_that_is_wanted(
+    project: ProjectBuilder, start: Start, is_killed: bool
+) -> None:
     project.tool("where", 'echo said > "$MCPBASH_DEBUG_LOG"; echo $PPID "$MCPBASH_DEBUG_LOG"')
     wire = start(preserve_state="true")
     wire.handshake()
     server, log = text_of(wire.call_tool("where")).split()
     guardians = [int(pid) for pid in Path(f"/proc/{server}/task/{server}/children").read_text().split()]
-    wire.kill()
+    if is_killed:
+        wire.kill()
+    else:
+        assert wire.stop() == 0
+        eventually(lambda: f"state is kept in {Path(log).parent}" in wire.stderr)
     eventually(lambda: not any(map(is_alive, guardians)))
 
     assert Path(log).read_text(encoding="utf-8") == "said\n"
     shutil.rmtree(Path(log).parent)
-
-
-def test_the_scratch_files_of_a_call_are_kept_if_that_is_wanted(project: ProjectBuilder, start: Start) -> None:
-    project.tool("where", 'echo said > "$MCPBASH_DEBUG_LOG"; echo "$MCPBASH_DEBUG_LOG"')
-    wire = start(preserve_state="true")
-    wire.handshake()
-    log = Path(text_of(wire.call_tool("where")).strip())
-    assert wire.stop() == 0
-
-    assert log.read_text(encoding="utf-8") == "said\n"
-    eventually(lambda: f"state is kept in {log.parent}" in wire.stderr)
-    shutil.rmtree(log.parent)
 
 
 def test_python_finds_the_sdk_and_its_children_find_what_the_person_has(project: ProjectBuilder, speak: Speak) -> None:

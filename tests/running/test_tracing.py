@@ -86,11 +86,3 @@ def test_scripts_of_tools_prompts_and_completions_see_the_trace(
     assert message["content"]["text"] == expected
     question = {"ref": {"type": "ref/prompt", "name": "show"}, "argument": {"name": "x", "value": ""}}
     assert client.result("completion/complete", question, meta=meta)["completion"]["values"] == [expected]
-
-
-@pytest.mark.requirement("P-151")
-def test_without_a_trace_there_are_no_variables(project: ProjectBuilder, speak: Speak) -> None:
-    project.tool("show", "env")
-    text = text_of(speak().call_tool("show", meta={"traceparent": "rubbish", "baggage": "rub bish"}))
-
-    assert not [line for line in text.splitlines() if line.startswith(("TRACE", "BAGGAGE"))]

@@ -33,34 +33,16 @@ DOCUMENT = (
 # What filters mean is the business of the package; these are here for what is put around them.
 ROWS: list[tuple[str, list[str]]] = [
     (".", [DOCUMENT]),
-    (".a.x?", []),
-    (".b[]", ["1", "2", '{"c":"x"}']),
-    ('.n // "default"', ['"default"']),
     ('{a, b: .b[0], "c": 1, (.s): 2, "k v"}', ['{"a":1,"b":1,"c":1,"Hello Wörld":2,"k v":3}']),
-    (". as {a: $p, b: [$q, $r]} | [$p, $q, $r]", ["[1,1,2]"]),
     ('"nested \\("in \\(.a + 1)")"', ['"nested in 2"']),
     ('"\\u00e9\\n\\t\\"\\\\\\/ \\ud83c\\udf88"', ['"é\\n\\t\\"\\\\/ 🎈"']),
     ("1, 1.5, -3, 1e3, .5", ["1", "1.5", "-3", "1E+3", "0.5"]),
-    ("1 / 3", ["0.3333333333333333"]),
     ("3.0, 3.5 + .5", ["3.0", "4"]),
-    ('"xyz" | capture("(?<a>x)(?<b>y)")', ['{"a":"x","b":"y"}']),
     ("empty", []),
-    ('[.b[] | try error("bad") catch .]', ['["bad","bad","bad"]']),
-    (
-        ".s | @text, @json, @base64, @uri, @html",
-        ['"Hello Wörld"', '"\\"Hello Wörld\\""', '"SGVsbG8gV8O2cmxk"', '"Hello%20W%C3%B6rld"', '"Hello Wörld"'],
-    ),
-    ('"it\'s" | @sh', ["\"'it'\\\\''s'\""]),
-    ('[1,"a\\"b",null,true] | @csv, @tsv', ['"1,\\"a\\"\\"b\\",,true"', '"1\\ta\\"b\\t\\ttrue"']),
-    ("def fac: if . <= 1 then 1 else . * (. - 1 | fac) end; 5 | fac", ["120"]),
-    ("del(.b[0], .b[2]) | .b", ["[2]"]),
     ("$ENV.NOPE, env.NOPE", ["null", "null"]),
     ('[.b[] | if type == "object" then .c else . end] # a comment', ['[1,2,"x"]']),
     ("infinite | tostring", ['"1.7976931348623157e+308"']),
     ("[nan] | tojson", ['"[null]"']),
-    ("label $out | 1, break $out, 2", ["1"]),
-    ("[limit(3; 1 | repeat(. + 1, 10))]", ["[2,10,2]"]),
-    ('1425599621 | strftime("%A, %B %d, %Y %j %H:%M:%S")', ['"Thursday, March 05, 2015 064 23:53:41"']),
 ]
 # Filters that fail while they run (5), and texts that are no filters (3).
 FAILURES: list[tuple[str, int]] = [

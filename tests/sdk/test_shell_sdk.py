@@ -98,36 +98,39 @@ def counting(full: Bench) -> Bench:
     return full
 
 
-def test_the_whole_example_asks_reports_and_answers(counting: Bench) -> None:
-    accepted = {"action": "accept", "content": {"folder": "notes"}}
-    counting.answer = lambda _: json.dumps({"question": {"status": "answered", "result": accepted}})
-    run = counting.shell(whole_example())
-    assert run.result["structuredContent"] == {"success": True, "result": {"folder": "notes", "lines": 3}}
-    assert [line.get("method", "ask") for line in run.lines] == [
-        "ask",
-        "notifications/progress",
-        "notifications/message",
-    ]
+def end_of_question(**end: object) -> str:
+    return json.dumps({"question": end})
 
 
-def test_the_whole_example_asks_for_nothing_that_it_was_given(counting: Bench) -> None:
-    run = counting.shell(whole_example(), {"folder": "notes"})
-    assert run.result["structuredContent"]["result"] == {"folder": "notes", "lines": 3}
-    assert not [line for line in run.lines if "ask" in line]
+ACCEPTED = end_of_question(status="answered", result={"action": "accept", "content": {"folder": "notes"}})
+UNSUPPORTED = end_of_question(status="unsupported", message="no")
+DECLINED = end_of_question(status="answered", result={"action": "decline"})
+REPORTS = ["notifications/progress", "notifications/message"]
 
 
-def test_the_whole_example_respects_a_refusal(counting: Bench) -> None:
-    counting.answer = lambda _: json.dumps({"question": {"status": "answered", "result": {"action": "decline"}}})
-    run = counting.shell(whole_example())
-    assert (run.exit_code, run.result["structuredContent"]["error"]["type"]) == (0, "cancelled")
-
-
-def test_the_whole_example_works_with_clients_that_cannot_be_asked(counting: Bench) -> None:
-    counting.answer = lambda _: json.dumps({"question": {"status": "unsupported", "message": "no"}})
-    run = counting.shell(whole_example())
-    assert run.result["structuredContent"]["result"] == {"folder": "docs", "lines": 2}
-    run = counting.shell(whole_example(), {"folder": "gone"}, MCP_ELICIT_SUPPORTED="0")
-    assert run.result["structuredContent"]["error"]["message"] == "No folder gone"
+@pytest.mark.parametrize(
+    ("answer", "arguments", "env", "result", "said"),
+    [
+        (ACCEPTED, {}, {}, {"folder": "notes", "lines": 3}, ["ask", *REPORTS]),
+        (ACCEPTED, {"folder": "notes"}, {}, {"folder": "notes", "lines": 3}, REPORTS),
+        (UNSUPPORTED, {}, {}, {"folder": "docs", "lines": 2}, ["ask", *REPORTS]),
+        (DECLINED, {}, {}, "cancelled", ["ask"]),
+        (ACCEPTED, {"folder": "gone"}, {"MCP_ELICIT_SUPPORTED": "0"}, "No folder gone", []),
+    ],
+    ids=["asks", "was told", "cannot ask", "is refused", "finds nothing"],
+)
+def test_the_whole_example_asks_reports_and_answers(
+    counting: Bench, answer: str, arguments: dict[str, object], env: dict[str, str], result: object, said: list[str]
+) -> None:
+    counting.answer = lambda _: answer
+    run = counting.shell(whole_example(), arguments, **env)
+    content = run.result["structuredContent"]
+    assert run.exit_code == 0
+    if content["success"]:
+        assert content["result"] == result
+        assert [line.get("method", "ask") for line in run.lines] == said
+    else:
+        assert result in content["error"].values()
 
 
 def test_raw_arguments_come_from_the_environment(either: Bench) -> None:
@@ -321,12 +324,6 @@ def test_the_text_limit_is_argument_then_setting_then_default(
     run = either.shell(call, MCPBASH_MAX_TEXT_BYTES=configured)
     whole = ('{"success":true,"result":[1]}', '{"result":[1],"success":true}')  # gojq sorts
     assert (run.result["content"][0]["text"] in whole) is is_whole
-
-
-def test_success_carries_results_larger_than_one_argument_may_be(full: Bench) -> None:
-    run = full.shell('mcp_result_success "[\\"$(printf \'%0300000d\' 0)\\"]"')
-    assert run.exit_code == 0
-    assert run.result["content"][0]["text"] == "Success: array with 1 items"
 
 
 @pytest.mark.parametrize("data", ["''", "'  '"])

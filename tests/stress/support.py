@@ -6,12 +6,10 @@ its command line, be it the path of the project, of its temporary directory or t
 
 from __future__ import annotations
 
+import contextlib
 import itertools
-import json
 import os
-import queue
 import signal
-import subprocess
 import sys
 import threading
 import time
@@ -21,10 +19,10 @@ from typing import Any
 
 from tests.support.constants import variables_of
 from tests.support.descriptors import new_descriptors
-from tests.support.forking import Forked, can_fork
+from tests.support.processes import children_of, command_of, proc_text
 from tests.support.project import ProjectBuilder
-from tests.support.waiting import PATIENCE_SECS, eventually
-from tests.support.wire import LATEST_HANDSHAKE, Json, Wire, clean_environment, nursery
+from tests.support.waiting import eventually
+from tests.support.wire import LATEST_HANDSHAKE, Json, Wire
 
 ROUNDS = int(os.environ.get("MCPGREEN_STRESS_ROUNDS", "3"))
 IS_FULL = ROUNDS >= 100
@@ -96,7 +94,7 @@ class Stand:
         self.env = variables_of({**SETTINGS, **settings})
         self.env["TMPDIR"] = str(self.tmp)
         self.env["MCPGREEN_CORE_DUMPS"] = "true"  # else only root sees what a server has open
-        self._started: list[Wire | Peer] = []
+        self._started: list[Wire] = []
 
     def script(self, name: str, body: str, **fields: Any) -> None:
         text = body.replace("{mark}", self.mark).replace("{up}", str(self.up)).replace("{name}", name)
@@ -113,11 +111,8 @@ class Stand:
         wire.handshake()
         return wire
 
-    def start_peer(
-        self, *, reads: bool = True, stderr: int = subprocess.DEVNULL, capabilities: Json | None = None
-    ) -> Peer:
-        env = clean_environment(self.env)
-        peer = Peer(self.project.root, env=env, reads=reads, stderr=stderr, capabilities=capabilities)
+    def start_peer(self, *, reads: bool = True, capabilities: Json | None = None) -> Peer:
+        peer = Peer(self.project.root, env=self.env, reads=reads, capabilities=capabilities)
         self._started.append(peer)
         return peer
 
@@ -143,27 +138,12 @@ class Stand:
                 continue
 
 
-class Peer:
+class Peer(Wire):
     """A client without manners: it reads when it wants to, and keeps all that it reads."""
 
-    def __init__(
-        self, root: Path, *, env: dict[str, str], reads: bool, stderr: int, capabilities: Json | None = None
-    ) -> None:
-        arguments = ["serve", "--project-root", str(root)]
-        self.process: subprocess.Popen[bytes] | Forked
-        if can_fork(env):
-            self.process = nursery().fork(arguments, env, is_stderr_read=stderr == subprocess.PIPE)
-        else:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "mcpgreen", *arguments],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=stderr,
-                env=env,
-            )
-        self.seen: list[Json] = []
-        self._queue: queue.Queue[bytes] = queue.Queue()
-        self._threads: list[threading.Thread] = []
+    def __init__(self, root: Path, *, env: dict[str, str], reads: bool, capabilities: Json | None = None) -> None:
+        self._may_read = threading.Event()
+        super().__init__(root, env=env)
         self.send(*greeting(capabilities))
         if reads:
             self.read()
@@ -172,46 +152,31 @@ class Peer:
     def pid(self) -> int:
         return self.process.pid
 
-    def send(self, *values: Any) -> None:
-        self.send_bytes(b"".join(json.dumps(value).encode() + b"\n" for value in values))
-
-    def send_bytes(self, data: bytes) -> None:
-        assert self.process.stdin is not None
-        self.process.stdin.write(data)
-        self.process.stdin.flush()
-
     def send_aside(self, *values: Any) -> None:
         """Send without waiting for the server to take it."""
-        self._in_thread(lambda: self.send(*values))
+
+        def send() -> None:
+            with contextlib.suppress(BrokenPipeError, ValueError):  # the server has been stopped meanwhile
+                self.send(*values)
+
+        self._threads.append(threading.Thread(target=send, daemon=True))
+        self._threads[-1].start()
 
     def read(self) -> None:
         """Begin to read."""
-        self._in_thread(self._read)
+        self._may_read.set()
 
     def receive_until(self, is_enough: Callable[[Json], bool], *, within_secs: float = 60.0) -> None:
         """Take messages into `seen` until one is enough."""
         give_up_at = time.monotonic() + within_secs
-        while True:
-            try:
-                line = self._queue.get(timeout=max(0.001, give_up_at - time.monotonic()))
-            except queue.Empty:
-                raise AssertionError(f"not enough after {within_secs} s: {len(self.seen)} messages") from None
-            assert line, f"the server closed its output after {len(self.seen)} messages"
-            message = json.loads(line)
-            assert message["jsonrpc"] == "2.0"
-            self.seen.append(message)
-            if is_enough(message):
-                return
+        while not is_enough(self._next_message(give_up_at)):
+            pass
 
-    def answer(self, id: str | int, *, within_secs: float = 60.0) -> Json:
+    def answer(self, id: str | int) -> Json:
         """The response with this id, now or when it comes."""
-        for message in self.seen:
-            if "method" not in message and message.get("id") == id:
-                return message
-        self.receive_until(lambda message: "method" not in message and message.get("id") == id, within_secs=within_secs)
-        return self.seen[-1]
+        return self.answers([id])[id]
 
-    def answers(self, ids: Iterable[str | int], *, within_secs: float = 60.0) -> dict[str | int, Json]:
+    def answers(self, ids: Iterable[str | int]) -> dict[str | int, Json]:
         """The responses to all of these; fails when one comes twice."""
         wanted = set(ids)
         got: dict[str | int, Json] = {}
@@ -222,41 +187,17 @@ class Peer:
                 got[message["id"]] = message
             return len(got) == len(wanted)
 
-        self.receive_until(note, within_secs=within_secs)
+        if not any(note(message) for message in self.seen):
+            self.receive_until(note)
         return got
 
     def kill(self) -> None:
-        if self.process.poll() is None:
-            self.process.kill()
-            self.process.wait()
-        if not any(thread.name == "reader" for thread in self._threads):
-            self.read()
-        for thread in self._threads:
-            thread.join(PATIENCE_SECS)
-        for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
-            try:
-                if stream is not None:
-                    stream.close()
-            except BrokenPipeError:
-                pass
-
-    def _in_thread(self, action: Callable[[], None]) -> None:
-        def act() -> None:
-            try:
-                action()
-            except (BrokenPipeError, ValueError):
-                return  # the server has been stopped meanwhile
-
-        name = "reader" if action == self._read else "sender"
-        thread = threading.Thread(target=act, name=name, daemon=True)
-        self._threads.append(thread)
-        thread.start()
+        self.read()
+        super().kill()
 
     def _read(self) -> None:
-        assert self.process.stdout is not None
-        for line in self.process.stdout:
-            self._queue.put(line)
-        self._queue.put(b"")
+        self._may_read.wait()
+        super()._read()
 
 
 def request(id: str | int, method: str, params: Json | None = None) -> Json:
@@ -287,7 +228,7 @@ def processes_with(*marks: str) -> list[tuple[int, str]]:
     found = []
     for entry in os.listdir("/proc"):
         if entry.isdigit():
-            command = _proc_text(f"/proc/{entry}/cmdline").replace("\0", " ").strip()
+            command = command_of(entry)
             if command.startswith(GUARDIAN):
                 command += f" in {_directory_of(entry)}"  # it does not say in its arguments whose it is
             if any(mark in command for mark in marks):
@@ -305,21 +246,8 @@ def guardian_of(stand: Stand) -> int:
     return next(pid for pid, command in processes_with(stand.mark) if command.startswith(GUARDIAN))
 
 
-def zombies_below(pid: int) -> list[int]:
-    children = itertools.chain.from_iterable(
-        _proc_text(f"/proc/{pid}/task/{thread}/children").split() for thread in os.listdir(f"/proc/{pid}/task")
-    )
-    return [int(child) for child in children if _state_of(child) == "Z"]
-
-
-def peak_memory_mib(pid: int) -> float:
-    """The most that a process has ever had in memory."""
-    fields = dict(line.split(":", 1) for line in _proc_text(f"/proc/{pid}/status").splitlines())
-    return int(fields["VmHWM"].split()[0]) / 1024
-
-
-def _state_of(pid: str) -> str:
-    fields = _proc_text(f"/proc/{pid}/stat").rpartition(")")[2].split()
+def _state_of(pid: int) -> str:
+    fields = proc_text(f"/proc/{pid}/stat").rpartition(")")[2].split()
     return fields[0] if fields else ""
 
 
@@ -327,14 +255,6 @@ def _directory_of(pid: str) -> str:
     try:
         return os.readlink(f"/proc/{pid}/cwd")
     except OSError:
-        return ""
-
-
-def _proc_text(path: str) -> str:
-    try:
-        with open(path, "rb") as file:
-            return file.read().decode("utf-8", "replace")
-    except (FileNotFoundError, ProcessLookupError, PermissionError):
         return ""
 
 
@@ -352,7 +272,7 @@ def require_only_server(stand: Stand, pid: int) -> None:
     spared = {pid, guardian_of(stand)}
     settle(lambda: [found for found in processes_with(stand.mark) if found[0] not in spared], "processes are left")
     settle(stand.call_dirs, "temporary files are left")
-    settle(lambda: zombies_below(pid), "zombies are left")
+    settle(lambda: [child for child in children_of(pid) if _state_of(child) == "Z"], "zombies are left")
 
 
 def settle(leftovers: Callable[[], list[Any]], complaint: str, *, within_secs: float = GONE_WITHIN_SECS) -> None:

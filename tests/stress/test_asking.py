@@ -14,7 +14,6 @@ from tests.stress.support import (
     call,
     cancel,
     guardian_of,
-    peak_memory_mib,
     processes_with,
     request,
     require_all_gone,
@@ -23,6 +22,7 @@ from tests.stress.support import (
     settle,
 )
 from tests.support.descriptors import descriptors_of
+from tests.support.processes import MIB, peak_bytes
 from tests.support.questions import FORM, form
 from tests.support.waiting import eventually
 from tests.support.wire import Json, modern_meta, text_of
@@ -84,11 +84,11 @@ def test_many_stateless_calls_that_never_come_back_leave_nothing(stand: Stand) -
         assert {answer["result"]["resultType"] for answer in answers.values()} == {"input_required"}
         settle(lambda: scripts_of(stand, peer.pid)[PARKED_MAX:], "more scripts wait than may")
         if not peak_mib:
-            peak_mib = peak_memory_mib(peer.pid)
+            peak_mib = peak_bytes(peer.pid) / MIB
 
     require_only_server(stand, peer.pid)
     require_no_new_descriptors(peer.pid, before)
-    assert peak_memory_mib(peer.pid) < peak_mib + 16
+    assert peak_bytes(peer.pid) / MIB < peak_mib + 16
     peer.send(call("after", "plain"))
     assert text_of(peer.answer("after")["result"]) == "still here\n"
 

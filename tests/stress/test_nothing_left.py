@@ -138,28 +138,45 @@ def test_calls_past_their_deadline_leave_nothing(new_stand: NewStand) -> None:
     require_all_gone([stand])
 
 
-def test_the_end_of_input_during_calls_leaves_nothing(new_stand: NewStand) -> None:
-    for number, count in batches():
-        stands = staying_stands(new_stand, count)
-        wires = [start_with_calls(stand) for stand in stands]
-        wait_for_the_moment(number, stands, len(STAYING))
-        for wire in wires:
-            wire.close_stdin()
-        assert [wire.wait() for wire in wires] == [0] * count
-        require_all_gone(stands)
-        for wire in wires:
-            wire.kill()
+def end_by_input(wire: Wire, _: int) -> None:
+    wire.close_stdin()
 
 
-def test_a_stop_signal_during_calls_leaves_nothing(new_stand: NewStand) -> None:
-    for number, count in batches():
+def end_by_signal(wire: Wire, _: int) -> None:
+    wire.process.send_signal(signal.SIGTERM)
+
+
+def end_by_force(wire: Wire, _: int) -> None:
+    wire.process.kill()
+
+
+def end_impatiently(wire: Wire, number: int) -> None:
+    """Clients ask politely and lose their patience: TERM, then KILL in the middle of the cleaning up."""
+    wire.process.send_signal(signal.SIGTERM)
+    time.sleep(random.Random(number).uniform(0, 0.4))
+    wire.process.kill()
+
+
+# How a server ends, how often that is tried, and the statuses that it may end with. One that has not yet got as far as
+# to catch signals has nothing to clean up.
+ENDINGS: dict[str, tuple[Callable[[Wire, int], None], int, set[int]]] = {
+    "input": (end_by_input, ROUNDS, {0}),
+    "signal": (end_by_signal, ROUNDS, {0, 128 + signal.SIGTERM, -signal.SIGTERM}),
+    "force": (end_by_force, ROUNDS, {-signal.SIGKILL}),
+    "impatience": (end_impatiently, FEWER_ROUNDS, {0, 128 + signal.SIGTERM, -signal.SIGTERM, -signal.SIGKILL}),
+}
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_a_server_that_ends_during_calls_leaves_nothing(new_stand: NewStand, ending: str) -> None:
+    end, rounds, statuses = ENDINGS[ending]
+    for number, count in batches(rounds):
         stands = staying_stands(new_stand, count)
         wires = [start_with_calls(stand) for stand in stands]
-        wait_for_the_moment(number, stands, len(STAYING))
+        wait_for_the_moment(0 if ending == "impatience" else number, stands, len(STAYING))
         for wire in wires:
-            wire.process.send_signal(signal.SIGTERM)
-        # A server that has not yet got as far as to catch signals has nothing to clean up.
-        assert {wire.wait() for wire in wires} <= {0, 128 + signal.SIGTERM, -signal.SIGTERM}
+            end(wire, number)
+        assert {wire.wait() for wire in wires} <= statuses
         require_all_gone(stands)
         for wire in wires:
             wire.kill()
@@ -176,18 +193,6 @@ def test_a_killed_client_leaves_nothing(new_stand: NewStand) -> None:
             assert client.stdout is not None
             client.stdout.close()
         require_all_gone(stands)
-
-
-def test_a_killed_server_leaves_nothing(new_stand: NewStand) -> None:
-    for number, count in batches():
-        stands = staying_stands(new_stand, count)
-        wires = [start_with_calls(stand) for stand in stands]
-        wait_for_the_moment(number, stands, len(STAYING))
-        for wire in wires:
-            wire.process.kill()
-        require_all_gone(stands)
-        for wire in wires:
-            wire.kill()
 
 
 def start_client(stand: Stand) -> subprocess.Popen[str]:
@@ -211,22 +216,6 @@ def start_client(stand: Stand) -> subprocess.Popen[str]:
     return client
 
 
-def test_a_killed_server_that_was_stopping_leaves_nothing(new_stand: NewStand) -> None:
-    """Clients ask politely and lose their patience: TERM, then KILL in the middle of the cleaning up."""
-    for number, count in batches(FEWER_ROUNDS):
-        stands = staying_stands(new_stand, count)
-        wires = [start_with_calls(stand) for stand in stands]
-        wait_until_up(stands, len(STAYING))
-        for wire in wires:
-            wire.process.send_signal(signal.SIGTERM)
-        time.sleep(random.Random(number).uniform(0, 0.4))
-        for wire in wires:
-            wire.process.kill()
-        require_all_gone(stands)
-        for wire in wires:
-            wire.kill()
-
-
 def test_tools_that_end_by_themselves_leave_nothing(new_stand: NewStand) -> None:
     stand = new_stand()
     stand.scripts(LEAVING)
@@ -247,9 +236,9 @@ def test_tools_that_end_by_themselves_leave_nothing(new_stand: NewStand) -> None
     require_all_gone([stand])
 
 
-@pytest.mark.parametrize("way", ["eof", "term", "kill"])
-def test_hiding_processes_do_not_outlive_the_server(new_stand: NewStand, way: str) -> None:
-    for _, count in batches(FEWER_ROUNDS):
+@pytest.mark.parametrize("end", [end_by_input, end_by_signal, end_by_force])
+def test_hiding_processes_do_not_outlive_the_server(new_stand: NewStand, end: Callable[[Wire, int], None]) -> None:
+    for number, count in batches(FEWER_ROUNDS):
         stands = [new_stand() for _ in range(count)]
         for stand in stands:
             stand.script("hiding", SCRUBBED_STAYING)
@@ -260,10 +249,7 @@ def test_hiding_processes_do_not_outlive_the_server(new_stand: NewStand, way: st
         for stand in stands:
             eventually(lambda stand=stand: len(stand.ups()) == 3 and len(sleepers(stand)) == 4)  # type: ignore[misc]
         for wire in wires:
-            if way == "eof":
-                wire.close_stdin()
-            else:
-                wire.process.send_signal(signal.SIGTERM if way == "term" else signal.SIGKILL)
+            end(wire, number)
         require_all_gone(stands)
         for wire in wires:
             wire.kill()

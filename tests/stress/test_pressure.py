@@ -16,7 +16,6 @@ from tests.stress.support import (
     Stand,
     call,
     cancel,
-    peak_memory_mib,
     processes_with,
     request,
     require_all_gone,
@@ -25,6 +24,7 @@ from tests.stress.support import (
     sleepers,
     wait_until_up,
 )
+from tests.support.processes import MIB, peak_bytes
 from tests.support.waiting import eventually, is_alive
 from tests.support.wire import text_of
 
@@ -52,7 +52,7 @@ def note_figure(record_property: Callable[[str, object], None], name: str, value
 
 
 def peers_peak_mib(peer: Peer, record_property: Callable[[str, object], None]) -> float:
-    peak_mib = peak_memory_mib(peer.pid)
+    peak_mib = peak_bytes(peer.pid) / MIB
     note_figure(record_property, "peak memory in MiB", peak_mib)
     return peak_mib
 
@@ -117,7 +117,7 @@ def test_memory_is_bounded_when_one_read_brings_many_requests_for_long_texts(
     ids = range(40)
 
     peer.send_aside(*(request(id, "resources/read", {"uri": text.as_uri()}) for id in ids))
-    eventually(lambda: peak_memory_mib(peer.pid) > 2 * LONG_BYTES / (1 << 20))
+    eventually(lambda: peak_bytes(peer.pid) / MIB > 2 * LONG_BYTES / (1 << 20))
     peer.read()
     answers = peer.answers(ids)
 
@@ -201,7 +201,7 @@ def test_a_thousand_short_lived_calls_leave_the_memory_as_it_was(
     peer = stand.start_peer()
     peer.send(*(call(f"warm-{number}", "quick") for number in range(300)))
     peer.answers([f"warm-{number}" for number in range(300)])
-    before_mib = peak_memory_mib(peer.pid)
+    before_mib = peak_bytes(peer.pid) / MIB
 
     for part in range(4 if not IS_FULL else 20):
         ids = [f"{part}-{number}" for number in range(250)]

@@ -407,19 +407,15 @@ def test_spares_that_are_stopped_keep_no_call_waiting(client: Client) -> None:
     eventually(are_gone)
 
 
-def test_the_end_of_the_server_is_the_end_of_its_helpers(client: Client) -> None:
+@pytest.mark.parametrize("is_killed", [False, True])
+def test_the_end_of_the_server_is_the_end_of_its_helpers(client: Client, is_killed: bool) -> None:
     become_warm(client)
     pids = helpers_of(client)
     assert pids
-    client.wire.stop()
-
-    eventually(lambda: not any(map(is_alive, pids)))
-
-
-def test_so_is_a_server_that_is_killed(client: Client) -> None:
-    become_warm(client)
-    pids = helpers_of(client)
-    client.wire.process.kill()
+    if is_killed:
+        client.wire.process.kill()
+    else:
+        client.wire.stop()
 
     eventually(lambda: not any(map(is_alive, pids)))
 
@@ -472,12 +468,3 @@ def test_the_trace_says_why_a_script_was_started_afresh(project: ProjectBuilder,
     assert ends_with("how", ", started afresh: no fork was ready for it")
     assert ends_with("never", ", started afresh: its description says so")
     assert ends_with("shell", " ms")
-
-
-def test_the_log_says_which_scripts_were_forked(project: ProjectBuilder, speak: Speak) -> None:
-    project.forked_tool("how", HOW)
-    client = speak(stderr_level="debug")
-    become_warm(client)
-
-    eventually(lambda: " ms exit 0, warm" in client.wire.stderr)
-    assert " ms, warm\n" in client.wire.stderr

@@ -13,7 +13,7 @@ from mcpgreen.transports.http.sessions import MAX_OUTLETS, HttpSession
 from mcpgreen.transports.http.streams.outlet import MAX_KEPT_BYTES, Outlets
 from tests.support.descriptors import descriptors_of, needs_proc, new_descriptors
 from tests.support.http import BOTH_TYPES, HttpServer
-from tests.support.memory import MIB
+from tests.support.processes import MIB, memory_bytes
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually, is_alive
 from tests.transports.http.attacking import TOKEN, Raw, asked, discovery, figures, head, is_serving, posted, raw
@@ -42,11 +42,6 @@ def open_many(server: HttpServer, number: int, *lines: str) -> list[str]:
             connection.send(posted(INITIALIZE, *lines) * min(50, number - done))
             ids += [connection.answer().headers["mcp-session-id"] for _ in range(min(50, number - done))]
     return ids
-
-
-def resident_bytes(pid: int) -> int:
-    with open(f"/proc/{pid}/statm", encoding="ascii") as file:
-        return int(file.read().split()[1]) * 4096
 
 
 @pytest.mark.requirement("G-http-session-id")
@@ -113,8 +108,8 @@ def test_ten_thousand_abandoned_sessions_leave_nothing(serve: Serve, project: Pr
         open_many(server, 5000)
         eventually(lambda: figures(server)["mcpgreen_sessions"] == 0)
         if not round_:
-            after_first = resident_bytes(server.pid)
-    assert resident_bytes(server.pid) - after_first < 8 * MIB
+            after_first = memory_bytes(server.pid)
+    assert memory_bytes(server.pid) - after_first < 8 * MIB
     eventually(lambda: descriptors_of(server.pid).count("socket") <= sockets)
     assert is_serving(server)
 
@@ -303,13 +298,13 @@ def test_a_session_takes_no_more_memory_for_each_request_that_was_answered(
     """The streams that answers could have been were kept: 80 KB for each session after some requests."""
     server = serve()
     ids = open_many(server, 200)
-    before = resident_bytes(server.pid)
+    before = memory_bytes(server.pid)
     ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
     with raw(server) as connection:
         for each in ids:
             connection.send(posted(ping, f"Mcp-Session-Id: {each}", "MCP-Protocol-Version: 2025-11-25") * 40)
             assert [connection.answer().status for _ in range(40)] == [200] * 40
-    assert resident_bytes(server.pid) - before < 200 * 16 * 1024
+    assert memory_bytes(server.pid) - before < 200 * 16 * 1024
 
 
 def test_a_slow_reader_gets_all_of_a_stream_however_many_come_after() -> None:

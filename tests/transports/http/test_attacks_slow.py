@@ -14,7 +14,7 @@ import pytest
 
 from tests.support.descriptors import descriptors_of, needs_proc
 from tests.support.http import HttpServer
-from tests.support.memory import MIB, peak_bytes
+from tests.support.processes import MIB, peak_bytes
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import PATIENCE_SECS, eventually
 from tests.support.wire import modern_meta

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable
 from typing import Any
@@ -264,13 +263,6 @@ def test_a_batch_of_what_needs_no_answer_is_202(shared_server: HttpServer) -> No
         assert (reply.status, reply.body) == (202, b"")
 
 
-@pytest.mark.requirement("G-http-batches")
-@pytest.mark.parametrize("revision", ["2025-06-18", "2025-11-25"])
-def test_a_batch_is_refused_in_any_other_session(shared_server: HttpServer, revision: str) -> None:
-    with shared_server.session(revision).post([ping(1), ping(2)]) as reply:
-        assert json.loads(reply.body)["error"]["code"] == -32600
-
-
 @pytest.mark.requirement("G-http-standing-stream")
 def test_what_came_before_the_first_get_is_told_there(project: ProjectBuilder, serve: Serve) -> None:
     client = serve().session()
@@ -383,19 +375,6 @@ def test_meta_goes_to_the_script_and_comes_from_it(project: ProjectBuilder, serv
     assert result["_meta"]["com.example/back"]["com.example/trace"] == {"id": "Zürich", "n": 1}
 
 
-def test_a_cancelled_call_ends_its_stream_without_a_result(project: ProjectBuilder, serve: Serve) -> None:
-    project.tool("walk", 'source "$MCP_SDK/tool-sdk.sh"; mcp_progress 10; ' + ENDLESS)
-    client = serve().session()
-    stream = client.start_tool("walk", id="walk", meta={"progressToken": 1})
-    stream.notice(PROGRESS)
-    pid = eventually(lambda: (project.root / "pid").exists() and project.read("pid"))
-
-    assert client.notify("notifications/cancelled", {"requestId": "walk"}).status == 202
-
-    assert stream.rest() == []
-    eventually(lambda: not is_alive(pid))
-
-
 def test_roots_of_a_remote_client_are_not_asked_for(project: ProjectBuilder, serve: Serve) -> None:
     project.tool("where", 'printf %s "$MCP_ROOTS_PATHS"')
     client = serve().session(capabilities={"roots": {"listChanged": True}})
@@ -409,19 +388,6 @@ def test_roots_of_a_remote_client_are_not_asked_for(project: ProjectBuilder, ser
 def trusting(project: ProjectBuilder, serve: Serve) -> HttpServer:
     project.tool("where", 'printf %s "$MCP_ROOTS_PATHS"')
     return serve(http_trust_client_roots=True, DEBOUNCE_SECS=0)
-
-
-def test_roots_of_a_trusted_client_are_asked_for_on_the_stream_of_its_first_call(
-    project: ProjectBuilder, trusting: HttpServer
-) -> None:
-    place = project.root / "tools"
-    client = trusting.session(capabilities={"roots": {}})
-    call = client.start_tool("where")
-
-    client.answer(call.asked("roots/list"), {"roots": [{"uri": place.as_uri()}]})
-
-    assert text_of(call.result()) == str(place)
-    assert client.call_tool("where")["content"][0]["text"] == str(place), "and not once more"
 
 
 def test_roots_that_have_changed_are_asked_for_again(project: ProjectBuilder, trusting: HttpServer) -> None:

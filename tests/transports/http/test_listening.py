@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 import pytest
 
 from mcpgreen.errors import UsageError
-from mcpgreen.transports.http.wire.listening import Address, is_loopback, listen, parse_address
+from mcpgreen.transports.http.wire.listening import Address, is_loopback, parse_address
 
 
 @pytest.mark.parametrize(
@@ -52,26 +49,3 @@ def test_what_is_no_address_is_refused_with_an_example(text: str) -> None:
 )
 def test_what_is_this_machine_alone(host: str, expected: bool) -> None:
     assert is_loopback(host) is expected
-
-
-def test_a_socket_file_is_for_its_owner_and_takes_the_place_of_a_dead_one(tmp_path: Path) -> None:
-    path = tmp_path / "mcp.sock"
-    first = listen(Address(path=str(path)))
-    with pytest.raises(UsageError, match="in use"):
-        listen(Address(path=str(path)))
-    first.close()
-
-    second = listen(Address(path=str(path)))
-
-    assert os.stat(path).st_mode & 0o777 == 0o600
-    second.close()
-
-
-def test_a_file_that_is_no_socket_stays(tmp_path: Path) -> None:
-    path = tmp_path / "precious"
-    path.write_text("data")
-
-    with pytest.raises(UsageError):
-        listen(Address(path=str(path)))
-
-    assert path.read_text() == "data"

@@ -46,23 +46,6 @@ def stream_of(outlet: Outlet, carrier: Carrier, *, after: int | None = None) -> 
     return parts
 
 
-def test_an_answer_that_comes_first_is_alone() -> None:
-    outlet = outlet_of()
-    outlet.respond(b"{}")
-
-    assert outlet.answer is not None
-    assert outlet.take_answer() == b"{}"
-
-
-def test_an_answer_after_something_else_is_not_alone() -> None:
-    outlet = outlet_of()
-    outlet.notify(b"progress")
-    outlet.respond(b"{}")
-
-    assert outlet.answer is None
-    assert stream_of(outlet, Carrier()) == [b"data: progress\n\ndata: {}\n\n"]
-
-
 def test_nothing_comes_after_the_answer() -> None:
     outlet = outlet_of()
     outlet.respond(b"{}")
@@ -70,43 +53,6 @@ def test_nothing_comes_after_the_answer() -> None:
     outlet.respond(b"again")
 
     assert stream_of(outlet, Carrier()) == [b"data: {}\n\n"]
-
-
-def test_a_client_that_takes_no_stream_hears_only_the_answer() -> None:
-    outlet = outlet_of(takes_events=False)
-    outlet.notify(b"progress")
-
-    assert not outlet.carries_requests
-    outlet.respond(b"{}")
-    assert outlet.answer is not None
-
-
-def test_nothing_of_a_cancelled_call_goes_out() -> None:
-    outlet, call = outlet_of(), FakeCall()
-    outlet.notify(b"progress", call)
-    call.is_cancelled = True
-    outlet.withdraw()
-
-    assert stream_of(outlet, Carrier()) == [events.OPENED]
-    assert outlet.unread_bytes == 0
-
-
-def test_events_that_can_be_asked_for_again_have_numbers() -> None:
-    outlet = outlet_of(key=7)
-    outlet.notify(b"a")
-    outlet.respond(b"b")
-
-    assert stream_of(outlet, Carrier()) == [b"id: 7-1\ndata: a\n\nid: 7-2\ndata: b\n\n"]
-
-
-def test_a_client_that_comes_back_gets_what_it_has_not_seen() -> None:
-    outlet, first = outlet_of(key=7), Carrier()
-    outlet.notify(b"a")
-    outlet.notify(b"b")
-    assert stream_of(outlet, first) == [b"id: 7-1\ndata: a\n\nid: 7-2\ndata: b\n\n"]
-    outlet.respond(b"c")
-
-    assert stream_of(outlet, Carrier(), after=1) == [b"id: 7-2\ndata: b\n\nid: 7-3\ndata: c\n\n"]
 
 
 def test_a_frame_that_nobody_asks_for_again_is_sent_once() -> None:
@@ -301,22 +247,6 @@ def test_a_stream_that_nobody_reads_to_the_end_leaves_nothing() -> None:
     assert outlet.unread_bytes == 0
     assert "0 bytes unread, of 0 streams" in repr(outlets)
     gc.collect()
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("7-12", (7, 12)),
-        ("0-0", (0, 0)),
-        ("", None),
-        ("7", None),
-        ("-1-2", None),
-        ("7-" + "9" * 13, None),
-        ("a-b", None),
-    ],
-)
-def test_the_name_of_an_event_is_understood(text: str, expected: tuple[int, int] | None) -> None:
-    assert events.named(text) == expected
 
 
 def test_what_a_client_has_left_on_the_way_is_not_unread_for_ever() -> None:

@@ -10,7 +10,7 @@ import pytest
 from tests.support.http import BOTH_TYPES, HttpServer
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually
-from tests.support.wire import META_PREFIX, MODERN, modern_meta, text_of
+from tests.support.wire import META_PREFIX, MODERN, text_of
 
 Serve = Callable[..., HttpServer]
 
@@ -44,17 +44,6 @@ def test_a_stream_cannot_be_gone_on_with(project: ProjectBuilder, serve: Serve) 
         assert text_of(reply.result()) == "done\n"
         assert [event.id for event in reply.events] == [None] * len(reply.events)
         assert len(reply.seen) == 2
-
-
-def test_a_question_of_one_server_is_answered_to_another(project: ProjectBuilder, serve: Serve) -> None:
-    """With one key for all, each request may go to another of them."""
-    project.tool("ask", ASKS, annotations={"readOnlyHint": True})
-    clients = [serve(state_key="a secret that both share").stateless(capabilities={"elicitation": {}}) for _ in "12"]
-
-    asked = clients[0].call_tool("ask")
-    result = clients[1].result("tools/call", answering(asked))
-
-    assert (asked["resultType"], text_of(result)) == ("input_required", "yes\n")
 
 
 def answering(asked: Any) -> dict[str, Any]:
@@ -184,17 +173,3 @@ def test_a_listen_is_acknowledged_first_kept_alive_and_told_of_what_it_wants(
     notice = listen.next_message()
     assert notice["method"] == "notifications/tools/list_changed"
     assert notice["params"]["_meta"] == {META_PREFIX + "subscriptionId": "here"}
-
-
-def test_arguments_and_state_of_one_request_do_not_reach_another(project: ProjectBuilder, serve: Serve) -> None:
-    """The log level of one is not that of the next, on the same server."""
-    project.tool("narrate", 'source "$MCP_SDK/tool-sdk.sh"; mcp_log_warn story "a turn"; echo told')
-    client = serve().stateless()
-
-    loud = client.start_tool("narrate", meta=modern_meta(log_level="debug"))
-    assert text_of(loud.result()) == "told\n"
-    quiet = client.start_tool("narrate", headers={"Accept": "text/event-stream"})
-    assert text_of(quiet.result()) == "told\n"
-
-    assert [message["method"] for message in loud.seen if "method" in message] == ["notifications/message"]
-    assert [message for message in quiet.seen if "method" in message] == []

@@ -19,14 +19,12 @@ from mcp.client.auth.utils import (
 from mcp.shared.auth import ProtectedResourceMetadata
 
 from mcpgreen.errors import ProjectError
-from mcpgreen.settings.settings import load
 from mcpgreen.transports.http.oauth.resource_server import (
     ResourceServer,
     TokenRefused,
     metadata_paths,
     metadata_url,
 )
-from mcpgreen.transports.http.serving import configured_resource_server
 from tests.support.issuer import RESOURCE, Issuer, jwk_of, private_key
 
 Trusting = Callable[..., ResourceServer]
@@ -90,12 +88,6 @@ def test_a_refusal_is_a_challenge(issuer: Issuer, trusting: Trusting) -> None:
     assert extract_resource_metadata_from_www_auth(answer) == metadata_url(RESOURCE)
 
 
-def test_a_tool_may_need_more(server: ResourceServer) -> None:
-    answer = told(server.challenge(error="insufficient_scope", scopes=["files:read", "files:write"]), 403)
-
-    assert extract_scope_from_www_auth(answer) == "files:read files:write"
-
-
 def test_nothing_breaks_out_of_a_challenge(server: ResourceServer) -> None:
     challenge = server.challenge(error="invalid_token", description='x", error="none\\"\r\nSet-Cookie: a=\u00e9')
 
@@ -137,10 +129,6 @@ def test_a_file_without_keys_keeps_the_server_from_starting(trusting: Trusting, 
 
     with pytest.raises(ProjectError, match="MCPGREEN_HTTP_OAUTH_JWKS_URL"):
         trusting(jwks_url=tmp_path / "keys.json")
-
-
-def test_without_an_issuer_there_is_no_resource_server() -> None:
-    assert configured_resource_server(load({}, {}, {}), resource_url=RESOURCE) is None
 
 
 def test_an_issuer_that_is_down_does_not_keep_the_server_from_starting(issuer: Issuer, trusting: Trusting) -> None:

@@ -7,59 +7,15 @@ from tests.running.warm.programs.program import Table
 PROGRAMS: Table = {
     "terminates itself": "import os, signal\nprint('lost')\nos.kill(os.getpid(), signal.SIGTERM)",
     "interrupts itself": "import os, signal\nprint('kept')\nos.kill(os.getpid(), signal.SIGINT)\nprint('not reached')",
-    "interrupts itself and goes on": """
-        import os, signal
-        try:
-            os.kill(os.getpid(), signal.SIGINT)
-            print('not reached')
-        except KeyboardInterrupt:
-            print('caught')
-    """,
     "kills itself": "import os, signal\nprint('lost')\nos.kill(os.getpid(), signal.SIGKILL)",
     "aborts": "import os, resource\nresource.setrlimit(resource.RLIMIT_CORE, (0, 0))\nprint('lost')\nos.abort()",
-    "crashes": """
-        import ctypes, resource
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        print('kept', flush=True)
-        ctypes.string_at(0)
-    """,
     "handles a signal": """
         import os, signal
         signal.signal(signal.SIGTERM, lambda number, frame: print('got', number, frame.f_code.co_name))
         os.kill(os.getpid(), signal.SIGTERM)
         print('after')
     """,
-    "exits in a handler": """
-        import os, signal, sys
-        signal.signal(signal.SIGTERM, lambda *_: sys.exit(4))
-        os.kill(os.getpid(), signal.SIGTERM)
-        print('not reached')
-    """,
-    "has an alarm": """
-        import signal, time
-        def handler(*_):
-            raise TimeoutError('late')
-        signal.signal(signal.SIGALRM, handler)
-        try:
-            signal.setitimer(signal.ITIMER_REAL, 0.01)
-            time.sleep(60)
-        except TimeoutError as error:
-            print(error)
-    """,
     "dies of an alarm": "import signal, time\nsignal.setitimer(signal.ITIMER_REAL, 0.01)\ntime.sleep(60)",
-    "handles a signal at exit": """
-        import atexit, os, signal
-        signal.signal(signal.SIGUSR1, lambda *_: print('got it'))
-        @atexit.register
-        def last():
-            os.kill(os.getpid(), signal.SIGUSR1)
-            print('after')
-    """,
-    "dies at exit": """
-        import atexit, os, signal
-        atexit.register(os.kill, os.getpid(), signal.SIGTERM)
-        print('lost?')
-    """,
     "tells its handlers": """
         import signal
         for number in sorted(signal.valid_signals()):
@@ -71,12 +27,6 @@ PROGRAMS: Table = {
         for line in open('/proc/self/status'):
             if line[:3] == 'Sig' and line[:4] != 'SigQ' or line[:3] == 'Shd':
                 print(line, end='')
-    """,
-    "blocks signals": """
-        import os, signal
-        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
-        os.kill(os.getpid(), signal.SIGTERM)
-        print(signal.sigpending(), signal.sigwait([signal.SIGTERM]))
     """,
     "leaves a thread running": """
         import threading
@@ -99,33 +49,12 @@ PROGRAMS: Table = {
         threading.Thread(target=work).start()
         raise ValueError('in main')
     """,
-    "leaves a daemon": """
-        import threading, time
-        threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
-        print('main ends')
-    """,
-    "fails in a thread": """
-        import threading
-        def work():
-            raise ValueError('in thread')
-        thread = threading.Thread(target=work, name='worker')
-        thread.start()
-        thread.join()
-        print('unharmed')
-    """,
     "fails in a thread that is left": """
         import threading
         def work():
             threading.main_thread().join()
             raise ValueError('in thread')
         threading.Thread(target=work, name='worker').start()
-    """,
-    "has a hook for threads": """
-        import threading
-        threading.excepthook = lambda args: print('hook', args.exc_type.__name__, args.thread.name)
-        thread = threading.Thread(target=lambda: 1 / 0, name='worker')
-        thread.start()
-        thread.join()
     """,
     "tells of its thread": """
         import threading
@@ -145,24 +74,6 @@ PROGRAMS: Table = {
         except KeyboardInterrupt:
             print('interrupted')
     """,
-    "has local data of threads": """
-        import contextvars, threading
-        local = threading.local()
-        local.value = 1
-        variable = contextvars.ContextVar('v', default=0)
-        variable.set(5)
-        thread = threading.Thread(target=lambda: print(hasattr(local, 'value'), variable.get()))
-        thread.start()
-        thread.join()
-        print(local.value, variable.get(), len(contextvars.copy_context()))
-    """,
-    "runs a command": """
-        import subprocess
-        done = subprocess.run(['sh', '-c', 'echo out; echo err >&2; exit 3'], capture_output=True, text=True)
-        print(done)
-        print(subprocess.check_output('echo $((1 + 1))', shell=True))
-        print(subprocess.getoutput('echo x'), subprocess.call(['false']))
-    """,
     "runs a command that inherits stdout": """
         import os, subprocess, sys
         print('before', flush=True)
@@ -172,18 +83,6 @@ PROGRAMS: Table = {
         print('after')
     """,
     "runs a command that fails": "import subprocess\nsubprocess.run(['sh', '-c', 'exit 3'], check=True)",
-    "runs a command for too long": """
-        import subprocess
-        try:
-            subprocess.run(['sleep', '60'], timeout=0.01)
-        except subprocess.TimeoutExpired as error:
-            print(error.cmd)
-    """,
-    "leaves a command running": """
-        import subprocess
-        kept = subprocess.Popen(['sleep', '0.05'])
-        print('ends')
-    """,
     "gives its environment to commands": """
         import os, subprocess
         os.environ['ADDED'] = 'by Python'
@@ -217,13 +116,6 @@ PROGRAMS: Table = {
             subprocess.run([sys.executable, *sys.argv, 'y'])
     """,
     "becomes another program": "import os\nprint('lost')\nos.execvp('echo', ['echo', 'another'])",
-    "becomes itself by its file": """
-        import os, sys
-        print('run', os.environ.get('AGAIN'), os.environ['MCP_TOOL_ARGS_JSON'], flush=True)
-        if 'AGAIN' not in os.environ:
-            os.environ['AGAIN'] = '1'
-            os.execl(__file__, __file__)
-    """,
     "becomes another with its signals": "import os\nos.execvp('grep', ['grep', '^Sig[BIC]', '/proc/self/status'])",
     "forks": """
         import os
@@ -248,30 +140,6 @@ PROGRAMS: Table = {
         pid = os.fork()
         if pid:
             os.waitpid(pid, 0)
-    """,
-    "forks with hooks": """
-        import os, sys
-        os.register_at_fork(before=lambda: print('before', flush=True))
-        os.register_at_fork(after_in_child=lambda: print('child', flush=True))
-        pid = os.fork()
-        if pid == 0:
-            os._exit(0)
-        os.waitpid(pid, 0)
-        print('parent')
-    """,
-    "becomes a daemon": """
-        import os, sys
-        ours, theirs = os.pipe()
-        if os.fork() == 0:
-            os.setsid()
-            if os.fork() == 0:
-                print('daemon', os.getpid() == os.getsid(0))
-                sys.stdout.flush()
-                os._exit(0)
-            os._exit(0)
-        os.wait()
-        os.close(theirs)
-        print('ends', os.read(ours, 1))
     """,
     "is the child of its parent": """
         import os
@@ -321,19 +189,6 @@ PROGRAMS: Table = {
             process.join()
             print(process.exitcode)
     """,
-    "multiprocesses by forkserver": """
-        import multiprocessing
-        def work(connection):
-            connection.send(__name__)
-        if __name__ == '__main__':
-            context = multiprocessing.get_context('forkserver')
-            ours, theirs = context.Pipe()
-            process = context.Process(target=work, args=(theirs,))
-            process.start()
-            print(ours.recv())
-            process.join()
-            print(process.exitcode, context.get_start_method())
-    """,
     "leaves a process to multiprocessing": """
         import multiprocessing, time
         if __name__ == '__main__':
@@ -342,14 +197,6 @@ PROGRAMS: Table = {
             context.Process(target=print, args=('joined at exit',)).start()
             context.Process(target=time.sleep, args=(60,), daemon=True).start()
     """,
-    "shares memory": """
-        from multiprocessing import shared_memory
-        memory = shared_memory.SharedMemory(create=True, size=16)
-        memory.buf[:2] = b'hi'
-        print(bytes(memory.buf[:2]))
-        memory.close()
-        memory.unlink()
-    """,
     "has a pool of threads": """
         from concurrent.futures import ThreadPoolExecutor
         with ThreadPoolExecutor(2) as pool:
@@ -357,36 +204,11 @@ PROGRAMS: Table = {
         kept = ThreadPoolExecutor(1)
         kept.submit(print, 'by a pool that nobody closes')
     """,
-    "has a pool of processes": """
-        import multiprocessing
-        from concurrent.futures import ProcessPoolExecutor
-        if __name__ == '__main__':
-            with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context('fork')) as pool:
-                print(list(pool.map(abs, [-1, -2])))
-    """,
-    "is asynchronous": """
-        import asyncio
-        async def later(n):
-            await asyncio.sleep(0)
-            return n
-        async def main():
-            print(await asyncio.gather(*map(later, range(3))))
-        asyncio.run(main())
-    """,
     "runs a command asynchronously": """
         import asyncio
         async def main():
             process = await asyncio.create_subprocess_exec('echo', 'x', stdout=asyncio.subprocess.PIPE)
             print(await process.communicate(), process.returncode)
-        asyncio.run(main())
-    """,
-    "forgets an asynchronous failure": """
-        import asyncio
-        async def fail():
-            raise ValueError('never retrieved')
-        async def main():
-            asyncio.ensure_future(fail())
-            await asyncio.sleep(0)
         asyncio.run(main())
     """,
     "is interrupted asynchronously": """
@@ -405,16 +227,5 @@ PROGRAMS: Table = {
         for fd in (0, 1, 2):
             print(fd, os.get_inheritable(fd), os.get_blocking(fd), os.fstat(fd).st_mode)
         print(os.readlink('/proc/self/fd/0'))
-    """,
-    "uses up its descriptors": """
-        import os, resource
-        resource.setrlimit(resource.RLIMIT_NOFILE, (100, 100))
-        kept = []
-        try:
-            while True:
-                kept.append(open('/dev/null'))
-        except OSError as error:
-            print(error)
-        last = open(kept.pop().fileno(), 'w', closefd=False)
     """,
 }

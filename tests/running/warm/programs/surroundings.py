@@ -21,14 +21,6 @@ PROGRAMS: Table = {
         "import os\nprint({k: v for k, v in os.environb.items() if k.startswith(b'MCP_')})",
         env={"MCP_EMPTY": "", "MCP_BYTES": "\udcff\udcfe", "MCP_LINES": "a\nb\n", "MCP_EQUAL": "a=b=c", "MCP_ÄÖ": "ü"},
     ),
-    "changes its environment": """
-        import os
-        os.environ['MCP_TOOL_ARGS_JSON'] = 'changed'
-        del os.environ['PATH']
-        print(os.environ['MCP_TOOL_ARGS_JSON'], 'PATH' in os.environ, os.getenv('MCP_SDK') is not None)
-        os.environ.clear()
-        print(os.environ)
-    """,
     "tells its directory": "import os, pathlib\nprint(os.getcwd(), pathlib.Path.cwd(), pathlib.Path.home())",
     "writes by a relative path": "import os\nos.makedirs('made/here')\nopen('made/here/file.txt', 'w').write('x')",
     "tells its limits": """
@@ -53,14 +45,6 @@ PROGRAMS: Table = {
         print(ctypes.CDLL(None).prctl(3, 0, 0, 0, 0), ctypes.CDLL(None).prctl(37, 0, 0, 0, 0))
         print([ctypes.CDLL(None).prctl(n, 0, 0, 0, 0) for n in (7, 27, 39)])
     """,
-    "limits its memory": """
-        import resource
-        resource.setrlimit(resource.RLIMIT_AS, (1 << 29, 1 << 29))
-        try:
-            kept = bytearray(1 << 30)
-        except MemoryError as error:
-            print('no memory', error)
-    """,
     "limits the size of files": """
         import resource
         resource.setrlimit(resource.RLIMIT_FSIZE, (10, 10))
@@ -78,49 +62,6 @@ PROGRAMS: Table = {
         del node
         print(gc.collect() > 0)
     """,
-    "collects by itself": """
-        import weakref
-        class Node:
-            pass
-        gone = []
-        def make():
-            node = Node()
-            node.me = node
-            gone.append(weakref.ref(node))
-        for _ in range(20000):
-            make()
-        print(any(reference() is None for reference in gone))
-    """,
-    "traces its memory": """
-        import tracemalloc
-        print(tracemalloc.is_tracing())
-        tracemalloc.start()
-        kept = [bytearray(1000) for _ in range(10)]
-        shot = tracemalloc.take_snapshot()
-        print(shot.statistics('lineno')[0].traceback[0].filename == __file__)
-    """,
-    "has a handler for faults": """
-        import faulthandler
-        print(faulthandler.is_enabled())
-        faulthandler.enable()
-        print(faulthandler.is_enabled())
-    """,
-    "changes its time zone": "import os, time\nos.environ['TZ'] = 'EST5'\ntime.tzset()\nprint(time.tzname)",
-    "has a decimal context": "import decimal\nprint(decimal.getcontext(), decimal.Decimal(1) / 3)",
-    "has defaults of the library": """
-        import csv, logging, mimetypes, email.charset, codecs, copyreg
-        print(csv.list_dialects(), csv.field_size_limit(), logging.raiseExceptions, logging.lastResort)
-        print(logging.root.handlers, logging.getLogger('asyncio').handlers, logging.Logger.manager.disable)
-        print(mimetypes.guess_type('a.html'), len(copyreg.dispatch_table) >= 0)
-        print(codecs.lookup('utf-8').name, codecs.lookup_error('strict'))
-    """,
-    "has defaults of asyncio": """
-        import asyncio
-        print(type(asyncio.get_event_loop_policy()).__name__, asyncio._get_running_loop())
-    """,
-    "limits the digits of numbers": Program(
-        "import sys\nprint(sys.get_int_max_str_digits())\nint('1' * 5000)", since=(3, 12)
-    ),
     "uses the terminal": "import os, shutil\nprint(shutil.get_terminal_size())\nos.get_terminal_size()",
     "clears what it imported": """
         import sys
@@ -143,13 +84,6 @@ PROGRAMS: Table = {
             def __getattr__(self, name):
                 raise RuntimeError(name)
         sys.modules['odd'] = Odd('odd')
-        print('kept')
-    """,
-    "has a module that is no module": """
-        import sys
-        class Odd:
-            __slots__ = ()
-        sys.modules['odd'] = Odd()
         print('kept')
     """,
 }
