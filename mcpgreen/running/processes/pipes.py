@@ -38,8 +38,6 @@ class PipeReader:
     Reads by itself after `watch`; before and after that, also whenever `drain` is called.
     """
 
-    __slots__ = ("_chunk_bytes", "_on_chunk", "_timer", "_watcher", "fd", "is_open")
-
     def __init__(self, fd: int, on_chunk: OnChunk, *, chunk_bytes: int = CHUNK_BYTES) -> None:
         os.set_blocking(fd, False)
         self.fd = fd
@@ -128,8 +126,6 @@ class PipeReader:
 class OutputPlace:
     """The place of one run, if it needs one. It is given back when the output of the script has left memory."""
 
-    __slots__ = ("_owner", "_places", "is_held")
-
     def __init__(self, places: Shares, owner: Hashable = None) -> None:
         self._places = places
         self._owner = owner
@@ -153,8 +149,6 @@ class OutputPlace:
 class Capture:
     """What a stream has printed, up to a limit; beyond it memory stays constant and `on_overflow` is called once. A
     stream that prints a lot needs a place, and is not read without one."""
-
-    __slots__ = ("_limit_bytes", "_on_overflow", "_pieces", "place", "size", "was_exceeded")
 
     def __init__(self, *, limit_bytes: int, place: OutputPlace, on_overflow: Callable[[], None]) -> None:
         self._pieces = Pieces()
@@ -194,8 +188,6 @@ class Pieces:
     The sender decides how large the chunks are, and each of them costs memory and time: three megabytes in chunks of
     two bytes would be a million and a half objects.
     """
-
-    __slots__ = ("_small", "_whole")
 
     def __init__(self) -> None:
         self._whole: list[bytes] = []
