@@ -69,10 +69,5 @@ class Confidential:
         tool = snapshot.by_name.get(tool_name) if isinstance(tool_name, str) else None
         if tool is None:
             return set()
-        key = ("secret names", tool.name)
-        names: set[str] | None = snapshot.cache.get(key)
-        if names is None:
-            names = secret_names(tool.definition.get("inputSchema"), whole=("arguments",))
-            names |= secret_names(tool.definition.get("outputSchema"), whole=("structuredContent", "text"))
-            snapshot.cache[key] = names
-        return names
+        of_arguments = secret_names(tool.definition.get("inputSchema"), whole=("arguments",))
+        return of_arguments | secret_names(tool.definition.get("outputSchema"), whole=("structuredContent", "text"))

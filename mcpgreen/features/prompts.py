@@ -9,13 +9,13 @@ from __future__ import annotations
 import codecs
 import os
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from mcpgreen.catalog.descriptions.metadata import shown
 from mcpgreen.catalog.prompts import Prompt
-from mcpgreen.errors import InternalError, InvalidParams, MissingClientCapability, OutputTooLarge, RpcError, Unanswered
+from mcpgreen.errors import InternalError, InvalidParams, OutputTooLarge, RpcError
 from mcpgreen.features import resources
 from mcpgreen.features.call import Call, Route
 from mcpgreen.features.scripts import (
@@ -23,6 +23,7 @@ from mcpgreen.features.scripts import (
     allowed_secs,
     as_text,
     encoded,
+    explained,
     named_item,
     output_or_error,
     run_for,
@@ -264,8 +265,7 @@ def _from_program(call: Call, prompt: Prompt, given: dict[str, str]) -> Json:
         if not isinstance(printed, dict) or printed.get("resultType") != "input_required":
             return _from_output(call, prompt, text, printed)
         asked, state = printed.get("inputRequests"), printed.get("requestState")
-        with _explained(prompt):
-            take_answers(call, script.label, asked, state, failure=InternalError)
+        take_answers(call, script.label, asked, state, failure=InternalError)
     raise InternalError(f"Prompt '{prompt.name}' asked {MAX_ROUNDS} times without coming to an end.")
 
 
@@ -292,23 +292,12 @@ def _ask_inputs(call: Call, prompt: Prompt, arguments: Json) -> Json:
     }
     if not asked:
         return {}
-    with _explained(prompt):
+    with explained(f"Prompt '{prompt.name}'", InternalError):
         answers = call.services.asking.ask(call, asked)
     found: Json = {}
     for key, request in asked.items():
         found.update(_arguments_in(prompt, key, request, answers[key]))
     return found
-
-
-@contextmanager
-def _explained(prompt: Prompt) -> Iterator[None]:
-    """Name the prompt in the error for an input request without an answer."""
-    try:
-        yield
-    except MissingClientCapability as error:
-        raise MissingClientCapability(f"Prompt '{prompt.name}': {error.message}", data=error.data) from error
-    except Unanswered as error:
-        raise InternalError(f"Prompt '{prompt.name}' asked, and there is no answer: {error}") from error
 
 
 def arguments_from(key: str, request: Json) -> list[str]:

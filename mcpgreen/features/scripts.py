@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import nullcontext
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 import gevent
 
 from mcpgreen import journal
 from mcpgreen.catalog.snapshot import Snapshot
-from mcpgreen.errors import InternalError, InvalidParams, OutputTooLarge, ToolFailure
+from mcpgreen.errors import (
+    InternalError,
+    InvalidParams,
+    MissingClientCapability,
+    OutputTooLarge,
+    ToolFailure,
+    Unanswered,
+)
 from mcpgreen.features.asking.scripts import AskingScript, ElicitationFiles
 from mcpgreen.features.call import Call
 from mcpgreen.protocol.input import requests
@@ -25,6 +32,8 @@ from mcpgreen.text import jsontext
 
 if TYPE_CHECKING:
     from mcpgreen.logs.last_words import LastWords
+
+Failure = type[ToolFailure] | type[InternalError]
 
 MAX_ROUNDS = 10  # of a script that prints its input requests and is run again with the answers
 
@@ -89,7 +98,7 @@ class Reports:
     def asking_script(self) -> AskingScript:
         """Return one object for both control pipe and elicitation by file, so that their input requests take turns."""
         if self._asking is None:
-            self._asking = self._call.services.asking.new_script(self._call, self._deadline)
+            self._asking = AskingScript(self._call, self._deadline)
         return self._asking
 
     def ask(self, asked: object, reply: object, timeout_secs: float | None, *, size_bytes: int) -> None:
@@ -135,15 +144,28 @@ def run_for(
         return outcome, *files.take_reports()
 
 
-def take_answers(
-    call: Call, label: str, asked: object, state: object, *, failure: type[ToolFailure | InternalError]
-) -> None:
+@contextmanager
+def explained(label: str, failure: Failure) -> Iterator[None]:
+    """Name the script in the error for an input request without an answer. For a tool it is always a ToolFailure: a
+    model can read that, while few clients show the model the protocol's own errors."""
+    try:
+        yield
+    except MissingClientCapability as error:
+        if failure is ToolFailure:
+            raise ToolFailure(f"{label} cannot run here: {error.message}") from error
+        raise MissingClientCapability(f"{label}: {error.message}", data=error.data) from error
+    except Unanswered as error:
+        raise failure(f"{label} asked, and there is no answer: {error}") from error
+
+
+def take_answers(call: Call, label: str, asked: object, state: object, *, failure: Failure) -> None:
     """Ask what a script printed, so that it can be run again with the answers and its state. Raises `failure` for input
-    requests that make no sense, MissingClientCapability and Unanswered."""
+    requests that make no sense, and as `explained`."""
     fault = requests.fault_of(asked) or requests.fault_of_state(state)
     if fault or not isinstance(asked, dict) or not (state is None or isinstance(state, str)):
         raise failure(f"{label} asks what cannot be asked: {fault}")
-    call.interaction.answers |= call.services.asking.ask(call, asked, own_state=state, knows_answers=False)
+    with explained(label, failure):
+        call.interaction.answers |= call.services.asking.ask(call, asked, own_state=state, knows_answers=False)
     call.interaction.own_state = state
     call.interaction.unmet_needs = []
 

@@ -109,7 +109,7 @@ class Services:
             temporary.place_of(settings.tmp_root, self.environ, root=self.project.root),
             is_kept=settings.preserve_state,
             storage=self._storage,
-            on_named=(lambda path: None) if settings.preserve_state else self.runner.protect,
+            caretaker=self.runner,
         )
 
     @cached_property

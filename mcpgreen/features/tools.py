@@ -6,8 +6,6 @@ What is the same for all calls of a tool (its script, schemas and limits) is put
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
@@ -22,7 +20,6 @@ from mcpgreen.errors import (
     MissingClientCapability,
     ScriptAsks,
     ToolFailure,
-    Unanswered,
     UnexpectedOutput,
 )
 from mcpgreen.features.call import Call, Route, Slot
@@ -67,8 +64,7 @@ def call_tool(call: Call, terms: ToolTerms) -> Json:
         try:
             return _run_once(call, terms, arguments_json)
         except ScriptAsks as script:
-            with _explained(tool):
-                take_answers(call, f"Tool '{tool.name}'", script.questions, script.state, failure=ToolFailure)
+            take_answers(call, terms.script.label, script.questions, script.state, failure=ToolFailure)
     raise ToolFailure(f"Tool '{tool.name}' asked {MAX_ROUNDS} times without coming to an end.")
 
 
@@ -121,18 +117,6 @@ def _run_once(call: Call, terms: ToolTerms, arguments_json: bytes) -> Json:
     if "structuredContent" not in result and (stray := stray_in(outcome.stdout)):
         _warn(call, f"Tool '{tool.name}' has no structured content: {stray.told()}")
     return result
-
-
-@contextmanager
-def _explained(tool: Tool) -> Iterator[None]:
-    """Raise ToolFailure for input requests without an answer: a model can read that, while few clients show the model
-    the protocol's own errors."""
-    try:
-        yield
-    except MissingClientCapability as error:
-        raise ToolFailure(f"Tool '{tool.name}' cannot run here: {error.message}") from error
-    except Unanswered as error:
-        raise ToolFailure(f"Tool '{tool.name}' asked, and there is no answer: {error}") from error
 
 
 def _require_needs(call: Call, tool: Tool) -> None:

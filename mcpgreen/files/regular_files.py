@@ -42,10 +42,10 @@ def regular(descriptor: int, path: str | bytes) -> int:
     return descriptor
 
 
-def change_mode(path: str | bytes, *, add: int = 0, remove: int = 0, dir_fd: int | None = None) -> bool:
+def change_mode(path: str | bytes, *, add: int = 0, remove: int = 0) -> bool:
     """Change the mode of a file or directory; return False if it had that mode already. Raises OSError if it is a
     link or anything else, and if it belongs to another user."""
-    fd = os.open(path, _HANDLE_ONLY | os.O_NOFOLLOW | CAREFULLY, dir_fd=dir_fd)
+    fd = os.open(path, _HANDLE_ONLY | os.O_NOFOLLOW | CAREFULLY)
     try:
         status = os.fstat(fd)
         if not stat.S_ISREG(status.st_mode) and not stat.S_ISDIR(status.st_mode):

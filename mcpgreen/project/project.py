@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from mcpgreen import PACKAGE_DIR, journal
 from mcpgreen.errors import ProjectError, Untrusted
-from mcpgreen.files.regular_files import without_waiting
+from mcpgreen.files.regular_files import content_of
 from mcpgreen.settings.rows import ALIAS_PREFIX, OUR_PREFIX
 from mcpgreen.settings.settings import load
 from mcpgreen.text import jsontext
@@ -284,18 +284,13 @@ def bundled_project_root() -> str:
 
 
 def _text_in(path: str) -> str | None:
+    if not os.path.lexists(path):
+        return None
     try:
-        with open(path, "rb", opener=without_waiting) as file:
-            raw = file.read(MAX_TEXT_BYTES + 1)
-    except FileNotFoundError:
+        return content_of(path, MAX_TEXT_BYTES).decode("utf-8", "replace").removeprefix("\ufeff")
+    except ProjectError as error:
+        journal.warning("%s is ignored: %s", path, error.reason)
         return None
-    except OSError as error:
-        journal.warning("%s: cannot be read: %s", path, error.strerror)
-        return None
-    if len(raw) > MAX_TEXT_BYTES:
-        journal.warning("%s: larger than %d bytes; it is ignored", path, MAX_TEXT_BYTES)
-        return None
-    return raw.decode("utf-8", "replace").removeprefix("\ufeff")
 
 
 def object_in(path: str) -> Json:

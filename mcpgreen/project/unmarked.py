@@ -15,6 +15,7 @@ from itertools import islice
 
 from mcpgreen import journal
 from mcpgreen.project.project import upwards
+from mcpgreen.running.scripts.shebang import head_of
 
 SERVER_DIRECTORY = "server.d"
 CONTENT_DIRECTORIES = ("tools", "resources", "prompts")
@@ -53,7 +54,7 @@ def _is_trusted_directory(path: str) -> bool:
 
 def forgotten_script(place: str) -> str | None:
     """Return a script in tools/ that would make this folder a project, if it were executable."""
-    return _first_in(os.path.join(place, "tools"), lambda entry: _head_of(entry).startswith(b"#!"))
+    return _first_in(os.path.join(place, "tools"), lambda entry: head_of(entry.path).startswith(b"#!"))
 
 
 def _first_in(directory: str, is_wanted: Callable[[os.DirEntry[str]], bool]) -> str | None:
@@ -80,16 +81,8 @@ def _first_in(directory: str, is_wanted: Callable[[os.DirEntry[str]], bool]) -> 
     return None
 
 
-def _head_of(entry: os.DirEntry[str]) -> bytes:
-    descriptor = os.open(entry.path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
-    try:
-        return os.read(descriptor, HEAD_BYTES)
-    finally:
-        os.close(descriptor)
-
-
 def _is_ours(entry: os.DirEntry[str]) -> bool:
     """Tell whether it is an executable, a description, or a Python function that is a tool."""
-    if entry.name.endswith(".py") and b"mcp_tool" in _head_of(entry):
+    if entry.name.endswith(".py") and b"mcp_tool" in head_of(entry.path, HEAD_BYTES):
         return True  # needs no executable bit
     return entry.name.endswith(META_SUFFIXES) or bool(entry.stat(follow_symlinks=False).st_mode & ANY_EXECUTABLE_BIT)

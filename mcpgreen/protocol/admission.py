@@ -48,8 +48,6 @@ class ClientView:
     """The client of a request: its revision, its capabilities, and the lowest level of log messages that it wants
     (None: no messages). Lists for FastMCP's client have an additional member."""
 
-    __slots__ = ("capabilities", "is_fastmcp", "log_level", "revision", "variables")
-
     def __init__(self, revision: Revision, capabilities: Json, log_level: str | None, info: object = None) -> None:
         """`info`: the `clientInfo` that the client sent."""
         self.revision = revision
@@ -61,8 +59,6 @@ class ClientView:
 
 class Handshake:
     """What a connection remembers of `initialize`: the client, and how far the lifecycle has come."""
-
-    __slots__ = ("is_ready", "is_shutting_down", "view")
 
     def __init__(self) -> None:
         self.view: ClientView | None = None

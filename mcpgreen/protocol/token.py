@@ -24,8 +24,6 @@ REFUSAL = "Remote token missing or invalid"
 class RemoteToken:
     """The secret, the members of `_meta` that may contain it, and the times of recent failures."""
 
-    __slots__ = ("_failed_at", "_keys", "_secret")
-
     def __init__(self, secret: str, *, key: str) -> None:
         self._secret = _as_bytes(secret)
         self._keys = (key, FALLBACK_KEY)

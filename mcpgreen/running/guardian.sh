@@ -8,12 +8,20 @@
 # pgrep shows no environment (SC2009), and fields are split on purpose (SC2086).
 # shellcheck disable=SC2009,SC2086
 
+remove() {
+  if rm -rf -- "$@" 2>/dev/null; then return; fi
+  for tree in "$@"; do
+    if [ ! -L "$tree" ]; then chmod -R u+rwx -- "$tree" 2>/dev/null || :; fi # a directory in it is shut
+  done
+  rm -rf -- "$@" 2>/dev/null || :
+}
 trap '' HUP INT QUIT TERM TSTP TTIN TTOU USR1 USR2 ALRM
 state=''
 while IFS= read -r line <&3; do
   case $line in
     goodbye) exit 0 ;;
     'state '*) state=${line#state } ;;
+    clear) remove "${state:?}"/removed.* ;;
   esac
 done
 tagged() {
@@ -52,4 +60,4 @@ while [ "$quiet" -lt 5 ]; do
   done
   sleep 0.05 2>/dev/null || sleep 1
 done
-if [ -n "$state" ]; then rm -rf -- "$state"; fi
+if [ -n "$state" ]; then remove "$state"; fi

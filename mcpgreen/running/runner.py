@@ -24,22 +24,12 @@ import gevent
 from mcpgreen import journal
 from mcpgreen.errors import InternalError
 from mcpgreen.running import system
+from mcpgreen.running.processes import stopping
 from mcpgreen.running.processes.guardian import Guardian
 from mcpgreen.running.processes.pipes import PLACES, OutputPlace
 from mcpgreen.running.processes.process import Child, RunningScript
 from mcpgreen.running.processes.run import KILL_GRACE_SECS, Outcome, Script, ScriptRun
 from mcpgreen.running.processes.spawning import PosixSpawner, Processors, Spawner, reaper
-from mcpgreen.running.processes.stopping import (
-    KILL_PATIENCE_SECS,
-    VARIABLE,
-    Strays,
-    Tags,
-    adopted_strays,
-    is_anything_left,
-    signal_all_of,
-    signal_process,
-    wait_or_kill,
-)
 from mcpgreen.running.scripts import shebang
 from mcpgreen.running.shares import Shares, Starts
 from mcpgreen.running.warm_python import WarmPython
@@ -67,11 +57,11 @@ class Runner:
         number yet."""
         self.next_serial = next_serial or count(1).__next__
         self._is_open_to_others = is_open_to_others
-        self.tags = Tags()
+        self.tags = stopping.Tags()
         self.spawner = PosixSpawner(directory, self.tags)
         self._processors: Processors | None = None
         self._is_prepared = False
-        self._strays: Strays | None = None  # None where orphans are not adopted
+        self._strays: stopping.Strays | None = None  # None where orphans are not adopted
         self._leaders: dict[int, Child] = {}  # started by us; all that one starts carries its tag
         self._known: set[bytes] = set()  # our children, the guardian too, as the kernel writes their numbers
         self._guardian = Guardian(self.tags.prefix, self._known)
@@ -87,7 +77,7 @@ class Runner:
         if not self._is_prepared:
             self._prepare()
         tag = self.tags.of(run.serial)
-        run.env[VARIABLE] = b"%d" % tag
+        run.env[stopping.VARIABLE] = b"%d" % tag
         return self._run(run, tag, self._warm)
 
     def _run(self, run: ScriptRun, tag: int, warm: WarmPython | None) -> Outcome:
@@ -97,13 +87,13 @@ class Runner:
             running.wait(run.deadline)
             if running.settle(run.deadline.remaining_secs()):
                 journal.warning("%s has exited, but something still writes for it: that is cut off", run.script.label)
-            if is_anything_left(child, self._strays):
-                signal_all_of(child, signal.SIGTERM, self._strays)
-                wait_or_kill(child, KILL_GRACE_SECS, self._strays)
+            if stopping.is_anything_left(child, self._strays):
+                stopping.signal_all_of(child, signal.SIGTERM, self._strays)
+                stopping.wait_or_kill(child, KILL_GRACE_SECS, self._strays)
             running.note_stopped()
         except BaseException:
             # The first signal goes out now: a cancelled tool should not live until the next turn of the hub.
-            signal_all_of(child, signal.SIGTERM, self._strays)
+            stopping.signal_all_of(child, signal.SIGTERM, self._strays)
             running.cancel()
             self._in_background(self._end_cancelled, running)
             raise
@@ -155,7 +145,7 @@ class Runner:
         give_up_at = time.monotonic() + grace_secs
         while not self.is_idle and time.monotonic() < give_up_at:
             gevent.sleep(0.005)
-        while not self.is_idle and time.monotonic() < give_up_at + KILL_PATIENCE_SECS:
+        while not self.is_idle and time.monotonic() < give_up_at + stopping.KILL_PATIENCE_SECS:
             self._signal_all(signal.SIGKILL)
             gevent.sleep(0.005)
         self._leaders.clear()  # leaders that have not died by now are not waited for
@@ -174,6 +164,10 @@ class Runner:
     def protect(self, directory: str) -> None:
         """Have this directory removed if the server is killed, instead of an earlier one."""
         self._guardian.protect(os.fsencode(directory))
+
+    def clear_trees(self) -> None:
+        """Have the trees removed that were put aside in that directory."""
+        self._guardian.clear_trees()
 
     def close(self, *, is_clean: bool) -> None:
         """After `stop_all`: let go of the guardian and the directory. If files are left, the guardian removes them."""
@@ -202,7 +196,7 @@ class Runner:
 
     def end_known(self, pid: int) -> None:
         if self.knows(pid):
-            signal_process(pid, signal.SIGKILL)
+            stopping.signal_process(pid, signal.SIGKILL)
 
     def stop_expecting(self, tag: int) -> None:
         """Expect no more forks of a helper: from now on, an unknown process with its tag is a stray."""
@@ -229,7 +223,7 @@ class Runner:
         reaper()  # before there is a child to be reaped
         _keep_descriptors_from_scripts()
         if self._strays is None:
-            self._strays = adopted_strays(self._known, self.expected_tags)
+            self._strays = stopping.adopted_strays(self._known, self.expected_tags)
         self._processors = Processors.found()
         system.keep_large_blocks_apart()
         self._guardian.start()
@@ -237,7 +231,7 @@ class Runner:
 
     def _sweep(self) -> None:
         """Kill what scripts have left, until two looks in a row find nothing."""
-        give_up_at = time.monotonic() + KILL_PATIENCE_SECS
+        give_up_at = time.monotonic() + stopping.KILL_PATIENCE_SECS
         quiet_looks = 0
         while quiet_looks < QUIET_LOOKS:
             if time.monotonic() >= give_up_at:
@@ -254,7 +248,7 @@ class Runner:
     def _end_cancelled(self, running: RunningScript) -> None:
         """End a cancelled run after its first signal, and read its pipes: a script that cleans up may write."""
         running.settle()
-        wait_or_kill(running.child, KILL_GRACE_SECS, self._strays)
+        stopping.wait_or_kill(running.child, KILL_GRACE_SECS, self._strays)
         running.note_stopped()
         self._close(running)
 
@@ -278,7 +272,7 @@ class Runner:
 
     def _signal_all(self, number: int) -> None:
         for leader in list(self._leaders.values()):
-            signal_all_of(leader, number, self._strays)
+            stopping.signal_all_of(leader, number, self._strays)
 
 
 def _keep_descriptors_from_scripts() -> None:

@@ -76,11 +76,8 @@ def with_encoded_text(uri: str) -> str:
     kept = KEPT_IN_FILES if is_file else ASCII_BUT_SPACE
     if kept.issuperset(uri):
         return uri
-    characters = {each: each for each in set(uri)}
-    for each in characters.keys() - kept:
-        if each.isprintable():
-            characters[each] = f"%{each.encode().hex('%').upper()}"
-    return "".join(map(characters.__getitem__, uri))
+    encoded = {each for each in set(uri) - kept if each.isprintable()}
+    return "".join(f"%{each.encode().hex('%').upper()}" if each in encoded else each for each in uri)
 
 
 def percent_decoded(text: str) -> bytes:

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
-import shutil
 from pathlib import Path
 
-import gevent
 import pytest
 
-from mcpgreen.running.scripts.scratch import remove_tree
 from tests.support.client import Speak
 from tests.support.project import ProjectBuilder
 from tests.support.questions import ASK, FORM, form
@@ -129,54 +125,13 @@ def test_a_crowded_directory_does_not_slow_down_other_calls(project: ProjectBuil
     eventually(lambda: not place.exists())
 
 
-def test_what_is_shut_all_the_way_down_is_removed(tmp_path: Path) -> None:
-    """A folder that nobody may write to can be removed if it is empty, but not moved: it stayed for good."""
-    inner = tmp_path / "place" / "shut" / "shut" / "shut"
-    inner.mkdir(parents=True)
-    (inner / "file").touch()
-    fd = os.open(tmp_path, os.O_RDONLY)
-    with contextlib.ExitStack() as stack:
-        stack.callback(os.close, fd)
-        for path in (tmp_path, *tmp_path.rglob("*")):
-            os.chown(path, *((NOBODY, NOBODY) if os.geteuid() == 0 else (-1, -1)))
-        for folder in [inner, *list(inner.parents)[:2]]:
-            folder.chmod(0)
-        if os.geteuid() == 0:  # whom nothing is shut to
-            stack.callback(os.seteuid, 0)
-            os.seteuid(NOBODY)
-        remove_tree(b"place", fd, lambda: None)
+def test_a_tree_is_removed_while_the_server_runs_even_if_it_is_shut(project: ProjectBuilder, client: Wire) -> None:
+    leave = 'mkdir -p "$tree/shut/shut/shut" && touch "$tree/shut/shut/shut/file"'
+    shut = 'chmod 0 "$tree/shut/shut/shut" "$tree/shut/shut" "$tree/shut"'
+    project.tool("leave", f"tree=${{MCP_TOOL_ERROR_FILE%error.json}}tree; {leave}; {shut}")
+    client.call_tool("leave")
+    place = state_dir_of(project, client)
 
-    assert os.listdir(tmp_path) == []
-
-
-def test_a_removal_whose_greenlet_is_killed_is_finished_by_another(tmp_path: Path) -> None:
-    for number in range(5):
-        (tmp_path / "place" / f"below{number}" / "deep").mkdir(parents=True)
-    fd = os.open(tmp_path, os.O_RDONLY)
-
-    def be_killed() -> None:
-        raise gevent.GreenletExit
-
-    try:
-        with pytest.raises(gevent.GreenletExit):
-            remove_tree(b"place", fd, be_killed)
-        assert os.listdir(tmp_path) != []
-        eventually(lambda: (gevent.sleep(0.001), os.listdir(tmp_path))[1] == [])
-    finally:
-        os.close(fd)
-
-
-def test_what_somebody_else_takes_away_meanwhile_is_no_reason_to_stop(tmp_path: Path) -> None:
-    for number in range(5):
-        (tmp_path / "place" / f"below{number}" / "deep").mkdir(parents=True)
-    fd = os.open(tmp_path, os.O_RDONLY)
-
-    def take_something_away() -> None:
-        for path in [*(tmp_path / "place").glob("below*"), *tmp_path.glob("removed.*")][:1]:
-            shutil.rmtree(path)
-
-    try:
-        remove_tree(b"place", fd, take_something_away)
-        assert os.listdir(tmp_path) == []
-    finally:
-        os.close(fd)
+    eventually(lambda: os.listdir(place) == [])
+    assert client.stop() == 0
+    assert not place.exists()

@@ -6,7 +6,6 @@ import errno
 import os
 import shutil
 import stat
-from collections.abc import Callable
 from pathlib import Path
 
 import gevent
@@ -45,9 +44,23 @@ def scratch(tmp_path: Path) -> Path:
     return directory
 
 
-def new_state(parent: Path, names: list[str] | None = None) -> StateDir:
-    on_named: Callable[[str], None] = (names if names is not None else []).append
-    return StateDir(str(parent), is_kept=False, storage=Storage(on_news=lambda level, text: None), on_named=on_named)
+class Caretaker:
+    """Takes the place of the guardian, and removes trees at once."""
+
+    def __init__(self) -> None:
+        self.protected: list[str] = []
+
+    def protect(self, directory: str) -> None:
+        self.protected.append(directory)
+
+    def clear_trees(self) -> None:
+        for tree in Path(self.protected[-1]).glob("removed.*"):
+            shutil.rmtree(tree)
+
+
+def new_state(parent: Path, caretaker: Caretaker | None = None) -> StateDir:
+    storage = Storage(on_news=lambda level, text: None)
+    return StateDir(str(parent), is_kept=False, storage=storage, caretaker=caretaker or Caretaker())
 
 
 def test_the_state_directory_is_ours_alone_and_on_no_command_line(
@@ -65,12 +78,12 @@ def test_the_state_directory_is_ours_alone_and_on_no_command_line(
 
 
 def test_no_two_directories_have_the_same_name(scratch: Path) -> None:
-    names: list[str] = []
-    state = new_state(scratch, names)
+    caretaker = Caretaker()
+    state = new_state(scratch, caretaker)
     for _ in range(3):
         shutil.rmtree(state.require().path)
 
-    assert len(set(names)) == 3
+    assert len(set(caretaker.protected)) == 3
     assert state.remove()
 
 
@@ -239,7 +252,7 @@ def test_a_directory_that_others_may_use_is_not_taken(
     monkeypatch.setattr(os, "mkdir", lambda path, _: (made(path, mode), os.chmod(path, mode)))
 
     with pytest.raises(OSError, match="others may write to it, or have put it there") as caught:
-        PrivateDirectory(str(scratch / "new"))
+        PrivateDirectory(str(scratch / "new"), Caretaker())
     assert caught.value.errno == errno.EPERM
 
 

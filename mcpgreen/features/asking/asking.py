@@ -27,13 +27,12 @@ from gevent.event import Event as Bell
 
 from mcpgreen import journal
 from mcpgreen.errors import InputNeeded, InvalidParams, Unanswered
-from mcpgreen.features.asking.scripts import AskingScript, answered, unanswered
+from mcpgreen.features.asking.scripts import answered, unanswered
 from mcpgreen.features.call import Call, Event
 from mcpgreen.protocol import messages, revision_fields
 from mcpgreen.protocol.input import requests
 from mcpgreen.protocol.input.requests import fit, tidy
 from mcpgreen.protocol.input.state import Seal
-from mcpgreen.running.processes.run import Deadline
 from mcpgreen.running.shares import Shares
 from mcpgreen.text import jsontext
 from mcpgreen.text.json_types import Json
@@ -125,11 +124,6 @@ class Asking:
         self._seal = seal
         self.parking = Parking()
         self._at_rest = Shares(MAX_PARKED)  # calls that have left their slots
-
-    def new_script(self, call: Call, deadline: Deadline) -> AskingScript:
-        """For one run of a script."""
-        assert call.run is not None  # there is a script
-        return AskingScript(self, call, call.run, deadline)
 
     def ask(self, call: Call, asked: Json, *, own_state: str | None = None, knows_answers: bool = True) -> Json:
         """Return answers by key, for a handler without a process. Unless `knows_answers`, ask also what was answered

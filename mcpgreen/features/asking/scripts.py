@@ -30,8 +30,7 @@ from mcpgreen.text import jsontext
 from mcpgreen.text.json_types import Json
 
 if TYPE_CHECKING:
-    from mcpgreen.features.asking.asking import Asking
-    from mcpgreen.features.call import Call, Run
+    from mcpgreen.features.call import Call
 
 TakeReply = Callable[[Json], None]  # gets the outcome of each input request, by key
 
@@ -53,10 +52,11 @@ ACTION_OF = {"unsupported": "decline", "cancelled": "cancel"}  # "error" for any
 class AskingScript:
     """Asks the input requests of one run of a script."""
 
-    def __init__(self, asking: Asking, call: Call, run: Run, deadline: Deadline) -> None:
-        self._asking = asking
+    def __init__(self, call: Call, deadline: Deadline) -> None:
+        assert call.run is not None  # there is a script
+        self._asking = call.services.asking
         self._call = call
-        self._run = run
+        self._run = call.run
         self._deadline = deadline
         self._turn = Semaphore(1)
         self._uses: dict[str, int] = {}  # how often each key has been used

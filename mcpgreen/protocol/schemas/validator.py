@@ -49,8 +49,6 @@ class BadSchema(ValueError):
 class Checker:
     """A schema, ready for use."""
 
-    __slots__ = ("_is_simple", "_noun", "_schema", "_validator", "meant")
-
     def __init__(self, schema: Json, noun: str) -> None:
         self._schema = schema
         self._noun = noun

@@ -2,7 +2,8 @@
 
 A `sh` of a few hundred kilobytes in a session of its own waits on a socket whose other end only the server holds. There
 it learns which directory is the server's. An orderly server says goodbye; end of file without it means that the server
-was killed: every process that carries one of the server's tags is killed, and the directory removed.
+was killed: every process that carries one of the server's tags is killed, and the directory removed. While the server
+lives, the guardian removes trees that scripts have left there.
 
 It is a socket, because a process that may inspect the guardian could reopen a pipe through /proc, and say goodbye in
 the server's place, or hold it open so that it never ends. A script can still kill or stop the guardian; then another
@@ -62,6 +63,10 @@ class Guardian:
         """Name the directory that is to be removed, instead of an earlier one."""
         self._guarded = directory
         self._tell(b"state " + directory)
+
+    def clear_trees(self) -> None:
+        """Have the trees removed that were put aside in the directory."""
+        self._tell(b"clear")
 
     def dismiss(self, *, is_clean: bool) -> None:
         """Let the guardian go: the server ends by itself. If the server has not cleaned up, the guardian does."""

@@ -7,7 +7,6 @@ rest: then nothing is read, the pipe fills, and the child has to wait.
 
 from __future__ import annotations
 
-import fcntl
 import os
 from collections.abc import Callable, Hashable
 from typing import Any
@@ -20,7 +19,6 @@ OnChunk = Callable[[bytes], "float | None"]
 
 READ_EVENT, WRITE_EVENT = 1, 2  # as the hub's loop counts them
 CHUNK_BYTES = 65536
-LARGE_PIPE_BYTES = 1 << 20
 # What scripts print is held in memory until it is answered: ten megabytes each, and several times as much while it is
 # put into words. So beyond a megabyte a script needs one of a few places; without one its pipe is not read for a while.
 PLACES = 3
@@ -28,7 +26,7 @@ SMALL_BYTES = 1 << 20  # which need no place
 SMALL_CHUNK_BYTES = 4096
 PIECE_BYTES = 65536
 RETRY_SECS = 0.02
-MAX_DRAIN_READS = 32  # at a time: a full large pipe in small chunks, and twice that
+MAX_DRAIN_READS = 32  # at a time: a full pipe in small chunks takes eight
 
 
 class PipeReader:
@@ -37,8 +35,6 @@ class PipeReader:
 
     Reads by itself after `watch`; before and after that, also whenever `drain` is called.
     """
-
-    __slots__ = ("_chunk_bytes", "_on_chunk", "_timer", "_watcher", "fd", "is_open")
 
     def __init__(self, fd: int, on_chunk: OnChunk, *, chunk_bytes: int = CHUNK_BYTES) -> None:
         os.set_blocking(fd, False)
@@ -96,8 +92,6 @@ class PipeReader:
             if not chunk:
                 self.close()
                 return False
-            if len(chunk) == CHUNK_BYTES == self._chunk_bytes:
-                self._grow()
             rest_secs = self._on_chunk(chunk)
             if rest_secs:
                 self._rest(rest_secs)
@@ -116,19 +110,9 @@ class PipeReader:
             self._timer.close()
             self._timer = None
 
-    def _grow(self) -> None:
-        """Make the pipe larger: a script that fills it is about to write a lot."""
-        self._chunk_bytes = LARGE_PIPE_BYTES
-        try:
-            fcntl.fcntl(self.fd, fcntl.F_SETPIPE_SZ, LARGE_PIPE_BYTES)
-        except (OSError, AttributeError):
-            return  # not Linux, or over the user's quota: the pipe stays as it is
-
 
 class OutputPlace:
     """The place of one run, if it needs one. It is given back when the output of the script has left memory."""
-
-    __slots__ = ("_owner", "_places", "is_held")
 
     def __init__(self, places: Shares, owner: Hashable = None) -> None:
         self._places = places
@@ -153,8 +137,6 @@ class OutputPlace:
 class Capture:
     """What a stream has printed, up to a limit; beyond it memory stays constant and `on_overflow` is called once. A
     stream that prints a lot needs a place, and is not read without one."""
-
-    __slots__ = ("_limit_bytes", "_on_overflow", "_pieces", "place", "size", "was_exceeded")
 
     def __init__(self, *, limit_bytes: int, place: OutputPlace, on_overflow: Callable[[], None]) -> None:
         self._pieces = Pieces()
@@ -194,8 +176,6 @@ class Pieces:
     The sender decides how large the chunks are, and each of them costs memory and time: three megabytes in chunks of
     two bytes would be a million and a half objects.
     """
-
-    __slots__ = ("_small", "_whole")
 
     def __init__(self) -> None:
         self._whole: list[bytes] = []

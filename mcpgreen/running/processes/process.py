@@ -13,12 +13,10 @@ import signal
 import time
 from collections.abc import Iterable, Sequence
 from resource import struct_rusage
-from typing import Any
 
 import gevent
 from gevent import subprocess
-from gevent.event import AsyncResult
-from gevent.hub import Waiter
+from gevent.event import Event
 
 from mcpgreen.running.processes.pipes import Capture, OutputPlace, PipeReader
 from mcpgreen.running.processes.run import DRAIN_SECS, MAX_DRAINS, Deadline, Ending, Outcome, ScriptRun
@@ -62,9 +60,10 @@ class IllegalTransition(Exception):
 
 
 class Child(subprocess.Popen):  # type: ignore[misc]  # gevent has no type information
-    """A gevent Popen: its process has been made by a `Spawner`, and its end is seen by the `reaper`. One greenlet can
-    wait for its bell. Times are those of the monotonic clock; `usage` is what it has used, with those of its children
-    that it waited for, and None until its end has been seen. `way` says how it was started, if not afresh."""
+    """A gevent Popen: its process has been made by a `Spawner`, and its end is seen by the `reaper`. The `bell` is set
+    when it has exited or printed too much. Times are those of the monotonic clock; `usage` is what it has used, with
+    those of its children that it waited for, and None until its end has been seen. `way` says how it was started, if
+    not afresh."""
 
     def __init__(self, pid: int, command: Sequence[str], tag: int, spawner: Spawner) -> None:
         self.pid = pid
@@ -74,24 +73,10 @@ class Child(subprocess.Popen):  # type: ignore[misc]  # gevent has no type infor
         self._spawner = spawner
         self.stdin = self.stdout = self.stderr = None
         self.returncode: int | None = None
-        self.result = AsyncResult()
+        self.bell = Event()
         self.began_at = self.ended_at = time.monotonic()
         self.usage: struct_rusage | None = None
-        self._waiter: Any = None
         reaper().watch(pid, self._on_change)
-
-    def wait_for_bell(self) -> None:
-        """Wait until `ring`, one greenlet at a time. An Event would cost five times as much."""
-        self._waiter = Waiter()
-        try:
-            self._waiter.get()
-        finally:
-            self._waiter = None
-
-    def ring(self) -> None:
-        """In the hub: the child has exited, or there is another reason to look at it."""
-        if self._waiter is not None:
-            self._waiter.switch(None)
 
     @property
     def exit_code(self) -> int:
@@ -108,8 +93,7 @@ class Child(subprocess.Popen):  # type: ignore[misc]  # gevent has no type infor
         self.returncode = os.waitstatus_to_exitcode(status)
         self.usage = usage
         self.ended_at = time.monotonic()
-        self.result.set(self.returncode)
-        self.ring()
+        self.bell.set()
 
 
 class RunningScript:
@@ -132,8 +116,8 @@ class RunningScript:
         stdout, stderr, control = read_ends
         self._place = place
         # A script that prints too much is stopped at once.
-        self._stdout = Capture(limit_bytes=run.limits.stdout_bytes, place=place, on_overflow=self.child.ring)
-        self._stderr = Capture(limit_bytes=run.limits.stderr_bytes, place=place, on_overflow=self.child.ring)
+        self._stdout = Capture(limit_bytes=run.limits.stdout_bytes, place=place, on_overflow=self.child.bell.set)
+        self._stderr = Capture(limit_bytes=run.limits.stderr_bytes, place=place, on_overflow=self.child.bell.set)
         self._stdout_reader = PipeReader(stdout, self._stdout.take)
         self._stderr_reader = PipeReader(stderr, self._stderr.take)
         self._control_reader = PipeReader(control, run.on_control, chunk_bytes=CONTROL_CHUNK_BYTES)
@@ -149,8 +133,7 @@ class RunningScript:
     def wait(self, deadline: Deadline) -> None:
         """Wait until the leading process has exited or printed too much, or time is up. Others may hold its pipes."""
         self.become(State.RUNNING)
-        with gevent.Timeout(min(UNWATCHED_SECS, max(0, deadline.remaining_secs())), False):
-            self.child.wait_for_bell()
+        self.child.bell.wait(min(UNWATCHED_SECS, max(0, deadline.remaining_secs())))
         while self.child.returncode is None and not self._overflow:
             self._stderr_reader.watch()
             self._control_reader.watch()
@@ -159,8 +142,7 @@ class RunningScript:
                 self._is_overdue = True
                 self.become(State.OVERDUE)
                 return
-            with gevent.Timeout(remaining_secs, False):
-                self.child.wait_for_bell()
+            self.child.bell.wait(remaining_secs)
         self.become(State.OVERFLOWED if self._overflow else State.EXITED)
 
     def cancel(self) -> None:

@@ -62,8 +62,6 @@ class Limits(NamedTuple):
 class Deadline:
     """When a call has to be over. With `extends`, each sign of progress starts the time anew, up to a hard cap."""
 
-    __slots__ = ("_at", "_cap_at", "_paused_at", "_secs", "extends", "has_seen_progress")
-
     def __init__(self, secs: float, *, extends: bool = False, cap_secs: float = 0) -> None:
         now = time.monotonic()
         self._secs = secs

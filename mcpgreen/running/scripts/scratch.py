@@ -7,8 +7,8 @@ Rule: the directory has a name that cannot be guessed, is ours alone, and is use
 exists, only the guardian knows its name; if it is gone, a fresh one is made, because anything that has the old name by
 then is not ours.
 
-At the end of the module: is there room on disk (`Storage`), and how trees are removed that scripts leave here, deep,
-wide, shut, or still being written to (`remove_tree`).
+The server removes files only. A tree that a script leaves here may be deep, wide or shut, so it is put aside, and the
+guardian removes it (`Caretaker`). At the end of the module: is there room on disk (`Storage`)?
 """
 
 from __future__ import annotations
@@ -21,12 +21,13 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from copy import copy
 from itertools import islice
+from typing import Protocol
 
 import gevent
 
 from mcpgreen import journal
 from mcpgreen.errors import InternalError
-from mcpgreen.files.regular_files import change_mode, existing_file, new_file, private_directory, unguessable
+from mcpgreen.files.regular_files import existing_file, new_file, private_directory, unguessable
 from mcpgreen.running.shares import Turns
 
 ERROR_FILE = b"error.json"
@@ -44,19 +45,26 @@ CLEARING_SECS = 0.5
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 PROBE = bytes(4096)
 PROBE_PAUSE_SECS = 1.0
-MAX_REMOVALS = 20  # of a directory in which a process still makes files
+ASIDE = b"removed."  # how the names of trees begin that wait for the guardian; `guardian.sh` knows it
+
+
+class Caretaker(Protocol):
+    """The guardian, as this module knows it."""
+
+    def protect(self, directory: str) -> None:
+        """Have this directory removed if the server is killed, instead of an earlier one."""
+
+    def clear_trees(self) -> None:
+        """Have the trees removed that were put aside in that directory."""
 
 
 class StateDir:
     """The server's own directory, created when the first call needs it and removed with the server."""
 
-    def __init__(
-        self, parent: str, *, is_kept: bool, storage: Storage, on_named: Callable[[str], None] = lambda path: None
-    ) -> None:
-        """`on_named` hears the path of each directory just before it is made, to remove it if we die right after."""
+    def __init__(self, parent: str, *, is_kept: bool, storage: Storage, caretaker: Caretaker) -> None:
         self._parent = parent
         self._storage = storage
-        self._on_named = on_named
+        self._caretaker = caretaker
         self.is_kept = is_kept
         self._directory: PrivateDirectory | None = None
         self._lost: set[PrivateDirectory] = set()  # directories that have been moved, until they are empty
@@ -113,9 +121,10 @@ class StateDir:
             self._lost.add(lost)
             gevent.spawn(self._empty, lost)
         path = os.path.join(self._parent, f"mcpgreen.state.{os.getpid()}.{unguessable()}")
-        self._on_named(path)
+        if not self.is_kept:
+            self._caretaker.protect(path)  # just before it is made: we may die right after
         try:
-            self._directory = PrivateDirectory(path)
+            self._directory = PrivateDirectory(path, self._caretaker)
         except OSError as error:
             raise self.failure(error) from error
         return self._directory
@@ -124,7 +133,7 @@ class StateDir:
         """Empty a directory that may have been moved, and filled before."""
         turns = Turns()
         for name in lost.names():
-            lost.remove_entry(name, turns.pause)
+            lost.remove_entry(name)
             turns.pause()
         self._lost.discard(lost)
         lost.close()
@@ -133,8 +142,9 @@ class StateDir:
 class PrivateDirectory:
     """A new directory that only we can use. Raises OSError when it cannot be made, or is not ours."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, caretaker: Caretaker) -> None:
         self.path = path
+        self._caretaker = caretaker
         self.encoded_path = os.fsencode(path)
         self.fd = private_directory(path, must_be_new=True)
         status = os.fstat(self.fd)
@@ -166,18 +176,11 @@ class PrivateDirectory:
             return
 
     def clear(self, give_up_at: float) -> None:
-        """Remove what is in it, as far as that can be done until then, without a turn for other greenlets."""
-
-        def require_time() -> None:
+        """Remove the files in it, as far as that can be done until then, without a turn for other greenlets."""
+        for name in self.names():
             if time.monotonic() > give_up_at:
-                raise TimeoutError
-
-        try:
-            for name in self.names():
-                require_time()
-                self.remove_entry(name, require_time)
-        except TimeoutError:
-            return  # a script has left a lot; the guardian has more time
+                return  # a script has left a lot; the guardian has more time
+            self.remove_entry(name)
 
     def remove(self) -> None:
         self.clear(time.monotonic() + CLEARING_SECS)
@@ -186,21 +189,25 @@ class PrivateDirectory:
         try:
             os.rmdir(self.path)
         except OSError as error:
-            journal.warning("could not remove %s: %s", self.path, error.strerror)
+            journal.info("%s is left to the guardian: %s", self.path, error.strerror)
 
-    def remove_entry(self, name: bytes, pause: Callable[[], None]) -> None:
-        """Remove a file, or what else a script has left there: it may be a tree of thousands, so there are pauses."""
+    def remove_entry(self, name: bytes) -> None:
+        """Remove a file, or put aside what else a script has left there."""
         try:
             os.unlink(name, dir_fd=self.fd)
         except FileNotFoundError:
             return
         except OSError:
-            try:
-                remove_tree(name, self.fd, pause)
-            except TimeoutError:
-                raise
-            except OSError as error:
-                journal.warning("could not remove %s in %s: %s", os.fsdecode(name), self.path, error)
+            if not name.startswith(ASIDE):
+                self._put_aside(name)
+
+    def _put_aside(self, name: bytes) -> None:
+        try:
+            os.rename(name, ASIDE + os.fsencode(unguessable()), src_dir_fd=self.fd, dst_dir_fd=self.fd)
+        except OSError as error:
+            journal.warning("could not remove %s in %s: %s", os.fsdecode(name), self.path, error.strerror)
+        else:
+            self._caretaker.clear_trees()
 
     def close(self) -> None:
         """Close it. Later uses fail, and touch no other descriptor that has the same number by then."""
@@ -261,7 +268,7 @@ class CallFiles:
         with suppress(FileExistsError):
             return new_file(name, dir_fd=self.directory.fd)
         # Another script has counted how many calls there have been.
-        self.directory.remove_entry(name, Turns().pause)
+        self.directory.remove_entry(name)
         return new_file(name, dir_fd=self.directory.fd)
 
     def _names(self) -> list[bytes]:
@@ -290,7 +297,7 @@ def _remove_entries(directory: PrivateDirectory, names: list[bytes]) -> None:
     turns = Turns()
     try:
         while names:
-            directory.remove_entry(names.pop(), turns.pause)
+            directory.remove_entry(names.pop())
             turns.pause()
     except gevent.GreenletExit:
         gevent.spawn(_remove_entries, directory, names)
@@ -352,82 +359,3 @@ def _has_room(directory: str) -> bool:
             return file.write(PROBE) == len(PROBE)
     except OSError as error:
         return error.errno not in FULL  # gone or forbidden by now: the next write there will report it
-
-
-def remove_tree(name: bytes, dir_fd: int, pause: Callable[[], None]) -> None:
-    """Remove a directory with all that is in it, without following a link. Raises OSError for what cannot be removed.
-    If the greenlet is killed on the way, another one goes on."""
-    pending = [name]
-    try:
-        _remove_trees(pending, dir_fd, pause)
-    except gevent.GreenletExit:
-        gevent.spawn(_remove_the_rest, pending, dir_fd)
-        raise
-
-
-def _remove_the_rest(pending: list[bytes], dir_fd: int) -> None:
-    with suppress(OSError):  # it may be gone by now with the whole directory
-        _remove_trees(pending, dir_fd, Turns().pause)
-
-
-def _remove_trees(pending: list[bytes], dir_fd: int, pause: Callable[[], None]) -> None:
-    """Remove these directories. What is inside is moved up before it is removed: so it may be as deep as it likes. A
-    process that is being stopped may still change something; then it is looked at again. `pending` is all that is left.
-    """
-    tries_left = MAX_REMOVALS
-    while pending:
-        place = len(pending) - 1
-        current = pending[place]
-        try:
-            _empty(current, pending, dir_fd, pause)
-            os.rmdir(current, dir_fd=dir_fd)
-            del pending[place]
-        except OSError as error:
-            tries_left -= 1
-            if error.errno not in (errno.ENOTEMPTY, errno.ENOENT) or not tries_left:
-                raise
-            try:
-                os.lstat(current, dir_fd=dir_fd)
-            except OSError:
-                del pending[place]  # it is gone by now
-        pause()
-
-
-def _empty(directory: bytes, pending: list[bytes], dir_fd: int, pause: Callable[[], None]) -> None:
-    """Empty a directory. There may be millions of files, so they are removed while they are listed, again and again:
-    some systems pass over names then."""
-    with suppress(PermissionError):
-        change_mode(directory, add=0o700, dir_fd=dir_fd)  # the script may have shut it
-    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=dir_fd)
-    try:
-        for _ in range(MAX_REMOVALS):
-            is_anything_found = False
-            with os.scandir(fd) as entries:
-                for entry in entries:
-                    is_anything_found = True
-                    with suppress(FileNotFoundError):
-                        _remove_or_move(entry, fd, pending, dir_fd)
-                    pause()
-            if not is_anything_found:
-                return
-    finally:
-        os.close(fd)
-
-
-def _remove_or_move(entry: os.DirEntry[str], fd: int, pending: list[bytes], dir_fd: int) -> None:
-    """Remove a file or an empty directory; move any other directory up."""
-    if not entry.is_dir(follow_symlinks=False):
-        os.unlink(entry.name, dir_fd=fd)
-        return
-    try:
-        os.rmdir(entry.name, dir_fd=fd)
-    except OSError as error:
-        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
-            raise
-        moved = os.fsencode(f"removed.{unguessable()}")
-        try:
-            os.rename(entry.name, moved, src_dir_fd=fd, dst_dir_fd=dir_fd)
-        except PermissionError:  # a directory that is shut has to stay where it is
-            change_mode(entry.name, add=0o700, dir_fd=fd)
-            os.rename(entry.name, moved, src_dir_fd=fd, dst_dir_fd=dir_fd)
-        pending.append(moved)

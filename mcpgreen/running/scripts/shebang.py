@@ -25,11 +25,11 @@ BEGINNINGS = (MARK, b"\x7fELF", b"\xfe\xed\xfa", b"\xce\xfa\xed\xfe", b"\xcf\xfa
 _PYTHON = re.compile(rb"[^\n]*(?:[/ \t](?:python|pypy)[0-9.]*|[/ \t]uv)\b")
 
 
-def head_of(path: str) -> bytes:
-    """Return the beginning of a file with its first line, as far as the kernel reads it; empty if it cannot be read."""
+def head_of(path: str, size: int = LINE_BYTES) -> bytes:
+    """Return the beginning of a file, by default as much as the kernel reads; empty if it cannot be read."""
     try:
         with open(path, "rb", opener=without_waiting) as file:
-            return file.read(LINE_BYTES)
+            return file.read(size)
     except OSError:
         return b""
 
