@@ -1,14 +1,14 @@
 """Fair shares of what many callers use together: slots, watches, connections, bytes in memory, and the hub's time.
 
 A caller may hold three times as much as is left for others: three quarters of a pool if no other caller uses it, and
-less the more others hold. So one caller, whatever it asks for, leaves something for the next. The first thing that a
-caller asks for it gets if there is any left.
+less the more others hold. So one caller, whatever it asks for, leaves something for the next. A caller that holds
+nothing yet gets the first thing it asks for, if there is any left.
 
 An `owner` tells callers apart. None is the client of a server that has only one, as on stdio: it may hold everything.
 
-The hub serves all greenlets in turn, so long work is done in short turns: to read, decode or encode ten megabytes takes
-up to a second, and so does a look at thousands of things. Only greenlets that may wait do so: not the hub, and nothing
-between a check and its effect.
+The hub serves all greenlets in turn, so long work is split into short turns: to read, decode or encode ten megabytes
+takes up to a second, and so does a look at thousands of things. Only code that may wait can be split: not code that
+runs in the hub, and nothing between a check and its effect.
 """
 
 from __future__ import annotations
@@ -65,9 +65,9 @@ class Shares:
 
 
 class Places:
-    """A pool of places. Owners that wait take turns, each of their calls in its order. How many there are may change
-    while some are taken. Thousands may wait here, and be killed together: in a Semaphore, each that leaves would be
-    looked for among all the others."""
+    """A pool of places. Waiting owners take turns, and the calls of one owner are served in order. The size of the pool
+    may change while places are taken. A Semaphore would be too slow: when thousands of waiting greenlets are killed
+    together, it searches its whole queue for each of them."""
 
     def __init__(self, limit: int) -> None:
         self._shares = Shares(limit)
@@ -152,7 +152,7 @@ def in_turns(chunks: Iterable[bytes]) -> Iterator[bytes]:
 
 
 class Turns:
-    """For the work of one greenlet: call `pause` wherever it may be interrupted."""
+    """Splits the work of one greenlet into turns: call `pause` wherever the work may be interrupted."""
 
     def __init__(self) -> None:
         self._since = time.monotonic()
@@ -165,7 +165,8 @@ class Turns:
 
 
 class OneAtATime(Places, Turns):
-    """For the work of many greenlets, `with` this: many short turns would make the others wait for all of them."""
+    """Lets many greenlets work one at a time, each inside of `with`, with a turn for others now and then. If each of
+    them worked in turns of its own, everything else would have to wait for all of those turns."""
 
     def __init__(self) -> None:
         Places.__init__(self, 1)
@@ -179,9 +180,9 @@ class OneAtATime(Places, Turns):
 
 
 class Starts(Places):
-    """For what holds the hub, and how long is not ours to say, one at a time, `with` this: to start a process takes a
-    millisecond, and fifty when all processors are busy. After some milliseconds others have their turn first, and one
-    that took long is followed by as long a rest."""
+    """Lets processes be started one at a time, each inside of `with`. A start holds the hub for a millisecond, and for
+    fifty when all processors are busy. After some milliseconds of starting, others have a turn; a start that took long
+    is followed by an equally long pause."""
 
     def __init__(self) -> None:
         super().__init__(1)
@@ -202,6 +203,6 @@ class Starts(Places):
             gevent.spawn_later(held_secs if held_secs >= TURN_SECS else A_MOMENT_SECS, self.release)
 
 
-# To parse and encode large outputs, `with` this: sixteen greenlets that give each other turns would make all others
-# wait for sixteen turns. One for the process, as the hub is. Never in the reader, which must not wait.
+# Held while a large output is parsed or encoded: sixteen greenlets that do so in turns would make everything else wait
+# for sixteen turns. There is one for the process, as there is one hub. Never taken in the reader, which must not wait.
 LANE = Places(1)
