@@ -7,6 +7,7 @@ rest: then nothing is read, the pipe fills, and the child has to wait.
 
 from __future__ import annotations
 
+import fcntl
 import os
 from collections.abc import Callable, Hashable
 from typing import Any
@@ -19,6 +20,7 @@ OnChunk = Callable[[bytes], "float | None"]
 
 READ_EVENT, WRITE_EVENT = 1, 2  # as the hub's loop counts them
 CHUNK_BYTES = 65536
+LARGE_PIPE_BYTES = 1 << 20
 # What scripts print is held in memory until it is answered: ten megabytes each, and several times as much while it is
 # put into words. So beyond a megabyte a script needs one of a few places; without one its pipe is not read for a while.
 PLACES = 3
@@ -26,7 +28,7 @@ SMALL_BYTES = 1 << 20  # which need no place
 SMALL_CHUNK_BYTES = 4096
 PIECE_BYTES = 65536
 RETRY_SECS = 0.02
-MAX_DRAIN_READS = 32  # at a time: a full pipe in small chunks takes eight
+MAX_DRAIN_READS = 32  # at a time: a full large pipe in small chunks, and twice that
 
 
 class PipeReader:
@@ -92,6 +94,8 @@ class PipeReader:
             if not chunk:
                 self.close()
                 return False
+            if len(chunk) == CHUNK_BYTES == self._chunk_bytes:
+                self._grow()
             rest_secs = self._on_chunk(chunk)
             if rest_secs:
                 self._rest(rest_secs)
@@ -109,6 +113,14 @@ class PipeReader:
         if self._timer is not None:
             self._timer.close()
             self._timer = None
+
+    def _grow(self) -> None:
+        """Make the pipe larger: a script that fills it is about to write a lot."""
+        self._chunk_bytes = LARGE_PIPE_BYTES
+        try:
+            fcntl.fcntl(self.fd, fcntl.F_SETPIPE_SZ, LARGE_PIPE_BYTES)
+        except (OSError, AttributeError):
+            return  # not Linux, or over the user's quota: the pipe stays as it is
 
 
 class OutputPlace:
