@@ -8,13 +8,13 @@ import signal
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from typing import NamedTuple
+
+from mcpgreen.running.hooks import heard_from
 
 ASK_SECS = 10.0
 MAX_ANSWER_BYTES = 65_536
 READ_BYTES = 65_536
-LOOK_SECS = 0.05
 
 
 class Ended(NamedTuple):
@@ -57,22 +57,11 @@ def start(
 
 def finish(child: subprocess.Popen[bytes], *, until: float, max_bytes: int) -> Ended:
     """Read what a program prints until it ends, prints too much, or the time is over. It may still run then."""
-    said = {stream.fileno(): b"" for stream in (child.stdout, child.stderr) if stream is not None}
-    pipes = list(said)
-    is_late = is_enough = False
-    while pipes and not is_late and not is_enough:
-        # A process that outlives the program may hold the pipes, so only what is there now is read.
-        has_ended = child.poll() is not None
-        heard = hear(pipes, 0.0 if has_ended else min(until, time.monotonic() + LOOK_SECS))
-        for pipe, chunk in heard:
-            said[pipe] += chunk
-        is_enough = max(map(len, said.values())) > max_bytes or (has_ended and not heard)
-        is_late = not is_enough and time.monotonic() >= until
-    if not is_late and not is_enough:  # it has closed its pipes, and is about to end
-        with suppress(subprocess.TimeoutExpired):
-            child.wait(max(0.0, until - time.monotonic()))
-    texts = [each[:max_bytes].decode("utf-8", "replace") for each in said.values()]
-    return Ended(child.poll(), texts[0], texts[1] if len(texts) > 1 else "", is_late)
+    pipes = [stream.fileno() for stream in (child.stdout, child.stderr) if stream is not None]
+    said, has_ended = heard_from(child, pipes, until=until, max_bytes=max_bytes)
+    is_late = not has_ended and max(map(len, said)) <= max_bytes
+    stdout, stderr, *_ = [*(each[:max_bytes].decode("utf-8", "replace") for each in said), ""]
+    return Ended(child.poll(), stdout, stderr, is_late)
 
 
 def hear(pipes: list[int], until: float) -> list[tuple[int, bytes]]:

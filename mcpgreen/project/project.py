@@ -308,11 +308,15 @@ def object_in(path: str) -> Json:
 
 def remote_token(settings: Settings) -> RemoteToken | None:
     """Return the token that messages have to carry. Raises ProjectError for a token that could be guessed."""
-    if not settings.remote_token:
+    secret = settings.remote_token
+    if not secret:
         return None
-    from mcpgreen.protocol.token import configured_token
+    from mcpgreen.protocol.token import MIN_CHARS, RemoteToken
 
-    return configured_token(settings)
+    if len(secret) < MIN_CHARS:
+        reason = f"a remote token needs at least {MIN_CHARS} characters, this one has {len(secret)}"
+        raise ProjectError(settings.origin("remote_token"), reason)
+    return RemoteToken(secret, key=settings.remote_token_key)
 
 
 def require_tmp_root(project: Project, settings: Settings) -> None:

@@ -64,24 +64,11 @@ def _problem_of_members(
     return None
 
 
-def _string(value: object) -> str | None:
-    return None if isinstance(value, str) else " must be a string"
+def _must_be(wanted: str, accepts: Callable[[object], bool]) -> Check:
+    return lambda value: None if accepts(value) else f" must be {wanted}"
 
 
-def _object(value: object) -> str | None:
-    return None if isinstance(value, dict) else " must be an object"
-
-
-def _size(value: object) -> str | None:
-    is_size = isinstance(value, (int, float)) and not isinstance(value, bool) and value >= 0
-    return None if is_size else " must be a number of bytes"
-
-
-def _base64(value: object) -> str | None:
-    return None if is_base64(value) else " must be base64"
-
-
-def is_base64(value: object) -> bool:
+def _is_base64(value: object) -> bool:
     import base64
 
     try:
@@ -91,11 +78,19 @@ def is_base64(value: object) -> bool:
     return True
 
 
+_string = _must_be("a string", lambda value: isinstance(value, str))
+_object = _must_be("an object", lambda value: isinstance(value, dict))
+_size = _must_be(
+    "a number of bytes", lambda value: isinstance(value, (int, float)) and not isinstance(value, bool) and value >= 0
+)
+_base64 = _must_be("base64", _is_base64)
+
+
 def _embedded_resource(value: object) -> str | None:
     if not isinstance(value, dict):
         return " must be an object"
     problem = _problem_of_members(value, {"uri": _string}, {"mimeType": _string, "size": _size, "_meta": _object})
-    if problem or isinstance(value.get("text"), str) or is_base64(value.get("blob")):
+    if problem or isinstance(value.get("text"), str) or _is_base64(value.get("blob")):
         return problem
     return " needs text, or a blob in base64"
 

@@ -11,8 +11,7 @@ from __future__ import annotations
 
 import hmac
 
-from mcpgreen.errors import InvalidParams, ProjectError
-from mcpgreen.settings.settings import Settings
+from mcpgreen.errors import InvalidParams
 
 MIN_CHARS = 32
 WINDOW_SECS = 60.0
@@ -47,17 +46,6 @@ class RemoteToken:
 
     def _is_correct(self, value: object) -> bool:
         return isinstance(value, str) and hmac.compare_digest(_as_bytes(value), self._secret)
-
-
-def configured_token(settings: Settings) -> RemoteToken | None:
-    """Return the token of the settings, or None. Raises ProjectError for a token that is short enough to guess."""
-    secret = settings.remote_token
-    if not secret:
-        return None
-    if len(secret) < MIN_CHARS:
-        reason = f"a remote token needs at least {MIN_CHARS} characters, this one has {len(secret)}"
-        raise ProjectError(settings.origin("remote_token"), reason)
-    return RemoteToken(secret, key=settings.remote_token_key)
 
 
 def _as_bytes(text: str) -> bytes:

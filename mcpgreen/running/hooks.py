@@ -21,7 +21,7 @@ from mcpgreen import journal
 from mcpgreen.errors import ProjectError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from mcpgreen.running.runner import Runner
     from mcpgreen.settings.settings import Settings
@@ -52,10 +52,10 @@ class Hook(NamedTuple):
 
     def failure(self, status: int | None, *, is_too_long: bool) -> str:
         """`status` is None if it had to be stopped."""
-        if status is None:
-            return f"it took longer than {self.secs:g} s"
         if is_too_long:
             return f"it said more than {self.limit_bytes} bytes"
+        if status is None:
+            return f"it took longer than {self.secs:g} s"
         return f"it ended with status {128 - status if status < 0 else status}" if status else ""
 
 
@@ -181,22 +181,47 @@ def run_blocking(hook: Hook, *, env: Mapping[str, str], directory: str, shows_st
         return _not_started(error)
     finally:
         os.close(write_end)
-    answer, stdout, stderr = (_Answer(hook.limit_bytes) for _ in range(3))
-    listeners = {read_end: answer}
-    for stream, listener in ((child.stdout, stdout), (child.stderr, stderr)):
-        if stream is not None:
-            listeners[stream.fileno()] = listener
+    streams = [stream.fileno() for stream in (child.stdout, child.stderr) if stream is not None]
     with child, open(read_end, "rb", buffering=0):
-        is_over = _listen(child, listeners, secs=hook.secs)
-        if not is_over:
+        until = time.monotonic() + hook.secs
+        said, has_ended = heard_from(child, [read_end, *streams], until=until, max_bytes=hook.limit_bytes)
+        if not has_ended:
             os.killpg(child.pid, signal.SIGKILL)
         status = child.wait()
-    failure = hook.failure(status if is_over else None, is_too_long=answer.is_too_long or stdout.is_too_long)
-    return HookEnd(failure, answer.content, stdout.content, stderr.content)
+    failure = hook.failure(status if has_ended else None, is_too_long=max(map(len, said)) > hook.limit_bytes)
+    answer, stdout, stderr = [*said, b""][:3]
+    return HookEnd(failure, answer, stdout, stderr)
+
+
+def heard_from(child: Any, pipes: Sequence[int], *, until: float, max_bytes: int) -> tuple[list[bytes], bool]:
+    """Read what a program writes to these pipes, until it has ended, has written too much to one of them, or the time
+    is up. Return what came from each, and whether the program has ended; other processes may hold the pipes longer.
+    Uses neither `wait` nor `sleep`: in a server, other greenlets would run and reap the child."""
+    import select
+
+    poller = select.poll()
+    for pipe in pipes:
+        poller.register(pipe, select.POLLIN)
+    said = dict.fromkeys(pipes, b"")
+    open_pipes = set(pipes)
+    while True:
+        has_ended = child.poll() is not None
+        # A process that has closed everything is about to end.
+        pause_ms = 0 if has_ended else POLL_MS if open_pipes else 1
+        readable = poller.poll(min(pause_ms, max(0, (until - time.monotonic()) * 1000)))
+        for pipe, _ in readable:
+            chunk = os.read(pipe, READ_BYTES)
+            said[pipe] += chunk
+            if not chunk:
+                poller.unregister(pipe)
+                open_pipes.discard(pipe)
+        is_too_much = any(len(each) > max_bytes for each in said.values())
+        if (has_ended and not readable) or is_too_much or time.monotonic() >= until:
+            return list(said.values()), has_ended
 
 
 class _Answer:
-    """What came through a pipe, up to a limit; the rest is read and forgotten, so that the hook can go on."""
+    """What came through the control pipe, up to a limit; the rest is read and forgotten, so that the hook can go on."""
 
     def __init__(self, limit_bytes: int) -> None:
         self.content = b""
@@ -208,31 +233,6 @@ class _Answer:
             self.is_too_long = True
         else:
             self.content += chunk
-
-
-def _listen(child: Any, listeners: dict[int, _Answer], *, secs: float) -> bool:
-    """Read until the child has ended, or the time is up; return whether it has ended. Other processes may hold the
-    pipes longer. Uses neither `wait` nor `sleep`: in a server, other greenlets would run and reap the child."""
-    import select
-
-    poller = select.poll()
-    for fd in listeners:
-        poller.register(fd, select.POLLIN)
-    open_fds = set(listeners)
-    give_up_at = time.monotonic() + secs
-    while True:
-        is_over = child.poll() is not None
-        # A process that has closed everything is about to end.
-        pause_ms = 0 if is_over else POLL_MS if open_fds else 1
-        readable = poller.poll(min(pause_ms, max(0, (give_up_at - time.monotonic()) * 1000)))
-        for fd, _ in readable:
-            chunk = os.read(fd, READ_BYTES)
-            listeners[fd].take(chunk)
-            if not chunk:
-                poller.unregister(fd)
-                open_fds.discard(fd)
-        if (is_over and not readable) or time.monotonic() >= give_up_at:
-            return is_over
 
 
 def _not_started(error: OSError) -> HookEnd:

@@ -224,7 +224,7 @@ class Runner:
         _keep_descriptors_from_scripts()
         if self._strays is None:
             self._strays = stopping.adopted_strays(self._known, self.expected_tags)
-        self._processors = Processors.found()
+        self._processors = Processors()
         system.keep_large_blocks_apart()
         self._guardian.start()
         self._is_prepared = True

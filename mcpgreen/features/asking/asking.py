@@ -54,10 +54,6 @@ class Parked(NamedTuple):
         """Tell whether the script no longer needs an answer: it has ended or given up waiting."""
         return bool(self.answers.ready())
 
-    def stop_waiting(self) -> None:
-        if not self.answers.ready():
-            self.answers.set({})
-
     def resume(self, retry: Call) -> None:
         """Go on as the call of another request, which has brought the answers."""
         interaction = self.call.interaction
@@ -220,7 +216,8 @@ class Asking:
             text = f"The client has not come back within {timeout_secs:g} s."
             return dict.fromkeys(asked, unanswered("timeout", text))
         finally:
-            parked.stop_waiting()
+            if not parked.is_past_waiting:
+                parked.answers.set({})
         call.interaction.answers |= answers
         return {key: answered(answer) for key, answer in answers.items()}
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from _socket import socketpair  # `socket` takes milliseconds to import
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -127,19 +128,14 @@ class Processors:
     there are more scripts than processors, a new child is moved. On two processors that makes a quarter more calls.
     """
 
-    def __init__(self, own: Callable[[], int]) -> None:
-        self._own = own
-        self._count = len(os.sched_getaffinity(0))
-
-    @classmethod
-    def found(cls) -> Processors | None:
-        """Return the processors of this machine; None where no process can be moved from one to another."""
+    def __init__(self) -> None:
         import ctypes
 
         try:
-            return cls(ctypes.CDLL(None).sched_getcpu)
-        except (AttributeError, OSError):
-            return None  # another system than Linux, or a sandbox that forbids it
+            self._own: Callable[[], int] = ctypes.CDLL(None).sched_getcpu
+            self._count = len(os.sched_getaffinity(0))
+        except (AttributeError, OSError):  # another system than Linux, or a sandbox that forbids it
+            self._count = sys.maxsize
 
     def make_way(self, pid: int, *, scripts: int) -> None:
         """Move a child off our processor, if scripts keep all of them busy. Afterwards it may use any."""

@@ -26,7 +26,7 @@ from mcpgreen.protocol import messages
 from mcpgreen.running.shares import OneAtATime, Shares, let_others
 from mcpgreen.text import jsontext
 from mcpgreen.text.jsontext import weight_of
-from mcpgreen.transports.http.responses import BAD, JSON, OK, Refusal, accepted, status_of, unavailable
+from mcpgreen.transports.http.responses import ACCEPTED, BAD, JSON, OK, Refusal, status_of, unavailable
 from mcpgreen.transports.http.sessions import HttpSession, HttpSessions
 from mcpgreen.transports.http.streams import events
 from mcpgreen.transports.http.streams.outlet import Outlet, Outlets
@@ -102,7 +102,7 @@ def answer_post(
         if outlet.is_over or not (link.stream.in_flight or link.stream.listens):
             outlet.end()  # the message needs no answer
             outlet.lose()
-            return accepted()
+            return ACCEPTED
         connection.on_hangup(partial(outlet.lose, connection))
         if accepts.events:
             outlet.wait(KEEP_ALIVE_SECS if ends_with_client else PATIENCE_SECS)
@@ -118,7 +118,7 @@ def answer_post(
             return Response(status, [JSON, *headers], _Answer(outlet))
     elif not accepts.events:
         outlet.lose()
-        return accepted()  # the call was cancelled, and a client that accepts no stream has to get something
+        return ACCEPTED  # the call was cancelled, and a client that accepts no stream has to get something
     if not outlet.is_over:
         connection.on_hangup(partial(outlet.lose, connection))
     if session is not None and key is not None:

@@ -17,7 +17,7 @@ from mcpgreen.protocol import messages, revisions
 from mcpgreen.protocol.revisions import Feature, Revision
 from mcpgreen.text.json_types import Json
 from mcpgreen.transports.http.exchange import Accepts, Parts, Post, Reader, answer_post, stream_of_session
-from mcpgreen.transports.http.responses import BAD, NOT_ACCEPTABLE, NOT_FOUND, Refusal, accepted, not_allowed
+from mcpgreen.transports.http.responses import ACCEPTED, BAD, NOT_ACCEPTABLE, NOT_FOUND, Refusal, not_allowed
 from mcpgreen.transports.http.sessions import HttpSession
 from mcpgreen.transports.http.streams import events
 from mcpgreen.transports.http.streams.outlet import Outlet
@@ -106,7 +106,7 @@ class HandshakeEra:
         self._parts.server.disconnect(link)
         if said.responses:
             raise Refusal(BAD, said.responses[0]["error"]["message"], id=request_id)
-        return accepted()
+        return ACCEPTED
 
     def _wanted(self, session: HttpSession, last_event: str) -> tuple[Outlet, int | None]:
         """Find the stream that a GET wants, and the event after which it goes on. Raises Refusal.
@@ -167,7 +167,7 @@ class LegacySse:
         if link is not None:  # the session may have ended while we read
             link.stream.principal = request.principal  # this token counts: that of the stream may be older
             link.receive(message, weight_bytes=weight_bytes)
-        return accepted()
+        return ACCEPTED
 
     def _streamed(self, session: HttpSession, sent: Iterator[bytes]) -> Iterator[bytes]:
         try:

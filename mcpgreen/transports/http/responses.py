@@ -24,6 +24,8 @@ OK = "200 OK"
 BAD = "400 Bad Request"
 NOT_FOUND = "404 Not Found"
 NOT_ACCEPTABLE = "406 Not Acceptable"
+# The response to a message that is not answered: a notification, or an answer to a request of ours.
+ACCEPTED = Response("202 Accepted", [], [])
 STATELESS_STATUSES = {
     errors.HeaderMismatch.code: BAD,
     errors.UnsupportedVersion.code: BAD,
@@ -58,11 +60,6 @@ def unavailable(reason: str, *, retry_secs: int = 1, id: str | int | None = None
 
 def not_allowed(allowed: str, reason: str) -> Refusal:
     return Refusal("405 Method Not Allowed", reason, headers=[("Allow", allowed)])
-
-
-def accepted() -> Response:
-    """Return the response to a message that is not answered: a notification, or an answer to a request of ours."""
-    return Response("202 Accepted", [], [])
 
 
 def status_of(

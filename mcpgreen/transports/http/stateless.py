@@ -23,7 +23,7 @@ from mcpgreen.protocol.admission import PROTOCOL_VERSION, Handshake, admit, inco
 from mcpgreen.protocol.revisions import NAMED_BY
 from mcpgreen.text.json_types import Json
 from mcpgreen.transports.http.exchange import Parts, Post, answer_post
-from mcpgreen.transports.http.responses import BAD, NOT_ACCEPTABLE, OK, STATELESS_STATUSES, Refusal, accepted
+from mcpgreen.transports.http.responses import ACCEPTED, BAD, NOT_ACCEPTABLE, OK, STATELESS_STATUSES, Refusal
 from mcpgreen.transports.http.wire.connection import Response
 from mcpgreen.transports.http.wire.heads import PARAM
 
@@ -46,7 +46,7 @@ def serve(parts: Parts, post: Post) -> Response:
         raise Refusal(BAD, "A message must be a JSON object; batches do not exist here.")
     request_id = _id_of(message)
     if request_id is None:
-        return accepted()  # a notification; in the stateless era none has a meaning here
+        return ACCEPTED  # a notification; in the stateless era none has a meaning here
     params = message.get("params")
     try:
         require_match(post.request.fields, message, _marked_in(message, params, parts.server.services))
