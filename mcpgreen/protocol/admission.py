@@ -29,7 +29,7 @@ PROTOCOL_VERSION = "io.modelcontextprotocol/protocolVersion"
 CLIENT_CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
 CLIENT_INFO = "io.modelcontextprotocol/clientInfo"
 LOG_LEVEL = "io.modelcontextprotocol/logLevel"
-FASTMCP = "fastmcp"  # the name by which its client introduces itself
+FASTMCP = ("fastmcp", "mcp")  # how its client introduces itself: since 4.2, and before by the default of the SDK
 
 CAPABILITY_OBJECTS = ("roots", "sampling", "elicitation", "experimental", "extensions")
 
@@ -53,7 +53,7 @@ class ClientView:
         self.revision = revision
         self.capabilities = capabilities
         self.log_level = log_level
-        self.is_fastmcp = isinstance(info, dict) and info.get("name") == FASTMCP
+        self.is_fastmcp = isinstance(info, dict) and info.get("name") in FASTMCP
         self.variables: dict[str, str] | None = None  # for scripts; made when the first script runs
 
 

@@ -177,7 +177,7 @@ def test_two_names_that_would_become_one_are_kept_and_told(shared_speak: Speak) 
     eventually(lambda: "twice.named and twice_named keep their names" in client.wire.stderr)
 
 
-@pytest.mark.parametrize(("name", "is_marked"), [("fastmcp", True), ("mcp", False)])
+@pytest.mark.parametrize(("name", "is_marked"), [("fastmcp", True), ("mcp", True), ("claude-code", False)])
 def test_what_only_fastmcp_understands_is_sent_to_it_alone(
     project: ProjectBuilder, start: Start, name: str, is_marked: bool
 ) -> None:
