@@ -15,9 +15,8 @@ from mcpgreen.protocol.admission import Identity
 from mcpgreen.protocol.revisions import offered_capabilities
 from mcpgreen.protocol.token import RemoteToken
 from tests.support.project import ProjectBuilder
-from tests.support.wire import modern_meta
+from tests.support.wire import Json, modern_meta
 
-Json = dict[str, Any]
 HELLO = {
     "jsonrpc": "2.0",
     "id": 0,

@@ -9,9 +9,7 @@ import socket
 import ssl
 from typing import Any
 
-from tests.support.wire import LATEST_HANDSHAKE, MODERN, modern_meta
-
-Json = dict[str, Any]
+from tests.support.wire import LATEST_HANDSHAKE, MODERN, Json, modern_meta
 
 PATIENCE_SECS = 30.0
 FORM = {"elicitation": {"form": {}}}

@@ -16,9 +16,7 @@ from mcpgreen.running import disk_watcher
 from mcpgreen.testing import FakeLink, serving
 from tests.support.client import HANDSHAKE_REVISIONS, Speak
 from tests.support.project import ProjectBuilder
-from tests.support.wire import META_PREFIX, MODERN, Start, Wire, modern_meta
-
-Json = dict[str, Any]
+from tests.support.wire import META_PREFIX, MODERN, Json, Start, Wire, modern_meta
 
 CHANGED = "notifications/tools/list_changed"
 ACKNOWLEDGED = "notifications/subscriptions/acknowledged"

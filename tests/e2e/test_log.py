@@ -12,9 +12,8 @@ from typing import Any
 import pytest
 
 from tests.support.project import ProjectBuilder
-from tests.support.wire import Start, Wire, text_of
+from tests.support.wire import Json, Start, Wire, text_of
 
-Json = dict[str, Any]
 SECRET = "hunter2-and-more"
 
 

@@ -13,9 +13,7 @@ from tests.support.client import HANDSHAKE_REVISIONS, Client, Speak
 from tests.support.project import ProjectBuilder
 from tests.support.questions import ALL, ASK, FORM, accept, form, printing, said, sample, url
 from tests.support.waiting import eventually, is_alive
-from tests.support.wire import text_of
-
-Json = dict[str, Any]
+from tests.support.wire import Json, text_of
 
 WITH_FORMS = ("2025-06-18", "2025-11-25")
 NAME = form("Who are you?", name={"type": "string"})

@@ -17,9 +17,7 @@ from tests.support.client import Client, Speak
 from tests.support.project import ProjectBuilder
 from tests.support.questions import ALL, ASK, FORM, ROOTS, Talk, accept, form, printing, said, sample, url
 from tests.support.waiting import eventually, is_alive
-from tests.support.wire import MODERN, text_of
-
-Json = dict[str, Any]
+from tests.support.wire import MODERN, Json, text_of
 
 NAME = form("Who?", name={"type": "string", "minLength": 1})
 EXPIRED = "This interaction has expired; start again without requestState."

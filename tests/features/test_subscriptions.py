@@ -16,9 +16,7 @@ from tests.support.descriptors import descriptors_of, needs_proc, new_descriptor
 from tests.support.project import ProjectBuilder
 from tests.support.subscribing import ACKNOWLEDGED, SID, UPDATED, WAYS, listen, replace
 from tests.support.waiting import eventually
-from tests.support.wire import Start, Wire, modern_meta
-
-Json = dict[str, Any]
+from tests.support.wire import Json, Start, Wire, modern_meta
 
 SUBSCRIBE = "resources/subscribe"
 UNSUBSCRIBE = "resources/unsubscribe"

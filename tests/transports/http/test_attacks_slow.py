@@ -6,14 +6,14 @@ import contextlib
 import resource
 import select
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
 from tests.support.descriptors import descriptors_of, needs_proc
-from tests.support.http import HttpServer
+from tests.support.http import HttpServer, Serve
 from tests.support.processes import MIB, peak_bytes
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import PATIENCE_SECS, eventually
@@ -31,7 +31,6 @@ from tests.transports.http.attacking import (
     raw,
 )
 
-Serve = Callable[..., HttpServer]
 FIELDS = mcp_lines()
 
 
