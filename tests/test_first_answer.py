@@ -14,17 +14,10 @@ from mcpgreen.project.project import open_project
 from mcpgreen.protocol.admission import Identity
 from mcpgreen.protocol.revisions import offered_capabilities
 from mcpgreen.protocol.token import RemoteToken
+from tests.e2e.test_endings import HELLO, READY
 from tests.support.project import ProjectBuilder
-from tests.support.wire import modern_meta
+from tests.support.wire import Json, modern_meta
 
-Json = dict[str, Any]
-HELLO = {
-    "jsonrpc": "2.0",
-    "id": 0,
-    "method": "initialize",
-    "params": {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}},
-}
-READY = {"jsonrpc": "2.0", "method": "notifications/initialized"}
 LIST = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
 PING = {"jsonrpc": "2.0", "id": 2, "method": "ping"}
 

@@ -6,10 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.client import ALL_REVISIONS
+from tests.support.client import ALL_REVISIONS, Json
 from tests.support.validation import MODERN, SERVER_INFO, Invalid, check
-
-Json = dict[str, Any]
 
 TEXT = {"type": "text", "text": "hello"}
 AUDIO = {"type": "audio", "data": "AAAA", "mimeType": "audio/wav"}

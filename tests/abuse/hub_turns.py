@@ -64,7 +64,7 @@ class RecordingLoop(LibevLoop):  # type: ignore[misc]
         took_ns = now_ns - began_ns
         if took_ns >= WORTH_NS:
             cpu_ns, late_ns = time.thread_time_ns() - cpu_ns, delay_ns(self._schedstat) - late_ns
-            self._notes.note(Note(now_ns, cpu_ns, late_ns, max(0, took_ns - cpu_ns - late_ns)))
+            self._notes.note(Note(cpu_ns, late_ns, max(0, took_ns - cpu_ns - late_ns)))
         if self._stacks:
             signal.setitimer(signal.ITIMER_REAL, 0)
 

@@ -9,16 +9,14 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 COUNT = struct.Struct("q")
-NOTE = struct.Struct("qqqq")
+NOTE = struct.Struct("qqq")
 PLACES = 4096
 SIZE = COUNT.size + PLACES * NOTE.size
 
 
 class Note(NamedTuple):
-    """Where the time went that ended then: the process computed, was not let, or was in a system call. All in
-    nanoseconds of the monotonic clock."""
+    """Where the time of a turn went: the process computed, was not let, or was in a system call. In nanoseconds."""
 
-    ended_ns: int
     cpu_ns: int
     late_ns: int
     asleep_ns: int

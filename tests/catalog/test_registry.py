@@ -15,15 +15,8 @@ from mcpgreen.catalog.tree_scan import STRETCH_SECS, Pace
 from mcpgreen.errors import InternalError
 from mcpgreen.project.project import Project
 from mcpgreen.text import jsontext
+from tests.catalog.test_registration import Clock
 from tests.catalog.trees import TreeBuilder
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 class Bench:

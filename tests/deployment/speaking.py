@@ -9,12 +9,11 @@ import socket
 import ssl
 from typing import Any
 
-from tests.support.wire import LATEST_HANDSHAKE, MODERN, modern_meta
-
-Json = dict[str, Any]
+from tests.support.wire import LATEST_HANDSHAKE, MODERN, Json, modern_meta
 
 PATIENCE_SECS = 30.0
 FORM = {"elicitation": {"form": {}}}
+YES = {"action": "accept", "content": {"confirmed": True}}
 
 
 class Failed(Exception):
@@ -127,6 +126,13 @@ class Speaker:
         stream = self._send("POST", {"jsonrpc": "2.0", **message}, {}, is_aside=True)
         stream.rest()
         return stream.status
+
+    def say_yes(self, asking: Stream) -> str:
+        """Answer the question of this call by yes; what the tool says then."""
+        question = asking.next()
+        assert question is not None and question["method"] == "elicitation/create", question
+        assert self.tell({"id": question["id"], "result": YES}) == 202
+        return str(asking.answer()["result"]["content"][0]["text"])
 
     def get(self) -> Stream:
         """The session's own stream."""

@@ -16,7 +16,6 @@ CONFIRM = """source "${MCP_SDK:?}/tool-sdk.sh"
 answer=$(mcp_elicit_confirm "Go on?") || true
 echo "$PPID $answer"
 """
-YES = {"action": "accept", "content": {"confirmed": True}}
 
 
 @pytest.fixture(scope="module")
@@ -55,10 +54,7 @@ def test_each_session_stays_with_its_replica(cluster: Cluster) -> None:
         (home,) = {int(speaker.call("where")) for _ in range(4)}
         homes.add(home)
         asking = speaker.start("tools/call", {"name": "confirm", "arguments": {}})
-        question = asking.next()
-        assert question is not None and question["method"] == "elicitation/create"
-        assert speaker.tell({"id": question["id"], "result": YES}) == 202
-        assert asking.answer()["result"]["content"][0]["text"].startswith(f"{home} ")
+        assert speaker.say_yes(asking).startswith(f"{home} ")
 
     assert len(homes) > 1
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.deployment.cluster import EXAMPLES, Cluster, Replica, behind, certificate, filled_in, free_port, replicas_of
-from tests.deployment.speaking import FORM, Failed, Json, SessionGone, Speaker, Stream
+from tests.deployment.speaking import FORM, YES, Failed, Json, SessionGone, Speaker
 from tests.support.prerequisites import require_program
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually
@@ -40,7 +40,6 @@ echo "$PPID $answer"
 NAP = "sleep 0.1; echo $PPID"
 CLIENTS = 6
 PAUSE_SECS = 0.02  # of each client between two calls: a request is on its way at any time all the same
-YES = {"action": "accept", "content": {"confirmed": True}}
 
 
 @pytest.fixture(scope="module")
@@ -151,7 +150,7 @@ def test_each_session_stays_with_its_replica(cluster: Cluster, shared_project: P
         (home,) = {int(speaker.call("where")) for _ in range(4)}
         homes.add(home)
         asking = speaker.start("tools/call", {"name": "once", "arguments": {}})
-        assert answered(speaker, asking).startswith(f"{home} ")
+        assert speaker.say_yes(asking).startswith(f"{home} ")
         shared_project.tool(f"new-{len(homes)}-{speaker.session}", "echo")
         told = own.next()
         assert told is not None and told["method"] == "notifications/tools/list_changed"
@@ -286,14 +285,6 @@ class Load:
                     is_new = True
         except Exception as failure:
             self.failures.append(f"{type(failure).__name__}: {failure}")
-
-
-def answered(speaker: Speaker, stream: Stream) -> str:
-    """What the tool says when its question was answered by yes."""
-    question = stream.next()
-    assert question is not None and question["method"] == "elicitation/create", question
-    assert speaker.tell({"id": question["id"], "result": YES}) == 202
-    return str(stream.answer()["result"]["content"][0]["text"])
 
 
 def with_progress(name: str) -> Json:

@@ -16,9 +16,8 @@ import pytest
 from tests.providers.conftest import authority, site  # noqa: F401 (fixtures)
 from tests.support.client import Client, Speak
 from tests.support.project import ProjectBuilder
-from tests.support.wire import LATEST_HANDSHAKE, Wire
+from tests.support.wire import LATEST_HANDSHAKE, Json, Wire
 
-Json = dict[str, Any]
 Serve = Speak
 
 # Which starts in a tenth of the time that jq takes. Where there is none, this says nothing.

@@ -14,8 +14,6 @@ from tests.support.wire import Wire, text_of
 
 from .conftest import OldTree, Serve
 
-Json = dict[str, Any]
-
 
 def test_a_script_that_ends_with_the_status_of_a_timeout_has_failed(tree: OldTree, serve: Serve) -> None:
     tree.shell_tool("late", "exit 124\n", name="late", timeoutSecs=10)

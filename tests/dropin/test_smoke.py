@@ -5,17 +5,14 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from typing import Any
 
 import pytest
 
 from tests.sdk.conftest import path_without_jq  # noqa: F401 (a fixture)
 from tests.support.client import ALL_REVISIONS
-from tests.support.wire import LATEST_HANDSHAKE, MODERN, clean_environment, command_of_tests, modern_meta
+from tests.support.wire import LATEST_HANDSHAKE, MODERN, Json, clean_environment, command_of_tests, modern_meta
 
 from .conftest import ENVELOPE, OldTree
-
-Json = dict[str, Any]
 
 GREET = """
 name="$(mcp_args_require '.name')"

@@ -9,9 +9,7 @@ import pytest
 from tests.support.client import ALL_REVISIONS, Speak
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually
-from tests.support.wire import Start, Wire
-
-Json = dict[str, Any]
+from tests.support.wire import Json, Start, Wire
 
 WITH_BATCHES = "2025-03-26"
 PINGS = [{"jsonrpc": "2.0", "id": id, "method": "ping"} for id in ("a", "b")]

@@ -6,21 +6,17 @@ import errno
 import os
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from typing import Any
 
-import gevent
 import pytest
 
 from mcpgreen.engine.server import Server
-from mcpgreen.links.sink import MemorySink
-from mcpgreen.project.project import open_project
 from mcpgreen.running import disk_watcher
-from mcpgreen.text import jsontext
+from mcpgreen.testing import FakeLink, serving
 from tests.support.client import HANDSHAKE_REVISIONS, Speak
 from tests.support.project import ProjectBuilder
-from tests.support.wire import LATEST_HANDSHAKE, META_PREFIX, MODERN, Start, Wire, modern_meta
-
-Json = dict[str, Any]
+from tests.support.wire import META_PREFIX, MODERN, Json, Start, Wire, modern_meta
 
 CHANGED = "notifications/tools/list_changed"
 ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
@@ -283,42 +279,26 @@ def test_a_filter_that_makes_no_sense_is_refused(shared_speak: Speak, params: Js
     assert len(wire.notices(ACKNOWLEDGED)) == acknowledged_before
 
 
-class Watching:
-    """A server in this process that watches a project, and a client that has listed everything."""
+class Watching(FakeLink):
+    """A client that has listed everything, of a server in this process that watches its project."""
 
-    def __init__(self, project: ProjectBuilder, **flags: Any) -> None:
-        given = {"project_root": str(project.root), **flags}
-        found, settings, environ = open_project(given, os.environ)
-        self.server = Server(settings, found, environ=environ)
-        self.catalog = self.server.services.catalog
-        self.sink = MemorySink()
-        link = self.server.connect(self.sink, transport="fake")
-        hello = {"protocolVersion": LATEST_HANDSHAKE}
-        link.receive({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": hello})
-        link.receive({"jsonrpc": "2.0", "method": "notifications/initialized"})
+    def __init__(self, server: Server) -> None:
+        super().__init__(server)
+        self.server, self.catalog = server, server.services.catalog
+        self.initialize()
         for kind in ("tools", "resources", "prompts"):
-            link.receive({"jsonrpc": "2.0", "id": kind, "method": f"{kind}/list"})
-            self.hear(f'"id":"{kind}"')  # a change is a difference to what was listed
+            self.ask(f"{kind}/list", id=kind)  # a change is a difference to what was listed
 
     def hear(self, text: str) -> None:
-        """Wait until a line with this has been sent, and forget what was sent."""
-        with gevent.Timeout(60):
-            while not any(text.encode() in jsontext.dumps(frame) for frame in self.sink.frames):
-                gevent.sleep(0.005)
+        """Wait until this has been told, and forget what was told."""
+        self.wait_for(lambda: any(text in each["method"] for each in self.sink.notifications))
         self.sink.frames.clear()
 
 
 @pytest.fixture
 def watching(project: ProjectBuilder) -> Iterator[Callable[..., Watching]]:
-    begun: list[Watching] = []
-
-    def begin(**flags: Any) -> Watching:
-        begun.append(Watching(project, **flags))
-        return begun[-1]
-
-    yield begin
-    for each in begun:
-        each.server.stop()
+    with ExitStack() as begun:
+        yield lambda **settings: Watching(begun.enter_context(serving(project.root, **settings)))
 
 
 @pytest.mark.requirement("G-list-changed")
@@ -326,7 +306,7 @@ def test_an_unforeseen_error_does_not_end_the_watch(
     project: ProjectBuilder, watching: Callable[..., Watching], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It ended for good: after one such error no client was told of any change until the server was started anew."""
-    told = watching(tools_ttl="0.05")
+    told = watching(tools_ttl=0.05)
     refresh, broken = told.catalog.refresh, {"tools"}
 
     def fail(source: str, **options: Any) -> bool:
@@ -360,7 +340,7 @@ def test_a_change_is_told_where_the_system_lets_nothing_more_be_watched(
     project.tool("one", "echo")
     if limit != "later":
         project.write("tools/deep/two.sh", "#!/bin/sh\n").chmod(0o755)
-    told = watching(tools_ttl="0.05")
+    told = watching(tools_ttl=0.05)
     told.server.watch()
     project.tool("new", "echo", description="new")
     told.hear("tools/list_changed")
@@ -376,7 +356,7 @@ def test_a_file_in_a_directory_that_came_while_its_watch_was_being_set_is_notice
 ) -> None:
     """resources/ was made before the project's directory was watched, and filled after the look but before the watch
     on resources/ itself: neither the one nor the other saw it."""
-    told = watching(tools_ttl="600")
+    told = watching(tools_ttl=600)
     find_directories, refresh = told.catalog.watched_directories, told.catalog.refresh
     directory = project.root / "resources"
 

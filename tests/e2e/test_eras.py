@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from tests.support.client import HANDSHAKE_REVISIONS, Speak
 from tests.support.project import ProjectBuilder
-from tests.support.wire import META_PREFIX, MODERN, Start, Wire, modern_meta
-
-Json = dict[str, Any]
+from tests.support.wire import META_PREFIX, MODERN, Json, Start, Wire, modern_meta
 
 VERSION = META_PREFIX + "protocolVersion"
 CAPABILITIES = META_PREFIX + "clientCapabilities"

@@ -15,9 +15,7 @@ import pytest
 from tests.support.client import HANDSHAKE_REVISIONS, Speak
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually
-from tests.support.wire import LATEST_HANDSHAKE, MODERN, Start, Wire, clean_environment, modern_meta
-
-Json = dict[str, Any]
+from tests.support.wire import LATEST_HANDSHAKE, MODERN, Json, Start, Wire, clean_environment, modern_meta
 
 
 def params_for(version: Any, **more: Any) -> Json:

@@ -13,10 +13,9 @@ import pytest
 from mcpgreen.protocol.messages import normal_id
 from tests.support.http import BOTH_TYPES, NAMED_BY, HttpServer
 from tests.support.project import ProjectBuilder
-from tests.support.wire import MODERN, Wire, modern_meta
+from tests.support.wire import MODERN, Json, Wire, modern_meta
 from tests.transports.http.attacking import Answer, head, raw
 
-Json = dict[str, Any]
 Path = tuple[str | int, ...]
 
 SEED = 23

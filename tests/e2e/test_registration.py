@@ -13,9 +13,7 @@ import pytest
 from tests.support.client import Client, Speak
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually, is_alive
-from tests.support.wire import LATEST_HANDSHAKE, MODERN, Start, Wire, text_of
-
-Json = dict[str, Any]
+from tests.support.wire import LATEST_HANDSHAKE, MODERN, Json, Start, Wire, text_of
 
 ERAS = (LATEST_HANDSHAKE, MODERN)
 HOOKS = {"allow_project_hooks": "true"}

@@ -11,9 +11,7 @@ import pytest
 from tests.support.project import ProjectBuilder
 from tests.support.questions import ASK, accept
 from tests.support.waiting import PATIENCE_SECS, eventually, is_alive
-from tests.support.wire import Start, Wire, clean_environment, modern_meta, text_of
-
-Json = dict[str, Any]
+from tests.support.wire import Json, Start, Wire, clean_environment, modern_meta, text_of
 
 SECRET = "correct-horse-battery-staple-4711"
 RIGHT = {"mcpbash/remoteToken": SECRET}

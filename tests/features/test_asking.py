@@ -11,11 +11,9 @@ import pytest
 
 from tests.support.client import HANDSHAKE_REVISIONS, Client, Speak
 from tests.support.project import ProjectBuilder
-from tests.support.questions import ALL, ASK, FORM, accept, form, said, sample, url
+from tests.support.questions import ALL, ASK, FORM, accept, form, printing, said, sample, url
 from tests.support.waiting import eventually, is_alive
-from tests.support.wire import text_of
-
-Json = dict[str, Any]
+from tests.support.wire import Json, text_of
 
 WITH_FORMS = ("2025-06-18", "2025-11-25")
 NAME = form("Who are you?", name={"type": "string"})
@@ -317,15 +315,7 @@ def test_a_tool_that_needs_more_than_the_client_has_does_not_start(
     assert not (project.root / "started").exists()
 
 
-PRINTING = """
-import json, os
-answers = json.loads(os.environ.get("MCP_INPUT_RESPONSES_JSON") or "{}")
-state = os.environ.get("MCP_REQUEST_STATE", "")
-if len(state) < 2:
-    print(json.dumps({"resultType": "input_required", "inputRequests": {"who": QUESTION}, "requestState": state + "x"}))
-else:
-    print(state, answers["who"]["content"]["name"], end="")
-""".replace("QUESTION", repr(NAME))
+PRINTING = printing(NAME)
 
 
 @pytest.mark.requirement("G-ask-printed")

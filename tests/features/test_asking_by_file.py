@@ -12,9 +12,7 @@ from tests.support.client import Client, Speak
 from tests.support.project import ProjectBuilder
 from tests.support.questions import ALL, FORM, URL, Talk, accept, form, url
 from tests.support.waiting import eventually
-from tests.support.wire import MODERN, text_of
-
-Json = dict[str, Any]
+from tests.support.wire import MODERN, Json, text_of
 
 # `asked REQUEST` prints the response. The request is written in place, as a script without care does it.
 ASKED = """

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import Any
 
 import pytest
 
@@ -12,8 +11,6 @@ from tests.support.client import Speak
 from tests.support.project import ProjectBuilder
 from tests.support.questions import ASK, SAMPLING, Talk, form, said, sample
 from tests.support.wire import MODERN, text_of
-
-Json = dict[str, Any]
 
 NAME = form("Who?", name={"type": "string"})
 SHELL = f'source "$MCP_SDK/tool-sdk.sh"\nquestions={json.dumps(json.dumps({"who": NAME}))}\n'

@@ -15,11 +15,9 @@ import pytest
 
 from tests.support.client import Client, Speak
 from tests.support.project import ProjectBuilder
-from tests.support.questions import ALL, ASK, FORM, ROOTS, Talk, accept, form, said, sample, url
+from tests.support.questions import ALL, ASK, FORM, ROOTS, Talk, accept, form, printing, said, sample, url
 from tests.support.waiting import eventually, is_alive
-from tests.support.wire import MODERN, text_of
-
-Json = dict[str, Any]
+from tests.support.wire import MODERN, Json, text_of
 
 NAME = form("Who?", name={"type": "string", "minLength": 1})
 EXPIRED = "This interaction has expired; start again without requestState."
@@ -497,16 +495,7 @@ def test_a_server_with_something_parked_is_not_idle(project: ProjectBuilder, spe
     assert replies_in(talk.answer(accept(name="x")))["status"] == "answered"
 
 
-PRINTING = f"""
-import json, os
-answers = json.loads(os.environ.get("MCP_INPUT_RESPONSES_JSON") or "{{}}")
-state = os.environ.get("MCP_REQUEST_STATE", "")
-if len(state) < 2:
-    asked = {{"who": {NAME!r}}}
-    print(json.dumps({{"resultType": "input_required", "inputRequests": asked, "requestState": state + "x"}}))
-else:
-    print(state, answers["who"]["content"]["name"], end="")
-"""
+PRINTING = printing(NAME)
 
 
 @pytest.mark.requirement("G-ask-printed", "P-205")

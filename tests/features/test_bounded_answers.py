@@ -5,16 +5,13 @@ from __future__ import annotations
 import base64
 import json
 import time
-from typing import Any
 
 import pytest
 
 from tests.support.client import Client, Speak
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually
-from tests.support.wire import text_of
-
-Json = dict[str, Any]
+from tests.support.wire import Json, text_of
 
 MIB = 1 << 20
 FILL = "head -c {} /dev/zero | tr '\\0' '\\1'"  # a character of which JSON makes six

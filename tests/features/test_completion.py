@@ -10,9 +10,8 @@ import pytest
 from tests.support.client import ALL_REVISIONS, Client, Speak
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually
-from tests.support.wire import MODERN
+from tests.support.wire import MODERN, Json
 
-Json = dict[str, Any]
 COLOURS = ["red", "green", "Grey", "blue"]
 MANY = [f"value {number:03}" for number in range(250)]
 

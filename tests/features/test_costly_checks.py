@@ -12,9 +12,7 @@ import pytest
 
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually, is_alive
-from tests.support.wire import Start, Wire, text_of
-
-Json = dict[str, Any]
+from tests.support.wire import Json, Start, Wire, text_of
 
 EMAIL = r"^([a-zA-Z0-9]+[._-]?)+@example\.com$"
 ENDLESS = "a" * 60 + "!"

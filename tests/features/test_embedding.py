@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.support.client import Client, Speak
+from tests.support.client import Client, Json, Speak
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually
-
-Json = dict[str, Any]
 
 
 def embedded(client: Client, name: str = "embed") -> list[Json]:

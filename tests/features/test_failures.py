@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 import pytest
 
 from tests.support.client import ALL_REVISIONS, Speak
 from tests.support.project import ProjectBuilder
-from tests.support.wire import MODERN, Wire, text_of
-
-Json = dict[str, Any]
+from tests.support.wire import MODERN, Json, Wire, text_of
 
 
 @pytest.fixture(scope="module", autouse=True)

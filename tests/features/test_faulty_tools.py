@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import pytest
 
-from tests.support.client import ALL_REVISIONS, Client, Speak
+from tests.support.client import ALL_REVISIONS, Client, Json, Speak
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually
-
-Json = dict[str, Any]
 
 BAD_METADATA = {
     "no-json": ("{", "not valid JSON"),

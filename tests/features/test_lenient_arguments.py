@@ -10,9 +10,7 @@ import pytest
 from tests.features.test_costly_checks import EMAIL, ENDLESS
 from tests.support.client import ALL_REVISIONS, Client, Speak
 from tests.support.project import ProjectBuilder
-from tests.support.wire import MODERN, text_of
-
-Json = dict[str, Any]
+from tests.support.wire import MODERN, Json, text_of
 
 SHOW = 'if [ -n "$MCP_TOOL_ARGS_FILE" ]; then cat "$MCP_TOOL_ARGS_FILE"; else printf %s "$MCP_TOOL_ARGS_JSON"; fi'
 PLAIN: Json = {

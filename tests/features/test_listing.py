@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import pytest
 
 from tests.support.client import ALL_REVISIONS, Speak
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually
-from tests.support.wire import META_PREFIX, MODERN, Start, modern_meta
-
-Json = dict[str, Any]
+from tests.support.wire import META_PREFIX, MODERN, Json, Start, modern_meta
 
 ICON = {"src": "data:image/png;base64,AAAA", "mimeType": "image/png", "sizes": ["16x16"]}
 FULL: Json = {

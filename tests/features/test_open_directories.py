@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
@@ -12,9 +11,7 @@ from tests.cli.test_commands import mcpgreen
 from tests.support.client import Speak
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually
-from tests.support.wire import Start, Wire
-
-Json = dict[str, Any]
+from tests.support.wire import Json, Start, Wire
 
 COMPLETE = {"ref": {"type": "ref/prompt", "name": "pick"}, "argument": {"name": "colour", "value": "b"}}
 

@@ -10,9 +10,7 @@ import pytest
 from tests.support.client import Speak
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually, is_alive
-from tests.support.wire import MODERN
-
-Json = dict[str, Any]
+from tests.support.wire import MODERN, Json
 
 
 class Kind(NamedTuple):

@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from tests.support.client import ALL_REVISIONS, Speak
+from tests.support.client import ALL_REVISIONS, Json, Speak
 from tests.support.project import ProjectBuilder
 
-Json = dict[str, Any]
 NAMES = ["a", "b", "c", "d", "e"]
 
 

@@ -9,9 +9,7 @@ import pytest
 
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually, is_alive
-from tests.support.wire import Start, Wire, text_of
-
-Json = dict[str, Any]
+from tests.support.wire import Json, Start, Wire, text_of
 
 NOT_PUBLIC = """
 mcp_tools_policy_check() {

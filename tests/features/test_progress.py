@@ -9,9 +9,7 @@ import pytest
 
 from tests.support.client import ALL_REVISIONS, Client, Speak
 from tests.support.project import ProjectBuilder
-from tests.support.wire import text_of
-
-Json = dict[str, Any]
+from tests.support.wire import Json, text_of
 
 
 def report(progress: Any, **more: Any) -> str:

@@ -11,9 +11,8 @@ import pytest
 from tests.support.client import ALL_REVISIONS, Speak
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually
-from tests.support.wire import MODERN
+from tests.support.wire import MODERN, Json
 
-Json = dict[str, Any]
 PNG = b"\x89PNG\r\n\x1a\n not really"
 DATA = base64.b64encode(PNG).decode()
 

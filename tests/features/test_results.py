@@ -9,9 +9,7 @@ import pytest
 
 from tests.support.client import ALL_REVISIONS, HANDSHAKE_REVISIONS, Client, Speak
 from tests.support.project import ProjectBuilder
-from tests.support.wire import MODERN, Start, text_of
-
-Json = dict[str, Any]
+from tests.support.wire import MODERN, Json, Start, text_of
 
 IMAGE = {"type": "image", "data": "iVBORw0KGgo=", "mimeType": "image/png"}
 AUDIO = {"type": "audio", "data": "UklGRg==", "mimeType": "audio/wav"}

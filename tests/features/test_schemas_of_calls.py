@@ -11,9 +11,7 @@ import pytest
 from tests.support.client import ALL_REVISIONS, Speak
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually
-from tests.support.wire import MODERN, Wire, text_of
-
-Json = dict[str, Any]
+from tests.support.wire import MODERN, Json, Wire, text_of
 
 INPUT: Json = {
     "type": "object",

@@ -10,17 +10,13 @@ from typing import Any
 import gevent
 import pytest
 
-from mcpgreen.engine.server import Server
-from mcpgreen.links.sink import MemorySink
-from mcpgreen.project.project import open_project
+from mcpgreen.testing import FakeLink, serving
 from tests.support.client import HANDSHAKE_REVISIONS
 from tests.support.descriptors import descriptors_of, needs_proc, new_descriptors
 from tests.support.project import ProjectBuilder
 from tests.support.subscribing import ACKNOWLEDGED, SID, UPDATED, WAYS, listen, replace
 from tests.support.waiting import eventually
-from tests.support.wire import Start, Wire, modern_meta
-
-Json = dict[str, Any]
+from tests.support.wire import Json, Start, Wire, modern_meta
 
 SUBSCRIBE = "resources/subscribe"
 UNSUBSCRIBE = "resources/unsubscribe"
@@ -382,38 +378,25 @@ def living_greenlets() -> int:
 @pytest.mark.requirement("G-subscriptions-leave-nothing")
 def test_a_hundred_rounds_of_subscribing_leave_no_greenlet(project: ProjectBuilder, note: Path) -> None:
     project.write("providers/echoing.sh", "#!/bin/sh\necho here\n").chmod(0o755)
-    found, settings, environ = open_project({"project_root": str(project.root)}, os.environ)
-    server = Server(settings, found, environ=environ)
-    sink = MemorySink()
-    link = server.connect(sink, transport="fake")
     uris = [note.as_uri(), "echo://here", "echoing://x/1"]
+    with serving(project.root) as server:
+        link = FakeLink(server)
+        link.initialize()
+        before = living_greenlets()
+        for number in range(100):
+            for uri in uris[:2]:
+                link.send(id=f"s{number}{uri}", method=SUBSCRIBE, params={"uri": uri})
+            filter = {"notifications": {"resourceSubscriptions": uris}}
+            link.send_stateless("subscriptions/listen", filter, id=f"l{number}")
+            if number % 2:
+                gevent.sleep(0.001)  # some have begun to look, and some have not
+            link.send(method="notifications/cancelled", params={"requestId": f"l{number}"})
+            for uri in uris[:2]:
+                link.send(id=f"u{number}{uri}", method=UNSUBSCRIBE, params={"uri": uri})
 
-    def say(method: str, params: Json, id: Any = None) -> None:
-        link.receive({"jsonrpc": "2.0", "method": method, "params": params, **({} if id is None else {"id": id})})
-
-    about = {"capabilities": {}, "clientInfo": {"name": "c", "version": "1"}}
-    say("initialize", {"protocolVersion": HANDSHAKE_REVISIONS[-1], **about}, "hello")
-    say("notifications/initialized", {})
-    before = living_greenlets()
-    for number in range(100):
-        for uri in uris[:2]:
-            say(SUBSCRIBE, {"uri": uri}, f"s{number}{uri}")
-        filter = {"notifications": {"resourceSubscriptions": uris}, "_meta": modern_meta()}
-        say("subscriptions/listen", filter, f"l{number}")
-        if number % 2:
-            gevent.sleep(0.001)  # some have begun to look, and some have not
-        say("notifications/cancelled", {"requestId": f"l{number}"})
-        for uri in uris[:2]:
-            say(UNSUBSCRIBE, {"uri": uri}, f"u{number}{uri}")
-
-    assert not [answer for answer in sink.responses if "error" in answer]
-    assert not [frame for frame in sink.notifications if frame["method"] == UPDATED]
-    give_up = gevent.Timeout(60)
-    with give_up:
-        while living_greenlets() > before:
-            gevent.sleep(0.01)
-    server.disconnect(link)
-    server.stop()
+        assert not [answer for answer in link.sink.responses if "error" in answer]
+        assert not [frame for frame in link.sink.notifications if frame["method"] == UPDATED]
+        link.wait_for(lambda: living_greenlets() <= before)
 
 
 GATED = """#!/bin/sh

@@ -26,7 +26,7 @@ from tests.support.http import HttpServer
 from tests.support.once import once
 from tests.support.prerequisites import require_frameworks, require_frameworks_of_node
 from tests.support.project import ProjectBuilder
-from tests.support.wire import Wire, clean_environment, command_of_tests
+from tests.support.wire import Json, Wire, clean_environment, command_of_tests
 
 HERE = Path(__file__).parent
 PAGE = CHECKOUT / "docs" / "frameworks.md"
@@ -60,8 +60,6 @@ SAID = {
 FAILING = ("crash", "refuse")
 REWRITE_OPTIONAL = ("llama-index", "mastra")  # whatever the server says, the model may give null
 PROGRAMS_OF_NODE = ("node", "opencode-ai", "@qwen-code/qwen-code")
-
-Json = dict[str, Any]
 
 
 def build(root: Path) -> ProjectBuilder:

@@ -24,34 +24,15 @@ from mcpgreen.logs.secrets import (
 SECRET = "hunter2-and-more"
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        *("password", "PASSWORD", "dbPassword", "passwd", "pwd", "passphrase", "secret", "clientSecret", "secrets"),
-        *(
-            "token",
-            "access_token",
-            "refreshToken",
-            "authToken",
-            "AWS_SESSION_TOKEN",
-            "key",
-            "api_key",
-            "apiKey",
-            "apikey",
-        ),
-        *(
-            "x-api-key",
-            "OPENAI_API_KEY",
-            "private.key",
-            "keys",
-            "authorization",
-            "Proxy-Authorization",
-            "auth",
-            "Cookie",
-        ),
-        *("set-cookie", "credentials", "pin", "otp", "jwt", "mcpbash/remoteToken", "requestState"),
-    ],
-)
+SECRET_NAMES = """
+    password PASSWORD dbPassword passwd pwd passphrase secret clientSecret secrets
+    token access_token refreshToken authToken AWS_SESSION_TOKEN mcpbash/remoteToken
+    key api_key apiKey apikey x-api-key OPENAI_API_KEY private.key keys
+    authorization Proxy-Authorization auth Cookie set-cookie credentials pin otp jwt requestState
+"""
+
+
+@pytest.mark.parametrize("name", SECRET_NAMES.split())
 def test_a_name_says_that_its_value_is_secret(name: str) -> None:
     assert is_secret_name(name, SECRET)
 

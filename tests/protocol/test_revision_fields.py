@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from mcpgreen.errors import InvalidParams, ScriptError
@@ -11,9 +9,7 @@ from mcpgreen.protocol import revision_fields
 from mcpgreen.protocol.revisions import BY_NAME
 from tests.support import validation
 from tests.support.client import ALL_REVISIONS
-from tests.support.wire import MODERN
-
-Json = dict[str, Any]
+from tests.support.wire import MODERN, Json
 
 SERVER = {"name": "s", "version": "1"}
 FULL_TOOL: Json = {

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from mcpgreen.running.processes.guardian import SCRIPT
+from tests.support.processes import children_of, command_of
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually, is_alive
 from tests.support.wire import Start, Wire, text_of
@@ -19,15 +20,8 @@ pytestmark = pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="process
 
 def guardian_of(wire: Wire) -> int | None:
     """The living guardian of a server, if it has one."""
-    pid = wire.process.pid
-    for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
-        try:
-            command = Path(f"/proc/{child}/cmdline").read_text()
-        except OSError:
-            continue
-        if command.startswith("mcpgreen-guardian") and is_alive(child):
-            return int(child)
-    return None
+    guardians = [each for each in children_of(wire.process.pid) if command_of(each).startswith("mcpgreen-guardian")]
+    return next(filter(is_alive, guardians), None)
 
 
 def new_guardian(wire: Wire, *old: int | None) -> int:

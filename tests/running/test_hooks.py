@@ -6,6 +6,7 @@ import os
 import signal
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -136,22 +137,47 @@ def call(project: ProjectBuilder, start: Start) -> Callable[..., tuple[str, Wire
     return call_show
 
 
-def test_what_env_sh_exports_reaches_tools(call: Callable[..., tuple[str, Wire]]) -> None:
-    assert call('echo noise; export MCP_COLOUR="green $(basename "$MCPGREEN_PROJECT_ROOT")"', "MCP_COLOUR")[0] == (
-        "green project"
-    )
+READ_ONLY = {"MCPGREEN_TOOL_ENV_MODE": "allowlist", "MCPGREEN_TOOL_ENV_ALLOWLIST": "READ_ONLY", "READ_ONLY": "false"}
+AS_ERROR = {"MCPBASH_LOG_LEVEL": "error"}
+LEVELS = "MCP_LEVEL_THEN $MCPBASH_LOG_LEVEL $MCPGREEN_LOG_LEVEL"
+LEVEL_THEN = 'export MCP_LEVEL_THEN="$MCPBASH_LOG_LEVEL"'
+# What else is in server.d/, env.sh, what a tool shows, how the server is started, and what is seen then.
+SEEN: dict[str, tuple[dict[str, str], str, str, dict[str, Any], str]] = {
+    "an export": ({}, "echo noise; export MCP_A=green", "MCP_A", {}, "green"),
+    "what is built on": ({}, 'export MCP_A="at $(basename "$MCPGREEN_PROJECT_ROOT")"', "MCP_A", {}, "at project"),
+    "an ordinary variable": ({}, 'export PATH="/of/mine:$PATH"', "{PATH%%:*}", {}, "/of/mine"),
+    # A project normalises "false" to unset, and its tools went on to see "false".
+    "what is taken away": (
+        {"env": "MCP_B=file\n"},
+        "unset READ_ONLY MCP_B",
+        "{READ_ONLY-gone} ${MCP_B-gone}",
+        {"env": READ_ONLY},
+        "gone gone",
+    ),
+    "no setting is taken away": ({}, "unset MCPGREEN_PAGE_SIZE", "MCPGREEN_PAGE_SIZE", {"page_size": 3}, "3"),
+    "no setting is changed": ({}, "export MCPGREEN_PAGE_SIZE=7", "MCPGREEN_PAGE_SIZE", {"page_size": 3}, "3"),
+    "more than env": ({"env": "MCP_A=file\nMCP_B=file\n"}, 'export MCP_A="shell, $MCP_B"', "MCP_A", {}, "shell, file"),
+    "a debug marker": ({".debug": ""}, LEVEL_THEN, LEVELS, {}, "debug debug debug"),
+    "a level beside it": (
+        {".debug": ""},
+        LEVEL_THEN,
+        LEVELS,
+        {"env": {"MCPBASH_LOG_LEVEL": "error"}},
+        "error error error",
+    ),
+    "a level after it": ({".debug": ""}, "export MCPBASH_LOG_LEVEL=error", LEVELS, {}, " error error"),
+}
 
 
-def test_env_sh_decides_about_ordinary_variables(call: Callable[..., tuple[str, Wire]]) -> None:
-    assert call('export PATH="/of/mine:$PATH"', "PATH")[0].startswith("/of/mine:/")
+@pytest.mark.parametrize("case", SEEN)
+def test_env_sh_and_what_else_there_is_decide_what_tools_see(
+    project: ProjectBuilder, call: Callable[..., tuple[str, Wire]], case: str
+) -> None:
+    files, script, shown, options, seen = SEEN[case]
+    for name, text in files.items():
+        project.write(f"server.d/{name}", text)
 
-
-def test_env_sh_can_take_a_variable_away(project: ProjectBuilder, call: Callable[..., tuple[str, Wire]]) -> None:
-    """A project normalises "false" to unset, and its tools went on to see "false"."""
-    project.write("server.d/env", "MCP_B=file\n")
-    env = {"MCPGREEN_TOOL_ENV_MODE": "allowlist", "MCPGREEN_TOOL_ENV_ALLOWLIST": "READ_ONLY", "READ_ONLY": "false"}
-
-    assert call("unset READ_ONLY MCP_B", "{READ_ONLY-gone} ${MCP_B-gone}", env=env)[0] == "gone gone"
+    assert call(script, shown, **options)[0] == seen
 
 
 def test_env_sh_can_take_back_a_setting_of_env(project: ProjectBuilder, call: Callable[..., tuple[str, Wire]]) -> None:
@@ -160,41 +186,6 @@ def test_env_sh_can_take_back_a_setting_of_env(project: ProjectBuilder, call: Ca
 
     project.tool("other", "echo")
     assert eventually(lambda: len(wire.result("tools/list")["tools"]) == 2)
-
-
-def test_env_sh_does_not_take_away_a_setting_of_the_environment(call: Callable[..., tuple[str, Wire]]) -> None:
-    assert call("unset MCPGREEN_PAGE_SIZE", "MCPGREEN_PAGE_SIZE", page_size=3)[0] == "3"
-
-
-@pytest.mark.parametrize(("env", "seen"), [({}, "debug"), ({"MCPBASH_LOG_LEVEL": "error"}, "error")])
-def test_a_debug_marker_is_seen_by_env_sh_and_by_tools(
-    project: ProjectBuilder, call: Callable[..., tuple[str, Wire]], env: dict[str, str], seen: str
-) -> None:
-    project.write("server.d/.debug", "")
-    script = 'export MCP_LEVEL_THEN="$MCPBASH_LOG_LEVEL"'
-    text, _ = call(script, "MCP_LEVEL_THEN $MCPBASH_LOG_LEVEL $MCPGREEN_LOG_LEVEL", env=env)
-
-    assert text == f"{seen} {seen} {seen}"
-
-
-def test_env_sh_has_the_last_word_on_a_debug_marker(
-    project: ProjectBuilder, call: Callable[..., tuple[str, Wire]]
-) -> None:
-    project.write("server.d/.debug", "")
-
-    assert call("export MCPBASH_LOG_LEVEL=error", "MCPBASH_LOG_LEVEL $MCPGREEN_LOG_LEVEL")[0] == "error error"
-
-
-def test_the_environment_is_stronger_than_env_sh_where_a_setting_is_concerned(
-    call: Callable[..., tuple[str, Wire]],
-) -> None:
-    assert call("export MCPGREEN_PAGE_SIZE=7", "MCPGREEN_PAGE_SIZE", page_size=3)[0] == "3"
-
-
-def test_env_sh_is_stronger_than_env(project: ProjectBuilder, call: Callable[..., tuple[str, Wire]]) -> None:
-    project.write("server.d/env", "MCP_A=file\nMCP_B=file\n")
-
-    assert call('export MCP_A="shell, $MCP_B"', "MCP_A")[0] == "shell, file"
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from mcpgreen.running.scripts import replies
 from mcpgreen.running.scripts import scratch as scratch_files
 from mcpgreen.running.scripts.scratch import PrivateDirectory, StateDir, Storage
 from tests.support.client import Speak
+from tests.support.processes import command_of
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually, is_alive
 from tests.support.wire import Start, Wire, text_of
@@ -28,13 +29,7 @@ def state_dir_of(wire: Wire) -> Path:
 
 
 def commands_on_the_machine() -> str:
-    texts = []
-    for entry in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            texts.append(entry.read_bytes().decode("utf-8", "replace"))
-        except OSError:
-            continue
-    return "\n".join(texts)
+    return "\n".join(command_of(entry) for entry in os.listdir("/proc") if entry.isdigit())
 
 
 @pytest.fixture

@@ -14,9 +14,7 @@ import pytest
 from tests.support.client import ALL_REVISIONS, Client, Speak
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually, is_alive
-from tests.support.wire import CHECKOUT, Start, Wire, text_of
-
-Json = dict[str, Any]
+from tests.support.wire import CHECKOUT, Json, Start, Wire, text_of
 
 SHOW_ENVIRONMENT = "import json, os; print(json.dumps(dict(os.environ)))"
 

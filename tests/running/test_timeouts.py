@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import pytest
 
@@ -11,8 +10,6 @@ from tests.support.client import ALL_REVISIONS, Speak
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually, is_alive
 from tests.support.wire import text_of
-
-Json = dict[str, Any]
 
 REPORT = json.dumps({"method": "notifications/progress", "params": {"progress": 1}})
 SINCE_STRUCTURE = ("2025-06-18", "2025-11-25", "2026-07-28")

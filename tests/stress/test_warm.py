@@ -10,13 +10,13 @@ import random
 import signal
 import sys
 from contextlib import suppress
-from pathlib import Path
 
 import pytest
 
 from mcpgreen.running.warm_python import KEPT_SPARES
 from tests.stress.support import ROUNDS, settle
 from tests.support.client import Client, Speak
+from tests.support.processes import MIB, children_of, command_of, memory_bytes
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually, is_alive
 from tests.support.wire import text_of
@@ -24,29 +24,18 @@ from tests.support.wire import text_of
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="scripts are forked on Linux only")
 
 CALLS = 16
-PROGRAM = b"sdk/warm/start.py"
 GREET = "import mcp_tool\nmcp_tool.emit_text('Hello, ' + mcp_tool.require('name'))\n"
 WAIT = "import os, time, pathlib\npathlib.Path(f'up.{os.getpid()}').touch()\ntime.sleep(600)\n"
 
 
 def forked_by(pid: int) -> list[int]:
     """Helper, spares and scripts below a server."""
-    found = []
-    for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
-        with suppress(OSError):
-            if PROGRAM in Path(f"/proc/{child}/cmdline").read_bytes():
-                found.append(int(child))
-    return found
+    return [child for child in children_of(pid) if "sdk/warm/start.py" in command_of(child)]
 
 
 def kill(pid: int) -> None:
     with suppress(ProcessLookupError):
         os.kill(pid, signal.SIGKILL)
-
-
-def resident_kib(pid: int) -> int:
-    text = Path(f"/proc/{pid}/status").read_text()
-    return int(text.partition("VmRSS:")[2].split()[0])
 
 
 @pytest.fixture(autouse=True)
@@ -67,7 +56,7 @@ def client(project: ProjectBuilder, speak: Speak) -> Client:
 def test_nothing_is_left_of_forked_scripts(project: ProjectBuilder, client: Client) -> None:
     lot = random.Random(7)
     server = client.wire.process.pid
-    memory_kib = 0
+    memory = 0
     for number in range(ROUNDS):
         greeted = [client.start_tool("greet", {"name": f"n{n}"}) for n in range(CALLS)]
         waiting = [client.start_tool("wait") for _ in range(3)]
@@ -78,23 +67,12 @@ def test_nothing_is_left_of_forked_scripts(project: ProjectBuilder, client: Clie
         client.wire.notify("notifications/cancelled", {"requestId": waiting[2]})
         client.call_tool("greet", {"name": "Bob"})  # which may be the one that is killed
         if number == ROUNDS // 2:
-            memory_kib = resident_kib(server)
+            memory = memory_bytes(server)
     client.wire.settle()
 
     settle(lambda: forked_by(server)[1 + KEPT_SPARES :], "forks are left")
-    assert resident_kib(server) < memory_kib + 4096
+    assert memory_bytes(server) < memory + 4 * MIB
     eventually(lambda: text_of(client.call_tool("greet", {"name": "Ada"})) == "Hello, Ada")
     left = forked_by(server)
     client.wire.stop()
     settle(lambda: [pid for pid in left if is_alive(pid)], "forks outlive their server")
-
-
-def test_a_killed_server_leaves_no_forks(project: ProjectBuilder, client: Client) -> None:
-    for _ in range(4):
-        client.start_tool("wait")
-    eventually(lambda: len(list(project.root.glob("up.*"))) == 4)
-    forked = forked_by(client.wire.process.pid)
-    assert len(forked) > 1
-    kill(client.wire.process.pid)
-
-    settle(lambda: [pid for pid in forked if is_alive(pid)], "forks outlive their server")

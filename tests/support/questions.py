@@ -68,6 +68,20 @@ def accept(**content: Any) -> Json:
     return {"action": "accept", "content": content}
 
 
+def printing(question: Json) -> str:
+    """The body of a Python tool that prints its question, in two rounds, instead of asking and waiting."""
+    return f"""
+import json, os
+answers = json.loads(os.environ.get("MCP_INPUT_RESPONSES_JSON") or "{{}}")
+state = os.environ.get("MCP_REQUEST_STATE", "")
+if len(state) < 2:
+    asked = {{"who": {question!r}}}
+    print(json.dumps({{"resultType": "input_required", "inputRequests": asked, "requestState": state + "x"}}))
+else:
+    print(state, answers["who"]["content"]["name"], end="")
+"""
+
+
 def said(text: str) -> Json:
     """What a model answered."""
     return {"role": "assistant", "content": {"type": "text", "text": text}, "model": "m", "stopReason": "endTurn"}

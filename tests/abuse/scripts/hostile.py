@@ -104,49 +104,45 @@ def small_packets() -> None:
         os.write(fd, b"ab")
 
 
+def full_folder(path: str) -> None:
+    os.mkdir(path)
+    for number in range(size(10, 60_000)):
+        os.mkdir(f"{path}/{number}")
+
+
+def deep_folder(path: str) -> None:
+    home = os.open(".", os.O_RDONLY)
+    os.mkdir(path)
+    os.chdir(path)
+    for _ in range(size(10, 3000)):
+        os.mkdir("d")
+        os.chdir("d")
+    os.fchdir(home)
+
+
+def socket_file(path: str) -> None:
+    place = os.path.relpath(path)
+    if len(place) < 100:
+        socket.socket(socket.AF_UNIX).bind(place)
+
+
+def sparse_file(path: str) -> None:
+    with open(path, "wb") as file:
+        file.truncate(RNG.choice([1 << 20, 1 << 30, 1 << 40]))
+
+
+def locked_file(path: str) -> None:
+    os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0))
+
+
 def odd_file(path: str) -> None:
     """Put something at this path that is hardly a file."""
-    kinds = [
-        "fifo",
-        "folder",
-        "full folder",
-        "deep folder",
-        "loop",
-        "zero",
-        "passwd",
-        "socket",
-        "sparse",
-        "locked",
-        "gone",
-    ]
-    kind = RNG.choice(kinds)
-    if kind == "fifo":
-        os.mkfifo(path)
-    elif kind == "folder":
-        os.mkdir(path)
-    elif kind == "full folder":
-        os.mkdir(path)
-        for number in range(size(10, 60_000)):
-            os.mkdir(f"{path}/{number}")
-    elif kind == "deep folder":
-        home = os.open(".", os.O_RDONLY)
-        os.mkdir(path)
-        os.chdir(path)
-        for _ in range(size(10, 3000)):
-            os.mkdir("d")
-            os.chdir("d")
-        os.fchdir(home)
-    elif kind in ("loop", "zero", "passwd", "gone"):
-        os.symlink({"loop": path, "zero": "/dev/zero", "passwd": "/etc/passwd", "gone": "/nowhere"}[kind], path)
-    elif kind == "socket":
-        place = os.path.relpath(path)
-        if len(place) < 100:
-            socket.socket(socket.AF_UNIX).bind(place)
-    elif kind == "sparse":
-        with open(path, "wb") as file:
-            file.truncate(RNG.choice([1 << 20, 1 << 30, 1 << 40]))
+    makers: list[Callable[[str], None]] = [os.mkfifo, os.mkdir, full_folder, deep_folder]
+    makers += [socket_file, sparse_file, locked_file]
+    if RNG.random() < 0.6:
+        RNG.choice(makers)(path)
     else:
-        os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0))
+        os.symlink(RNG.choice([path, "/dev/zero", "/etc/passwd", "/nowhere"]), path)
 
 
 @deed

@@ -117,26 +117,6 @@ def test_variables_that_a_helper_obeys_are_ordinary(names: list[str]) -> None:
     assert not unusual_variables({name.encode(): b"1" for name in names})
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "PYTHONINSPECT",
-        "PYTHONSTARTUP",
-        "PYTHONDEBUG",
-        "PYTHONVERBOSE",
-        "PYTHONPROFILEIMPORTTIME",
-        "PYTHONFAULTHANDLER",
-        "PYTHONDEVMODE",
-        "PYTHONTRACEMALLOC",
-        "PYTHONMALLOC",
-        "PYTHONASYNCIODEBUG",
-        "PYTHONBREAKPOINT",
-        "PYTHONSAFEPATH",
-        "PYTHONDUMPREFS",
-        "PYTHONEXECUTABLE",
-        "PYTHON_FROZEN_MODULES",
-        "PYTHONSOMETHINGNEW",
-    ],
-)
+@pytest.mark.parametrize("name", ["PYTHONINSPECT", "PYTHONSTARTUP", "PYTHON_FROZEN_MODULES", "PYTHONSOMETHINGNEW"])
 def test_other_variables_of_python_are_left_to_a_fresh_start(name: str) -> None:
     assert unusual_variables({b"PATH": b"/bin", b"PYTHONPATH": b"/x", name.encode(): b"1"})

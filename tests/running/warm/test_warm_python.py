@@ -14,6 +14,7 @@ import pytest
 
 from mcpgreen.running.processes.stopping import Tags
 from tests.support.client import Client
+from tests.support.processes import children_of, command_of
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually, is_alive
 from tests.support.wire import text_of
@@ -39,14 +40,7 @@ def become_warm(client: Client, name: str = "how") -> None:
 
 def helpers_of(client: Client) -> list[int]:
     """The helpers and spares of a server: those of its children that run our program."""
-    pid = client.wire.process.pid
-    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    found = []
-    for child in children:
-        with suppress(OSError):  # it has just ended
-            if b"sdk/warm/start.py" in Path(f"/proc/{child}/cmdline").read_bytes():
-                found.append(int(child))
-    return found
+    return [child for child in children_of(client.wire.process.pid) if "sdk/warm/start.py" in command_of(child)]
 
 
 def started_at(pid: int) -> int:

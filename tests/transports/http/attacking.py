@@ -12,7 +12,6 @@ from tests.support.http import BOTH_TYPES, HttpServer
 from tests.support.waiting import PATIENCE_SECS
 from tests.support.wire import MODERN, modern_meta
 
-Json = dict[str, Any]
 TOKEN = "0123456789abcdef0123456789abcdef"
 DISCOVER = {"jsonrpc": "2.0", "id": 1, "method": "server/discover", "params": {"_meta": modern_meta()}}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -12,13 +12,12 @@ import pytest
 from mcpgreen.transports.http.sessions import MAX_OUTLETS, HttpSession
 from mcpgreen.transports.http.streams.outlet import MAX_KEPT_BYTES, Outlets
 from tests.support.descriptors import descriptors_of, needs_proc, new_descriptors
-from tests.support.http import BOTH_TYPES, HttpServer
+from tests.support.http import BOTH_TYPES, HttpServer, Serve
 from tests.support.processes import MIB, memory_bytes
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually, is_alive
 from tests.transports.http.attacking import TOKEN, Raw, asked, discovery, figures, head, is_serving, posted, raw
 
-Serve = Callable[..., HttpServer]
 INITIALIZE = {
     "jsonrpc": "2.0",
     "id": 1,

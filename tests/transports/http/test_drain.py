@@ -8,18 +8,16 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Callable
 
 import pytest
 
 from mcpgreen.transports.http.serving import LAST_WORDS_SECS, LEAST_IDLE_SECS
-from tests.support.http import HttpServer
+from tests.support.http import HttpServer, Serve
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually, is_alive
 from tests.support.wire import text_of
 from tests.transports.http.attacking import asked, discovery, head, raw
 
-Serve = Callable[..., HttpServer]
 GATE = 'echo $$ >"$MCPGREEN_PROJECT_ROOT/pid"; until [ -e "$MCPGREEN_PROJECT_ROOT/go" ]; do sleep 0.01; done; echo done'
 
 

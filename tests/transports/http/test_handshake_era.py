@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from tests.support.http import BOTH_TYPES, HttpClient, HttpServer
+from tests.support.http import BOTH_TYPES, HttpClient, HttpServer, Serve
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually, is_alive
 from tests.support.wire import text_of
-
-Serve = Callable[..., HttpServer]
 
 REVISIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 LISTED = "notifications/tools/list_changed"

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from tests.support.http import HttpClient, HttpServer
+from tests.support.http import HttpClient, HttpServer, Serve
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually, is_alive
 from tests.support.wire import META_PREFIX, modern_meta, text_of
-
-Serve = Callable[..., HttpServer]
 
 TOKEN = "0123456789abcdef0123456789abcdef"
 NOT_LISTED = {"Origin": "https://evil.example"}

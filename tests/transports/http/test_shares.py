@@ -9,18 +9,16 @@ from __future__ import annotations
 import json
 import select
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 
 import pytest
 
-from tests.support.http import HttpClient, HttpServer
+from tests.support.http import HttpClient, HttpServer, Serve
 from tests.support.issuer import RESOURCE, Issuer
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import PATIENCE_SECS, eventually
 from tests.transports.http.attacking import Raw, discovery, head, mcp_lines
-
-Serve = Callable[..., HttpServer]
 
 TOKEN = "0123456789abcdef0123456789abcdef"
 WAIT = 'touch "$MCPGREEN_PROJECT_ROOT/began-$BASHPID"; while :; do sleep 0.05; done'

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from tests.support.http import BOTH_TYPES, HttpServer
+from tests.support.http import BOTH_TYPES, HttpServer, Serve
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually
 from tests.support.wire import META_PREFIX, MODERN, text_of
-
-Serve = Callable[..., HttpServer]
 
 ASKS = 'source "$MCP_SDK/tool-sdk.sh"; mcp_elicit_confirm "Sure?" >/dev/null && echo yes'
 VERSION, CAPABILITIES = META_PREFIX + "protocolVersion", META_PREFIX + "clientCapabilities"

@@ -6,19 +6,17 @@ import contextlib
 import socket
 import ssl
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
-from tests.support.http import HttpServer
+from tests.support.http import HttpServer, Serve
 from tests.support.prerequisites import require_program
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import PATIENCE_SECS, eventually
 from tests.transports.http.attacking import Raw, discovery, head, mcp_lines
-
-Serve = Callable[..., HttpServer]
 
 
 class Papers(NamedTuple):

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import socket
 import stat
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.support.http import HttpServer
+from tests.support.http import Serve
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import PATIENCE_SECS
 from tests.transports.http.attacking import Answer, Raw, discovery, head
-
-Serve = Callable[..., HttpServer]
 
 
 @pytest.fixture

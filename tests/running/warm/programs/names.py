@@ -188,12 +188,4 @@ file.write('written')
     "imports a deprecated module": Program("import imp\nprint(imp.__name__)", env={"PYTHONWARNINGS": "default"}),
     "optimizes away docstrings": Program("'''doc'''\nprint(__doc__)", env={"PYTHONOPTIMIZE": "2"}),
     "is told a seed": Program("print(hash('x'), {'a', 'b', 'c'})", env={"PYTHONHASHSEED": "3"}),
-    "tests its docstring": """
-        '''
-        >>> 1 + 1
-        3
-        '''
-        import doctest
-        print(doctest.testmod())
-    """,
 }

@@ -63,17 +63,6 @@ PROGRAMS: Table = {
         print(thread.ident == threading.get_ident(), threading.enumerate() == [thread], threading.active_count())
         print(threading.current_thread() is thread, type(thread).__name__, threading.stack_size())
     """,
-    "interrupts main from a thread": """
-        import _thread, threading, time
-        ready = threading.Event()
-        threading.Thread(target=lambda: (ready.wait(), _thread.interrupt_main())).start()
-        try:
-            ready.set()
-            while True:
-                time.sleep(0.01)
-        except KeyboardInterrupt:
-            print('interrupted')
-    """,
     "runs a command that inherits stdout": """
         import os, subprocess, sys
         print('before', flush=True)
