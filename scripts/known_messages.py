@@ -120,6 +120,11 @@ MESSAGES: dict[str, tuple[Known, ...]] = {
             "The tool lists in `needs` what a client must support, and this client does not support it.",
             "Use another client, or let the tool continue without an answer: [Ask the user](asking.md).",
         ),
+        Known(
+            "Tool '…' needs … in the server's environment. …",
+            "The tool requires an environment variable, such as an API key, that the server does not have.",
+            "Put it into the client's entry with `mcpgreen config --install --env`: [API keys](tools.md#api-keys).",
+        ),
     ),
     "A call fails": (
         Known(

@@ -40,6 +40,27 @@ def why_stale(fault: Fault, root: Path) -> str | None:
 
 FAULTS = [
     Fault(
+        "passed-variables-shown",
+        "mcpgreen/features/confidential.py",
+        "Secrets(self._keys, [*self._values, *values])",
+        "Secrets(self._keys, self._values)",
+        "tests/features/test_keys.py",
+    ),
+    Fault(
+        "any-variable-passed-on",
+        "mcpgreen/catalog/tools.py",
+        'known["env"] = [each for each in known["env"] if each not in unfit]',
+        "pass",
+        "tests/features/test_keys.py",
+    ),
+    Fault(
+        "helper-keeps-passed-variables",
+        "mcpgreen/features/tools.py",
+        "            self.script = self.script._replace(warm=None)  # a helper would keep them for other calls",
+        "            pass",
+        "tests/running/warm/test_warm_python.py::test_a_script_gets_its_keys_with_its_job_and_the_helper_never_has_them",
+    ),
+    Fault(
         "secrets-by-schema-shown",
         "mcpgreen/logs/secrets.py",
         'if part.get("format") == "password" or part.get("writeOnly") is True:',
@@ -245,8 +266,8 @@ FAULTS = [
     Fault(
         "variables-of-others-trusted",
         "mcpgreen/project/project.py",
-        "        self.require_trusted(path)\n        for number, line",
-        "        for number, line",
+        "        self.require_trusted(path)\n        variables, ignored",
+        "        variables, ignored",
         "tests/features/test_open_directories.py::test_variables_that_others_could_have_written_keep_the_server_from_starting",
     ),
     Fault(

@@ -46,6 +46,18 @@ INTERACTIONS = ("auto", "park", "replay")
 MAX_MODULES = 50  # in `warm`
 _MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 
+MAX_VARIABLES = 50  # in `env`
+VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}", re.ASCII)
+# Variables that `env` cannot pass on, and why.
+UNFIT_VARIABLES = {
+    r"MCP(BASH|GREEN)?_\w*": "the server decides which of its own variables tools get",
+    r"PATH|HOME|TMPDIR|LANG": "every tool gets it",
+    r"(LD|DYLD)_\w*|GCONV_PATH|GLIBC_TUNABLES": "it loads other code into programs",
+    r"(PYTHON|PERL5|RUBY|BASH_|BASH$)\w*|NODE_(OPTIONS|PATH)|ENV|IFS|CDPATH|SHELLOPTS|BASHOPTS|PS4|GLOBIGNORE": (
+        "it changes what the interpreter of the script does"
+    ),
+}
+
 FIELD_RULES = {
     **metadata.COMMON_RULES,
     "name": metadata.A_NAME,
@@ -72,6 +84,15 @@ FIELD_RULES = {
         "true, false, or an array of names of Python modules",
         {"type": ["boolean", "array"], "items": {"type": "string"}, "maxItems": MAX_MODULES},
     ),
+    "env": metadata.Rule(
+        lambda value: (
+            isinstance(value, list)
+            and len(value) <= MAX_VARIABLES
+            and all(isinstance(each, str) and matches(VARIABLE, each.removesuffix("!")) for each in value)
+        ),
+        f"an array of at most {MAX_VARIABLES} names of variables, each with a ! behind it if it is required",
+        {"type": "array", "maxItems": MAX_VARIABLES, "items": {"type": "string", "pattern": f"^{VARIABLE.pattern}!?$"}},
+    ),
 }
 
 KNOWN_FIELDS = frozenset(FIELD_RULES) | {"icons", "path"}
@@ -94,6 +115,7 @@ class Description(NamedTuple):
     interaction: str = INTERACTIONS[0]
     scopes: Sequence[str] = ()  # that a caller must have, if callers have scopes at all
     warm: bool | list[str] = True
+    env: Sequence[str] = ()  # variables of the server that the tool gets; a ! marks a required one
 
 
 ATTRIBUTE_OF = {name[0] + name.title().replace("_", "")[1:]: name for name in Description._field_defaults}
@@ -260,7 +282,16 @@ def describe_tool(path: str, fields: Json, *, stem: str, private: Private) -> De
             raise ProjectError(path, f"{key} {fault}")
     unlisted = {key: value for key, value in fields.items() if key not in LISTED_FIELDS}
     known = {name: fields[key] for key, name in ATTRIBUTE_OF.items() if key in fields}
+    if unfit := {each: reason for each in fields.get("env", ()) if (reason := _why_not_passed(each))}:
+        known["env"] = [each for each in known["env"] if each not in unfit]
+        origin.complaints.extend(f"env: {each.rstrip('!')} is left out: {reason}" for each, reason in unfit.items())
     return Description(definition, unlisted, origin.complaints, **known)
+
+
+def _why_not_passed(entry: str) -> str:
+    """Say why `env` cannot pass this variable on; empty if it can."""
+    name = entry.removesuffix("!")
+    return next((reason for names, reason in UNFIT_VARIABLES.items() if re.fullmatch(names, name)), "")
 
 
 def _input_schema(path: str, fields: Json) -> Json:

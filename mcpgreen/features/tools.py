@@ -6,7 +6,7 @@ What is the same for all calls of a tool (its script, schemas and limits) is put
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache, partial
 from typing import TYPE_CHECKING
@@ -42,9 +42,11 @@ from mcpgreen.protocol.schemas.validator import BadSchema
 from mcpgreen.running.processes.run import Deadline, Ending, Limits, Outcome, Script
 from mcpgreen.running.schema_checks import Schema
 from mcpgreen.running.scripts import embedding, results
+from mcpgreen.running.scripts.environment import packed
 from mcpgreen.running.scripts.results import Expectation, stray_in
 from mcpgreen.running.scripts.shebang import may_use_shell_sdk
 from mcpgreen.running.shares import Places
+from mcpgreen.running.warm_python import lasting
 from mcpgreen.text import jsontext
 from mcpgreen.text.json_types import Json
 
@@ -58,6 +60,7 @@ A_MOMENT_SECS = 0.1  # for a check, before the call leaves its slot: most checks
 def call_tool(call: Call, terms: ToolTerms) -> Json:
     tool = terms.tool
     call.services.policy.require_allowed(tool.name, terms.entry_json, call.serial)
+    terms.require_variables()
     arguments_json = _checked_arguments(call, terms)
     if tool.description.needs:
         _require_needs(call, tool)
@@ -242,7 +245,21 @@ class ToolTerms:
             wants_table=may_use_shell_sdk(tool.path),
         )
         self.entry_json = jsontext.dumps(tool.registry_entry)
-        self.variables = _variables(tool)
+        passed = passed_on(tool, services.environ)
+        if lasting(packed(passed)):
+            self.script = self.script._replace(warm=None)  # a helper would keep them for other calls
+        self.variables = {**_variables(tool), **passed}
+
+    def require_variables(self) -> None:
+        """Raises ToolFailure if the tool needs a variable that the server does not have."""
+        needed = [each[:-1] for each in self.tool.description.env if each.endswith("!")]
+        if missing := [name for name in needed if not self.variables.get(name)]:
+            names, them = " and ".join(missing), "it" if len(missing) == 1 else "them"
+            raise ToolFailure(
+                f"Tool '{self.tool.name}' needs {names} in the server's environment. You cannot set {them} from here: "
+                f"ask the person who runs this server to set {them}, with `mcpgreen config --client CLIENT --install "
+                f"{' '.join(f'--env {name}=VALUE' for name in missing)}`, and to restart the client."
+            )
 
     def checked_arguments(self, arguments: Json, encoded: bytes, call: Call | None = None) -> tuple[list[str], bytes]:
         """Check the arguments, which are also given as JSON, by the tool's inputSchema. Return the problems, and the
@@ -283,6 +300,12 @@ class ToolTerms:
                     leaving.kill(block=False)
         except BadSchema as error:
             raise InternalError(f"Tool '{self.tool.name}' has an unusable {which}: {error}") from error
+
+
+def passed_on(tool: Tool, environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables of the server that the tool gets because its description names them. They are secret."""
+    names = [each.removesuffix("!") for each in tool.description.env]
+    return {name: environ[name] for name in names if name in environ}
 
 
 def _variables(tool: Tool) -> dict[str, str]:

@@ -85,11 +85,26 @@ def _with_entry(before: str, target: Target, entry: Json) -> str:
     """Raises Unfit."""
     format, spot = target.format, target.spot
     document = format.values(before, spot)
+    entry = _with_kept_variables(spot.entry_in(document), entry)
     if spot.entry_in(document) == entry:
         return before
     after = format.put(before, spot, entry)
     _require_only_ours(document or format.values(spot.preamble, spot), after, target, entry)
     return after
+
+
+def _is_ours(entry: object) -> bool:
+    return any(word in json.dumps(entry, default=str) for word in OUR_WORDS)
+
+
+def _with_kept_variables(old: object, entry: Json) -> Json:
+    """Return the new entry with the variables of an old one of ours that are not settings, such as API keys."""
+    for member in ("env", "envs", "environment"):
+        given, kept = entry.get(member), old.get(member) if isinstance(old, dict) and _is_ours(old) else None
+        if isinstance(given, dict) and isinstance(kept, dict):
+            old_ones = {name: value for name, value in kept.items() if name in given or not str(name).startswith("MCP")}
+            entry = {**entry, member: {**old_ones, **given}}
+    return entry
 
 
 def _without_entry(before: str | None, target: Target) -> str | None:
@@ -99,7 +114,7 @@ def _without_entry(before: str | None, target: Target) -> str | None:
     entry = spot.entry_in(document)
     if before is None or entry is None:
         return before
-    if not any(word in json.dumps(entry, default=str) for word in OUR_WORDS):
+    if not _is_ours(entry):
         raise Unfit(f"the entry {spot.name} in it does not belong to mcpgreen")
     after = format.removed(before, spot)
     _require_only_ours(document, after, target, None)
