@@ -128,6 +128,11 @@ MESSAGES: dict[str, tuple[Known, ...]] = {
     ),
     "A call fails": (
         Known(
+            "… needs packages that are not installed yet: …",
+            "The tool names Python packages in its `# /// script` header, and they are not installed.",
+            "Run `mcpgreen deps install` in the project: [What your tools need](dependencies.md#python).",
+        ),
+        Known(
             "Tool failed: …",
             "The script exited with a code other than 0. The last lines of its stderr follow, or else the code.",
             "Run it with `mcpgreen run-tool NAME --verbose`. See [Something is wrong](debugging.md).",

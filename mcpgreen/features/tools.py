@@ -17,6 +17,7 @@ from mcpgreen import journal
 from mcpgreen.catalog.snapshot import Snapshot
 from mcpgreen.catalog.tools import Tool
 from mcpgreen.errors import (
+    Denied,
     InternalError,
     InvalidParams,
     MissingClientCapability,
@@ -43,6 +44,7 @@ from mcpgreen.running.processes.run import Deadline, Ending, Limits, Outcome, Sc
 from mcpgreen.running.schema_checks import Schema
 from mcpgreen.running.scripts import embedding, results
 from mcpgreen.running.scripts.environment import packed
+from mcpgreen.running.scripts.packages import REMEDY, REQUIREMENTS, packages_of
 from mcpgreen.running.scripts.results import Expectation, stray_in
 from mcpgreen.running.scripts.shebang import may_use_shell_sdk
 from mcpgreen.running.shares import Places
@@ -54,6 +56,7 @@ if TYPE_CHECKING:
     from mcpgreen.logs.last_words import LastWords
 
 SMALL_OUTPUT_BYTES = 65_536  # a call that holds more keeps its slot: slots bound how much is held
+MAX_NAMES_CHARS = 500  # of packages, in a message
 A_MOMENT_SECS = 0.1  # for a check, before the call leaves its slot: most checks are quick, and calls stay in order
 
 
@@ -94,10 +97,11 @@ def _run_once(call: Call, terms: ToolTerms, arguments_json: bytes) -> Json:
     tool = terms.tool
     call.step_in()
     deadline, expected = terms.time_and_expectation(call)
+    script, variables, lacks_packages = terms.with_packages()
     outcome, error_report, resources_report = run_for(
         call,
-        terms.script,
-        call.services.environment.with_more(terms.variables, call.roots.variables, call.client_variables),
+        script,
+        call.services.environment.with_more(variables, call.roots.variables, call.client_variables),
         entry_json=terms.entry_json,
         arguments_json=arguments_json,
         deadline=deadline,
@@ -119,6 +123,9 @@ def _run_once(call: Call, terms: ToolTerms, arguments_json: bytes) -> Json:
         if results.has_failed(outcome) and _fell_over_a_question(call, outcome, words()):
             needs = ", ".join(dict.fromkeys(call.interaction.unmet_needs))
             text = f"Tool '{tool.name}' failed without a client that has {needs}: {results.reason_of(outcome, words())}"
+            raise ToolFailure(text, meta=failure.meta, more_text=failure.more_text) from failure
+        if lacks_packages and "No module named" in failure.text:
+            text = f"{failure.text}\n{REQUIREMENTS} is not installed: {REMEDY}."
             raise ToolFailure(text, meta=failure.meta, more_text=failure.more_text) from failure
         raise
     if "structuredContent" not in result and (stray := stray_in(outcome.stdout)):
@@ -244,11 +251,31 @@ class ToolTerms:
             warm=tuple(warm) if isinstance(warm, list) else () if warm else None,  # modules to load ahead
             wants_table=may_use_shell_sdk(tool.path),
         )
+        self._root = services.project.root
+        self._path = services.environment.base["PATH"]
         self.entry_json = jsontext.dumps(tool.registry_entry)
         passed = passed_on(tool, services.environ)
         if lasting(packed(passed)):
             self.script = self.script._replace(warm=None)  # a helper would keep them for other calls
         self.variables = {**_variables(tool), **passed}
+
+    def with_packages(self) -> tuple[Script, dict[str, str], bool]:
+        """Return the script with the Python that has its packages, its variables, and whether `requirements.txt` is not
+        installed: the script may have its packages from elsewhere. Raises ToolFailure and Denied."""
+        label = self.script.label
+        packages = packages_of(self._root, self.tool.path)
+        if packages is not None and packages.fault:
+            raise ToolFailure(f"{label} cannot run: {packages.fault}")
+        if packages is None or not (packages.names or packages.are_installed):
+            return self.script, self.variables, packages is not None
+        if not packages.are_installed:
+            names = ", ".join(packages.names)[:MAX_NAMES_CHARS]
+            person = "Ask the person who runs this server"
+            raise ToolFailure(f"{label} needs packages that are not installed yet: {names}. {person}: {REMEDY}.")
+        if problem := packages.problem(self._root):
+            raise Denied(f"{label} cannot use its packages: {problem}")
+        variables = {"PATH": f"{packages.place}/bin:{self._path}", "VIRTUAL_ENV": packages.place, **self.variables}
+        return self.script._replace(command=[packages.interpreter, self.tool.path]), variables, False
 
     def require_variables(self) -> None:
         """Raises ToolFailure if the tool needs a variable that the server does not have."""

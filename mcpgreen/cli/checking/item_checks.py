@@ -25,8 +25,8 @@ from mcpgreen.catalog.tree_scan import Directory, survey
 from mcpgreen.cli.checking.findings import Finding, Problem
 from mcpgreen.cli.checking.places import Item, Source, position_in_file, source_of
 from mcpgreen.cli.checking.remedies import explained
-from mcpgreen.cli.checking.scripts import Scripts, content_of, refused
-from mcpgreen.cli.checking.variables import variable_problems
+from mcpgreen.cli.checking.scripts import Scripts, refused
+from mcpgreen.cli.checking.variables import unseen_variables
 from mcpgreen.cli.making.drafts import SAFE_NAME
 from mcpgreen.cli.output import WORDS, did_you_mean
 from mcpgreen.errors import Denied, ProjectError
@@ -152,8 +152,7 @@ class Checks:
             yield Problem("warning", "not-executable", sentence, "chmod +x, or run validate --fix", tool.path)
         yield from self._scripts.problems(tool.path, below=self._project.tools_dir, obeys_first_line=runner != "bash")
         shown = self._project.shown(tool.path)
-        content = content_of(tool.path) or b""
-        yield from variable_problems(tool, content, shown, settings=self._settings, environ=self._environ)
+        yield from unseen_variables(tool, shown, self._settings, self._environ)
         if runner == tool.path and not tool.path.endswith(shebang.SHELL_SUFFIXES) and _lacks_shebang(tool.path):
             sentence = f"{shown} has no #! line, so it is run by sh"
             fix = "begin it with #! and its interpreter, or remove its executable bit if it is not a program"

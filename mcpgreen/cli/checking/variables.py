@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from mcpgreen.catalog.tools import Tool
 from mcpgreen.cli.checking.findings import Position, Problem
+from mcpgreen.cli.checking.scripts import NODE, content_of
 from mcpgreen.logs.secrets import is_secret_name
 from mcpgreen.running.scripts.environment import MINIMAL_NAMES, PREFIXES
 from mcpgreen.running.scripts.shebang import SHELLS, is_python, program_of
@@ -21,9 +22,9 @@ _NAME = r"([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*)"
 _QUOTED = rf"""\(?\s*["'`]{_NAME}["'`]"""
 
 
-class Reading(NamedTuple):
-    """How scripts of a language read variables, by patterns. `needed`: they fail without the variable. What is `inert`
-    is not searched. A script that may be given variables in another way is `prepared`."""
+class Patterns(NamedTuple):
+    """How scripts of a language read variables, read those that they need, and set them. What is `inert` is not
+    searched, and no script that may get variables in another way (`prepared`)."""
 
     read: str
     needed: str
@@ -32,27 +33,27 @@ class Reading(NamedTuple):
     prepared: str
 
 
-OF_SHELL = Reading(
-    read=rf"(?<!\\)\$(?:\{{[#!]?)?{_NAME}(?![\w])",
-    needed=rf"\$\{{{_NAME}:?\?",
-    written=rf"(?:^|[\s;&|({{]){_NAME}\+?=|\$\{{{_NAME}:?=|\b(?:for|local|declare|typeset|readonly|mapfile|readarray|getopts"
+SHELL = Patterns(
+    rf"(?<!\\)\$(?:\{{[#!]?)?{_NAME}(?![\w])",
+    rf"\$\{{{_NAME}:?\?",
+    rf"(?:^|[\s;&|({{]){_NAME}\+?=|\$\{{{_NAME}:?=|\b(?:for|local|declare|typeset|readonly|mapfile|readarray|getopts"
     rf"|printf -v|read)\b[^\n;|&]*\b{_NAME}\b",
-    inert=r"(?m)^[ \t]*#.*|(?<=\s)#[^\n]*|'[^']*'",
-    prepared=r"(?m)^\s*(?:\.|source)\s+(?!.*MCP_SDK)|<<-?\s*[\\'\"]|\beval\b|\bset -a\b",
+    r"(?m)^[ \t]*#.*|(?<=\s)#[^\n]*|'[^']*'",
+    r"(?m)^\s*(?:\.|source)\s+(?!.*MCP_SDK)|<<-?\s*[\\'\"]|\beval\b|\bset -a\b",
 )
-OF_PYTHON = Reading(
-    read=rf"\benviron(?:\.get|\.pop)?\[?{_QUOTED}|\bgetenv{_QUOTED}",
-    needed=rf"""\benviron\[\s*["']{_NAME}["']\s*\]""",
-    written=rf"""\benviron\[\s*["']{_NAME}["']\s*\]\s*=[^=]|\benviron\.setdefault{_QUOTED}|["']{_NAME}["']\s*(?:not\s+)?in\s""",
-    inert=r"(?m)^\s*#.*",
-    prepared=r"\bdotenv\b|environ\.update",
+PYTHON = Patterns(
+    rf"\benviron(?:\.get|\.pop)?\[?{_QUOTED}|\bgetenv{_QUOTED}",
+    rf"\benviron\[{_QUOTED}\s*\]",
+    rf"""\benviron\[{_QUOTED}\s*\]\s*=[^=]|\benviron\.setdefault{_QUOTED}|["']{_NAME}["']\s*(?:not\s+)?in\s""",
+    r"(?m)^\s*#.*",
+    r"\bdotenv\b|environ\.update",
 )
-OF_NODE = Reading(
-    read=rf"\bprocess\.env(?:\.{_NAME}\b|\[{_QUOTED})",
-    needed=r"(?!)()",
-    written=rf"\bprocess\.env(?:\.{_NAME}|\[{_QUOTED}\])\s*(?:\?\?|\|\|)?=[^=]",
-    inert=r"(?m)^\s*(?://|\*).*",
-    prepared=r"\bdotenv\b|loadEnvFile",
+JAVASCRIPT = Patterns(
+    rf"\bprocess\.env(?:\.{_NAME}\b|\[{_QUOTED})",
+    r"(?!)()",
+    rf"\bprocess\.env(?:\.{_NAME}|\[{_QUOTED}\])\s*(?:\?\?|\|\|)?=[^=]",
+    r"(?m)^\s*(?://|\*).*",
+    r"\bdotenv\b|loadEnvFile",
 )
 # Variables of every login, of terminals and of shells, which are rarely the reason why a tool fails.
 _USUAL = """USER LOGNAME SHELL PWD OLDPWD TERM EDITOR VISUAL PAGER DISPLAY COLUMNS LINES HOSTNAME HOSTTYPE OSTYPE
@@ -62,49 +63,31 @@ _USUAL = """USER LOGNAME SHELL PWD OLDPWD TERM EDITOR VISUAL PAGER DISPLAY COLUM
 USUAL_PREFIXES = (*PREFIXES, "BASH", "LC_", "XDG_", "SSH_", "PYTHON", "COMP_")
 
 
-def unseen_variables(
-    tool: Tool, content: bytes, *, settings: Settings, environ: Mapping[str, str]
-) -> Iterator[tuple[str, int]]:
-    """Yield each variable that the script reads and will not get, with its first line."""
-    if settings.tool_env_mode == "inherit":
+def unseen_variables(tool: Tool, shown: str, settings: Settings, environ: Mapping[str, str]) -> Iterator[Problem]:
+    """Yield a problem for each variable that the script reads and will not get."""
+    content = content_of(tool.path) or b""
+    program, text = program_of(tool.path, content), content.decode("utf-8", "replace")
+    patterns = SHELL if program in SHELLS else JAVASCRIPT if program in NODE else PYTHON
+    is_known = patterns is not PYTHON or is_python(tool.path, content)
+    if settings.tool_env_mode == "inherit" or not is_known or re.search(patterns.prepared, text):
         return
-    program = program_of(tool.path, content)
-    reading = OF_SHELL if program in SHELLS else OF_NODE if program in ("node", "nodejs", "deno", "bun") else OF_PYTHON
-    text = content.decode("utf-8", "replace")
-    is_known = reading is not OF_PYTHON or is_python(tool.path, content)
-    if not is_known or re.search(reading.prepared, text):
-        return
-    text = re.sub(reading.inert, lambda found: "\n" * found[0].count("\n"), text)
+    text = re.sub(patterns.inert, lambda found: "\n" * found[0].count("\n"), text)
     allowed = settings.tool_env_allowlist if settings.tool_env_mode == "allowlist" else ()
     seen = {*MINIMAL_NAMES, *_USUAL.split(), *allowed, *(each.removesuffix("!") for each in tool.description.env)}
-    seen |= _names(reading.written, text).keys()
-    needed = _names(reading.needed, text)
-    for name, line in _names(reading.read, text).items():
-        if name in seen or name.startswith(USUAL_PREFIXES):
-            continue
-        if name in needed or name in environ or is_secret_name(name):
-            yield name, line
+    read, needed, written = (_found(pattern, text) for pattern in patterns[:3])
+    for name, line in read.items():
+        is_wanted = name in needed or name in environ or is_secret_name(name)
+        if is_wanted and name not in seen and name not in written and not name.startswith(USUAL_PREFIXES):
+            sentence = f"{shown}: line {line}: it reads {name}, which the server does not pass on to it"
+            way = f'"env": ["{name}!"] in its description'
+            if "mcp_tool.tool" in text or b"# @arg " in content:
+                way = f"# @env {name}!" if patterns is SHELL else f'@mcp_tool.tool(env=["{name}!"])'
+            fix = f"declare it: {way}; without ! if it is optional"
+            yield Problem("warning", "env", sentence, fix, tool.path, Position(line))
 
 
-def variable_problems(
-    tool: Tool, content: bytes, shown: str, *, settings: Settings, environ: Mapping[str, str]
-) -> Iterator[Problem]:
-    for name, line in unseen_variables(tool, content, settings=settings, environ=environ):
-        sentence = f"{shown}: line {line}: it reads {name}, which the server does not pass on to it"
-        fix = f"""declare it: {_declaration(tool, content, name)}"""
-        yield Problem("warning", "env", sentence, fix, tool.path, Position(line))
-
-
-def _declaration(tool: Tool, content: bytes, name: str) -> str:
-    if b"mcp_tool.tool" in content:
-        return f'@mcp_tool.tool(env=["{name}!"]); without ! if it is optional'
-    if b"# @arg " in content:
-        return f"add the comment # @env {name}!; without ! if it is optional"
-    return f'"env": ["{name}!"] in its description; without ! if it is optional'
-
-
-def _names(pattern: str, text: str) -> dict[str, int]:
-    """Return what the groups of a pattern find, each with the first line."""
+def _found(pattern: str, text: str) -> dict[str, int]:
+    """Return the names that a pattern finds, each with its first line."""
     found: dict[str, int] = {}
     for match in re.finditer(pattern, text):
         for name in filter(None, match.groups()):

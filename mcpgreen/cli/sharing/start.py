@@ -51,6 +51,8 @@ def main() -> None:
     _prepare_environment(about, sys.argv[at + 1 :])
     _mend_modes(about)
     sys.argv[1:] = sys.argv[1:at] or ["serve"]
+    if about.get("needs_packages") and sys.argv[1] == "serve":
+        _install_packages(os.path.join(HERE, about["project"], ".environments"))
     runpy.run_module("mcpgreen", run_name="__main__", alter_sys=True)
 
 
@@ -94,6 +96,16 @@ def _mend_modes(about: dict) -> None:  # type: ignore[type-arg]  # older Pythons
                     change_mode(path, add=add, remove=0o022)
             except OSError as error:
                 _say(f"{path}: {error.strerror}; the server may refuse it")
+
+
+def _install_packages(place: str) -> None:
+    """Install the packages of the tools in the background, because the client waits for its first answer. The process
+    gets another parent: the server ends children that it does not know. Its output goes to a file: the client may wait
+    until all pipes are closed."""
+    script = 'umask 022; mkdir -p "$0" && "$@" >"$0/install.log" 2>&1 &'
+    command = ["/bin/sh", "-c", script, place, sys.executable, "-I", os.path.abspath(__file__), "deps", "install"]
+    nothing = subprocess.DEVNULL
+    subprocess.call(command, stdin=nothing, stdout=nothing, stderr=nothing, start_new_session=True)
 
 
 def _continue_with_another_python(about: dict, *, needs_same_kind: bool) -> None:  # type: ignore[type-arg]

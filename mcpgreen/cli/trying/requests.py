@@ -16,12 +16,10 @@ import gevent
 
 from mcpgreen import journal
 from mcpgreen.catalog.descriptions.metadata import stem_of
-from mcpgreen.catalog.tools import Tool
 from mcpgreen.catalog.tree_scan import Loss
 from mcpgreen.cli.checking.item_checks import discoveries
-from mcpgreen.cli.checking.scripts import content_of as script_text
 from mcpgreen.cli.checking.validate import registration_of
-from mcpgreen.cli.checking.variables import variable_problems
+from mcpgreen.cli.checking.variables import unseen_variables
 from mcpgreen.cli.commands import Options
 from mcpgreen.cli.opening import open_named, seconds
 from mcpgreen.cli.output import print_json, say, tell
@@ -299,7 +297,11 @@ def run_tool(options: Options) -> int:
         arguments |= values_of(options["ARGUMENT"], schema.get("properties") or {})
         _report_unknown_arguments(options["NAME"], arguments, schema)
         if tool is not None:
-            _report_unseen_variables(server, tool)
+            services = server.services
+            for problem in unseen_variables(
+                tool, services.project.shown(tool.path), services.settings, services.environ
+            ):
+                journal.warning("%s; %s", problem.sentence, problem.fix)
         if options["--print-env"]:
             return _print_env(server)
         if options["--dry-run"]:
@@ -318,13 +320,6 @@ def _report_unknown_arguments(name: str, arguments: Json, schema: Json) -> None:
     for key in arguments:
         if key not in properties:
             journal.info("%s", " ".join([f"{name} has no argument {key}.", *suggestions(key, properties)]))
-
-
-def _report_unseen_variables(server: Server, tool: Tool) -> None:
-    services = server.services
-    shown, content = services.project.shown(tool.path), script_text(tool.path) or b""
-    for problem in variable_problems(tool, content, shown, settings=services.settings, environ=services.environ):
-        journal.warning("%s; %s", problem.sentence, problem.fix)
 
 
 def _call(server: Server, params: Json, options: Options) -> int:
