@@ -42,14 +42,14 @@ FAULTS = [
     Fault(
         "passed-variables-shown",
         "mcpgreen/features/confidential.py",
-        "Secrets(self._keys, [*self._values, *values])",
-        "Secrets(self._keys, self._values)",
+        "self._values += [value for value in values if value not in self._values]",
+        "pass",
         "tests/features/test_keys.py",
     ),
     Fault(
         "any-variable-passed-on",
         "mcpgreen/catalog/tools.py",
-        'known["env"] = [each for each in known["env"] if each not in unfit]',
+        'known["env"] = [other for other in known["env"] if other != each]',
         "pass",
         "tests/features/test_keys.py",
     ),

@@ -47,15 +47,13 @@ MAX_MODULES = 50  # in `warm`
 _MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 
 MAX_VARIABLES = 50  # in `env`
-VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}", re.ASCII)
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}!?")
 # Variables that `env` cannot pass on, and why.
 UNFIT_VARIABLES = {
     r"MCP(BASH|GREEN)?_\w*": "the server decides which of its own variables tools get",
     r"PATH|HOME|TMPDIR|LANG": "every tool gets it",
     r"(LD|DYLD)_\w*|GCONV_PATH|GLIBC_TUNABLES": "it loads other code into programs",
-    r"(PYTHON|PERL5|RUBY|BASH_|BASH$)\w*|NODE_(OPTIONS|PATH)|ENV|IFS|CDPATH|SHELLOPTS|BASHOPTS|PS4|GLOBIGNORE": (
-        "it changes what the interpreter of the script does"
-    ),
+    r"(PYTHON|PERL5|RUBY|BASH|SHELLOPTS)\w*|NODE_(OPTIONS|PATH)|ENV|IFS|CDPATH|PS4": "it changes how scripts are run",
 }
 
 FIELD_RULES = {
@@ -86,12 +84,10 @@ FIELD_RULES = {
     ),
     "env": metadata.Rule(
         lambda value: (
-            isinstance(value, list)
-            and len(value) <= MAX_VARIABLES
-            and all(isinstance(each, str) and matches(VARIABLE, each.removesuffix("!")) for each in value)
+            isinstance(value, list) and len(value) <= MAX_VARIABLES and all(matches(_VARIABLE, each) for each in value)
         ),
         f"an array of at most {MAX_VARIABLES} names of variables, each with a ! behind it if it is required",
-        {"type": "array", "maxItems": MAX_VARIABLES, "items": {"type": "string", "pattern": f"^{VARIABLE.pattern}!?$"}},
+        {"type": "array", "maxItems": MAX_VARIABLES, "items": {"type": "string", "pattern": f"^{_VARIABLE.pattern}$"}},
     ),
 }
 
@@ -282,16 +278,11 @@ def describe_tool(path: str, fields: Json, *, stem: str, private: Private) -> De
             raise ProjectError(path, f"{key} {fault}")
     unlisted = {key: value for key, value in fields.items() if key not in LISTED_FIELDS}
     known = {name: fields[key] for key, name in ATTRIBUTE_OF.items() if key in fields}
-    if unfit := {each: reason for each in fields.get("env", ()) if (reason := _why_not_passed(each))}:
-        known["env"] = [each for each in known["env"] if each not in unfit]
-        origin.complaints.extend(f"env: {each.rstrip('!')} is left out: {reason}" for each, reason in unfit.items())
+    for each in fields.get("env", ()):
+        for reason in (reason for names, reason in UNFIT_VARIABLES.items() if re.fullmatch(rf"(?:{names})!?", each)):
+            known["env"] = [other for other in known["env"] if other != each]
+            origin.complaints.append(f"env: {each.rstrip('!')} is left out: {reason}")
     return Description(definition, unlisted, origin.complaints, **known)
-
-
-def _why_not_passed(entry: str) -> str:
-    """Say why `env` cannot pass this variable on; empty if it can."""
-    name = entry.removesuffix("!")
-    return next((reason for names, reason in UNFIT_VARIABLES.items() if re.fullmatch(names, name)), "")
 
 
 def _input_schema(path: str, fields: Json) -> Json:

@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from mcpgreen.cli.checking.item_checks import discoveries
 from mcpgreen.cli.checking.validate import registration_of
@@ -25,11 +26,9 @@ from mcpgreen.running.scripts.packages import PLACE, READY, REQUIREMENTS, Packag
 from mcpgreen.settings.settings import Settings
 
 INSTALL_SECS = 3600
-# In the new environment: does its Python fit? pip knows how to compare versions.
-FITS = (
-    "import platform, sys; from pip._vendor.packaging.specifiers import SpecifierSet; "
-    "sys.exit(platform.python_version() not in SpecifierSet(sys.argv[1]))"
-)
+# Does the Python of the new environment fit? pip knows how to compare versions.
+FITS = """import platform, sys, pip._vendor.packaging.specifiers as known
+sys.exit(platform.python_version() not in known.SpecifierSet(sys.argv[1]))"""
 
 
 def run(options: Options) -> int:
@@ -38,8 +37,8 @@ def run(options: Options) -> int:
     if options["install"] and needed:
         _install_all(project, needed, environ)
     for each in needed:
-        names = ", ".join(each.names) or "all that it lists"
-        say(f"{project.shown(each.source)}: {names}: {'installed' if each.are_installed else 'not installed'}\n")
+        names, state = ", ".join(each.names) or "all that it lists", "" if each.are_installed else "not "
+        say(f"{project.shown(each.source)}: {names}: {state}installed\n")
     if not needed:
         say(f"No tool names packages: none has a # /// script header, and there is no {REQUIREMENTS}.\n")
     return 0 if all(each.are_installed for each in needed) else 1
@@ -57,37 +56,32 @@ def _install_all(project: Project, needed: list[Packages], environ: Mapping[str,
     os.umask(0o022)  # the server refuses what others can write to
     try:
         home.mkdir(exist_ok=True)
-        ignored = (home / ".gitignore").open("w")
-    except OSError as error:
-        raise ProjectError(str(home), f"it cannot be written: {error.strerror}") from error
-    with ignored:
-        ignored.write("*\n")
-        fcntl.flock(ignored, fcntl.LOCK_EX)  # another process may be installing the same
-        for each in needed:
-            if not each.are_installed:
-                _install(project, each, environ)
-        for place in home.iterdir():
-            if place.is_dir() and str(place) not in [each.place for each in needed]:
-                shutil.rmtree(place)  # of an earlier set
+        with (home / ".gitignore").open("w") as ignored:
+            ignored.write("*\n")
+            fcntl.flock(ignored, fcntl.LOCK_EX)  # another process may be installing the same
+            for each in needed:
+                if not each.are_installed:
+                    _install(project, each, environ)
+            for place in home.iterdir():
+                if place.is_dir() and str(place) not in [each.place for each in needed]:
+                    shutil.rmtree(place)  # of an earlier set
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise ProjectError(str(home), f"packages cannot be installed there: {error}") from error
 
 
 def _install(project: Project, packages: Packages, environ: Mapping[str, str]) -> None:
     shown = project.shown(packages.source)
     if packages.fault:
-        raise ProjectError(shown, packages.fault)
+        raise ProjectError(shown, f"it needs {packages.fault}")
     shutil.rmtree(packages.place, ignore_errors=True)
     tell(f"Installing the packages of {shown} ...\n")
     env = {name: value for name, value in environ.items() if not name.startswith(("PYTHON", "VIRTUAL_ENV"))}
+    options: Any = {"cwd": project.root, "env": env, "stdin": subprocess.DEVNULL, "stdout": 2, "timeout": INSTALL_SECS}
     try:
         for command, failure in _commands(packages, jq.path_in(environ)):
-            # What the installer prints shows its progress.
-            if subprocess.call(
-                command, cwd=project.root, env=env, stdin=subprocess.DEVNULL, stdout=2, timeout=INSTALL_SECS
-            ):
+            if subprocess.call(command, **options):  # it shows its progress
                 raise ProjectError(shown, failure)
         Path(packages.place, READY).touch()
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise ProjectError(shown, f"its packages cannot be installed: {error}") from error
     finally:
         if not packages.are_installed:
             shutil.rmtree(packages.place, ignore_errors=True)
@@ -96,14 +90,13 @@ def _install(project: Project, packages: Packages, environ: Mapping[str, str]) -
 def _commands(packages: Packages, path: str) -> Iterator[tuple[list[str], str]]:
     """Yield the commands that make the environment, each with what to say if it fails."""
     python = shutil.which("python3", path=path) or sys.executable
-    what = list(packages.names) or ["-r", REQUIREMENTS]
-    no_python = f"there is no Python {packages.python} here; install one, or install uv, which fetches it"
-    failed = "its packages could not be installed; the lines above say why"
+    place, versions, what = packages.place, packages.python, list(packages.names) or ["-r", REQUIREMENTS]
+    no_python = f"there is no Python {versions} here; install one, or install uv, which fetches it"
     if uv := shutil.which("uv", path=f"{path}:{os.path.expanduser('~/.local/bin')}:/usr/local/bin"):
-        yield [uv, "venv", "--quiet", "--python", packages.python or python, packages.place], no_python
-        yield [uv, "pip", "install", "--python", packages.interpreter, *what], failed
-        return
-    yield [python, "-m", "venv", packages.place], f"{python} -m venv failed; install python3-venv, or install uv"
-    if packages.python:
-        yield [packages.interpreter, "-c", FITS, packages.python], no_python
-    yield [packages.interpreter, "-m", "pip", "install", "--disable-pip-version-check", *what], failed
+        yield [uv, "venv", "--quiet", "--python", versions or python, place], no_python
+        install = [uv, "pip", "install", "--python", packages.interpreter, *what]
+    else:
+        yield [python, "-m", "venv", place], f"{python} -m venv failed; install python3-venv, or install uv"
+        yield [packages.interpreter, "-c", FITS, versions], no_python
+        install = [packages.interpreter, "-m", "pip", "install", "--disable-pip-version-check", *what]
+    yield install, "its packages could not be installed; the lines above say why"

@@ -4,7 +4,7 @@ the environment."""
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from mcpgreen.errors import RpcError
@@ -14,7 +14,6 @@ from mcpgreen.protocol.token import FALLBACK_KEY
 from mcpgreen.text.json_types import Json
 
 if TYPE_CHECKING:
-    from mcpgreen.catalog.snapshot import Snapshot
     from mcpgreen.features.call import Call
     from mcpgreen.features.services import Services
 
@@ -34,29 +33,20 @@ class Confidential:
             is_directory = value.startswith("/") and os.path.isdir(value)  # as PASSWORD_STORE_DIR: shown as a path
             if len(value) >= SHORTEST_VARIABLE and is_secret_name(name) and not is_directory:
                 self._values.append(value)
-        self._environ = environ
         self._places = Places(services.project.root, os.path.expanduser("~"))
-        self._of_server = Secrets(self._keys, self._values)
+        self.always = Secrets(self._keys, self._values)
 
-    @property
-    def always(self) -> Secrets:
-        """The secrets of the server, with the variables that its tools get by `env`."""
-        snapshot = self._tools()
-        if snapshot is None:
-            return self._of_server
-        secrets: Secrets | None = snapshot.cache.get("secrets")
-        if secrets is None:
-            names = {each.removesuffix("!") for tool in snapshot.items for each in tool.description.env}
-            values = [self._environ[name] for name in names if name in self._environ]
-            secrets = snapshot.cache["secrets"] = Secrets(self._keys, [*self._values, *values])
-        return secrets
+    def add(self, values: Iterable[str]) -> None:
+        """Hide these values from now on: variables that a tool gets."""
+        self._values += [value for value in values if value not in self._values]
+        self.always = Secrets(self._keys, self._values)
 
     def of(self, method: object, params: object) -> Secrets:
         """The secrets of a request and its answer."""
         if method != "tools/call" or type(params) is not dict:
             return self.always
         names = self._names_of(params.get("name"))
-        secrets = self.always.with_those([Secrets(UNKNOWN if names is None else names)])
+        secrets = Secrets(self._keys | (UNKNOWN if names is None else names), self._values)
         return secrets.with_values_in({"arguments": params.get("arguments"), "_meta": params.get("_meta")})
 
     def last_words(self, stderr: bytes, call: Call | None = None) -> LastWords:
@@ -74,8 +64,12 @@ class Confidential:
 
     def _names_of(self, tool_name: object) -> set[str] | None:
         """The secret names in a tool's schemas; None until the tools are known."""
-        snapshot = self._tools()
-        if snapshot is None:
+        services = self._services
+        try:
+            if not services.catalog.is_known("tools"):
+                return None
+            snapshot = services.catalog.snapshot("tools")
+        except (RpcError, OSError):
             return None
         tool = snapshot.by_name.get(tool_name) if isinstance(tool_name, str) else None
         if tool is None:
@@ -87,10 +81,3 @@ class Confidential:
             names |= secret_names(tool.definition.get("outputSchema"), whole=("structuredContent", "text"))
             snapshot.cache[key] = names
         return names
-
-    def _tools(self) -> Snapshot | None:
-        catalog = self._services.catalog
-        try:
-            return catalog.snapshot("tools") if catalog.is_known("tools") else None
-        except (RpcError, OSError):
-            return None

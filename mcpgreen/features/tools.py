@@ -6,7 +6,7 @@ What is the same for all calls of a tool (its script, schemas and limits) is put
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache, partial
 from typing import TYPE_CHECKING
@@ -44,7 +44,6 @@ from mcpgreen.running.processes.run import Deadline, Ending, Limits, Outcome, Sc
 from mcpgreen.running.schema_checks import Schema
 from mcpgreen.running.scripts import embedding, results
 from mcpgreen.running.scripts.environment import packed
-from mcpgreen.running.scripts.packages import REMEDY, REQUIREMENTS, packages_of
 from mcpgreen.running.scripts.results import Expectation, stray_in
 from mcpgreen.running.scripts.shebang import may_use_shell_sdk
 from mcpgreen.running.shares import Places
@@ -56,7 +55,6 @@ if TYPE_CHECKING:
     from mcpgreen.logs.last_words import LastWords
 
 SMALL_OUTPUT_BYTES = 65_536  # a call that holds more keeps its slot: slots bound how much is held
-MAX_NAMES_CHARS = 500  # of packages, in a message
 A_MOMENT_SECS = 0.1  # for a check, before the call leaves its slot: most checks are quick, and calls stay in order
 
 
@@ -97,7 +95,7 @@ def _run_once(call: Call, terms: ToolTerms, arguments_json: bytes) -> Json:
     tool = terms.tool
     call.step_in()
     deadline, expected = terms.time_and_expectation(call)
-    script, variables, lacks_packages = terms.with_packages()
+    script, variables, remedy = terms.with_packages()
     outcome, error_report, resources_report = run_for(
         call,
         script,
@@ -124,9 +122,8 @@ def _run_once(call: Call, terms: ToolTerms, arguments_json: bytes) -> Json:
             needs = ", ".join(dict.fromkeys(call.interaction.unmet_needs))
             text = f"Tool '{tool.name}' failed without a client that has {needs}: {results.reason_of(outcome, words())}"
             raise ToolFailure(text, meta=failure.meta, more_text=failure.more_text) from failure
-        if lacks_packages and "No module named" in failure.text:
-            text = f"{failure.text}\n{REQUIREMENTS} is not installed: {REMEDY}."
-            raise ToolFailure(text, meta=failure.meta, more_text=failure.more_text) from failure
+        if remedy and "No module named" in failure.text:
+            raise ToolFailure(f"{failure.text}\n{remedy}", meta=failure.meta, more_text=failure.more_text) from failure
         raise
     if "structuredContent" not in result and (stray := stray_in(outcome.stdout)):
         _warn(call, f"Tool '{tool.name}' has no structured content: {stray.told()}")
@@ -254,39 +251,40 @@ class ToolTerms:
         self._root = services.project.root
         self._path = services.environment.base["PATH"]
         self.entry_json = jsontext.dumps(tool.registry_entry)
-        passed = passed_on(tool, services.environ)
+        names = [each.removesuffix("!") for each in described.env]
+        passed = {name: services.environ[name] for name in names if name in services.environ}
+        if passed:
+            services.confidential.add(passed.values())
         if lasting(packed(passed)):
             self.script = self.script._replace(warm=None)  # a helper would keep them for other calls
         self.variables = {**_variables(tool), **passed}
 
-    def with_packages(self) -> tuple[Script, dict[str, str], bool]:
-        """Return the script with the Python that has its packages, its variables, and whether `requirements.txt` is not
-        installed: the script may have its packages from elsewhere. Raises ToolFailure and Denied."""
-        label = self.script.label
-        packages = packages_of(self._root, self.tool.path)
-        if packages is not None and packages.fault:
-            raise ToolFailure(f"{label} cannot run: {packages.fault}")
-        if packages is None or not (packages.names or packages.are_installed):
-            return self.script, self.variables, packages is not None
-        if not packages.are_installed:
-            names = ", ".join(packages.names)[:MAX_NAMES_CHARS]
-            person = "Ask the person who runs this server"
-            raise ToolFailure(f"{label} needs packages that are not installed yet: {names}. {person}: {REMEDY}.")
-        if problem := packages.problem(self._root):
-            raise Denied(f"{label} cannot use its packages: {problem}")
-        variables = {"PATH": f"{packages.place}/bin:{self._path}", "VIRTUAL_ENV": packages.place, **self.variables}
-        return self.script._replace(command=[packages.interpreter, self.tool.path]), variables, False
+    def with_packages(self) -> tuple[Script, dict[str, str], str]:
+        """Return the script with the Python that has its packages, its variables, and what to do if it lacks a module:
+        without an installed `requirements.txt`, it may have its packages from elsewhere. Raises ToolFailure, Denied."""
+        from mcpgreen.running.scripts.packages import REMEDY, REQUIREMENTS, packages_of  # not before the first answer
+
+        packages = packages_of(self._root, self.tool.path) if not self.script.wants_table else None
+        if packages is None:
+            return self.script, self.variables, ""
+        if packages.are_installed:
+            if problem := packages.problem(self._root):
+                raise Denied(f"{self.script.label} cannot use its packages: {problem}")
+            variables = {"PATH": f"{packages.place}/bin:{self._path}", "VIRTUAL_ENV": packages.place, **self.variables}
+            return self.script._replace(command=[packages.interpreter, self.tool.path]), variables, ""
+        if not packages.names and not packages.fault:
+            return self.script, self.variables, f"{REQUIREMENTS} is not installed: {REMEDY}."
+        trouble = packages.fault or f"packages that are not installed yet: {', '.join(packages.names)[:500]}"
+        raise ToolFailure(f"{self.script.label} needs {trouble}. Ask the person who runs this server: {REMEDY}.")
 
     def require_variables(self) -> None:
         """Raises ToolFailure if the tool needs a variable that the server does not have."""
         needed = [each[:-1] for each in self.tool.description.env if each.endswith("!")]
         if missing := [name for name in needed if not self.variables.get(name)]:
-            names, them = " and ".join(missing), "it" if len(missing) == 1 else "them"
-            raise ToolFailure(
-                f"Tool '{self.tool.name}' needs {names} in the server's environment. You cannot set {them} from here: "
-                f"ask the person who runs this server to set {them}, with `mcpgreen config --client CLIENT --install "
-                f"{' '.join(f'--env {name}=VALUE' for name in missing)}`, and to restart the client."
-            )
+            command = f"mcpgreen config --client CLIENT --install {' '.join(f'--env {name}=VALUE' for name in missing)}"
+            person = f"Ask the person who runs this server to run `{command}` and to restart the client."
+            text = f"Tool '{self.tool.name}' needs {' and '.join(missing)} in the server's environment. {person}"
+            raise ToolFailure(text)
 
     def checked_arguments(self, arguments: Json, encoded: bytes, call: Call | None = None) -> tuple[list[str], bytes]:
         """Check the arguments, which are also given as JSON, by the tool's inputSchema. Return the problems, and the
@@ -327,12 +325,6 @@ class ToolTerms:
                     leaving.kill(block=False)
         except BadSchema as error:
             raise InternalError(f"Tool '{self.tool.name}' has an unusable {which}: {error}") from error
-
-
-def passed_on(tool: Tool, environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables of the server that the tool gets because its description names them. They are secret."""
-    names = [each.removesuffix("!") for each in tool.description.env]
-    return {name: environ[name] for name in names if name in environ}
 
 
 def _variables(tool: Tool) -> dict[str, str]:

@@ -72,8 +72,8 @@ def test_values_reach_neither_the_client_nor_the_log_when_the_tool_fails(project
     [
         (["A_KEY", "b!"], ["A_KEY", "b!"], ""),
         (["LD_PRELOAD!", "A_KEY"], ["A_KEY"], "env: LD_PRELOAD is left out: it loads other code into programs"),
-        (["PYTHONPATH"], [], "it changes what the interpreter of the script does"),
-        (["BASH_ENV"], [], "it changes what the interpreter of the script does"),
+        (["PYTHONPATH"], [], "it changes how scripts are run"),
+        (["BASH_ENV"], [], "it changes how scripts are run"),
         (["PATH"], [], "every tool gets it"),
         (["MCPGREEN_STATE_KEY"], [], "the server decides which of its own variables tools get"),
         (["A-KEY"], None, "env must be an array of at most 50 names"),

@@ -241,8 +241,11 @@ class _Found:
         if line := re.match(_LINE, row):
             self._has_begun = True
             self._open = None
-            if line[2] == "env":
-                self._variable(line[3], Place(number, len(line[1]) + 1))
+            if line[2] == "env" and (variable := re.match(_VARIABLE, line[3])):
+                self.variables.append(variable[1])
+            elif line[2] == "env":
+                place = Place(number, len(line[1]) + 1)
+                self.complaints.append(f"@env needs the name of a variable, as in # @env API_KEY! {place}")
             elif not re.match(_OF_SHDOC, line[3]):
                 self._has_arguments = True
                 self._argument(line[3], Place(number, len(line[1]) + 1))
@@ -265,16 +268,9 @@ class _Found:
     def arguments(self) -> Arguments:
         required = {"required": self._required} if self._required else {}
         schema = {"type": "object", "properties": self.properties, **required, "additionalProperties": False}
-        if not self._has_arguments:
-            schema = {}
+        schema = schema if self._has_arguments else {}
         description = "\n".join(self._paragraph if any(self._paragraph) else self._words).strip()
         return Arguments(description, schema, self._places, self.complaints, self._hints, self.variables)
-
-    def _variable(self, rest: str, place: Place) -> None:
-        if match := re.match(_VARIABLE, rest):
-            self.variables.append(match[1])
-        else:
-            self.complaints.append(f"@env needs the name of a variable, as in # @env API_KEY! {place}")
 
     def _argument(self, rest: str, place: Place) -> None:
         match = re.fullmatch(_ARGUMENT, rest)

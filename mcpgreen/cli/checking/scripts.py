@@ -197,7 +197,8 @@ class Scripts:
         if (packages := reading.packages) and not packages.are_installed:
             complaints = [each._replace(code="packages", fix=REMEDY) for each in complaints]
             if packages.names or packages.fault:
-                sentence = packages.fault or f"its packages are not installed: {', '.join(packages.names)}"
+                trouble = f"its packages are not installed: {', '.join(packages.names)}"
+                sentence = f"it needs {packages.fault}" if packages.fault else trouble
                 complaints = [Complaint(Position(1), sentence, "packages", REMEDY)]
         # A module of its own may have the name of the SDK.
         if not os.path.exists(os.path.join(os.path.dirname(path), "mcp_tool.py")):

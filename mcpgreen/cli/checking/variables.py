@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
 
 from mcpgreen.catalog.tools import Tool
 from mcpgreen.cli.checking.findings import Position, Problem
@@ -22,38 +21,28 @@ _NAME = r"([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*)"
 _QUOTED = rf"""\(?\s*["'`]{_NAME}["'`]"""
 
 
-class Patterns(NamedTuple):
-    """How scripts of a language read variables, read those that they need, and set them. What is `inert` is not
-    searched, and no script that may get variables in another way (`prepared`)."""
-
-    read: str
-    needed: str
-    written: str
-    inert: str
-    prepared: str
-
-
-SHELL = Patterns(
-    rf"(?<!\\)\$(?:\{{[#!]?)?{_NAME}(?![\w])",
+# How scripts of a language read variables, read those that they cannot do without, and set them.
+SHELL = (
+    rf"(?<!\\)\$(?:\{{[#!]?)?{_NAME}(?!\w)",
     rf"\$\{{{_NAME}:?\?",
     rf"(?:^|[\s;&|({{]){_NAME}\+?=|\$\{{{_NAME}:?=|\b(?:for|local|declare|typeset|readonly|mapfile|readarray|getopts"
     rf"|printf -v|read)\b[^\n;|&]*\b{_NAME}\b",
-    r"(?m)^[ \t]*#.*|(?<=\s)#[^\n]*|'[^']*'",
-    r"(?m)^\s*(?:\.|source)\s+(?!.*MCP_SDK)|<<-?\s*[\\'\"]|\beval\b|\bset -a\b",
 )
-PYTHON = Patterns(
+PYTHON = (
     rf"\benviron(?:\.get|\.pop)?\[?{_QUOTED}|\bgetenv{_QUOTED}",
     rf"\benviron\[{_QUOTED}\s*\]",
     rf"""\benviron\[{_QUOTED}\s*\]\s*=[^=]|\benviron\.setdefault{_QUOTED}|["']{_NAME}["']\s*(?:not\s+)?in\s""",
-    r"(?m)^\s*#.*",
-    r"\bdotenv\b|environ\.update",
 )
-JAVASCRIPT = Patterns(
+JAVASCRIPT = (
     rf"\bprocess\.env(?:\.{_NAME}\b|\[{_QUOTED})",
     r"(?!)()",
     rf"\bprocess\.env(?:\.{_NAME}|\[{_QUOTED}\])\s*(?:\?\?|\|\|)?=[^=]",
-    r"(?m)^\s*(?://|\*).*",
-    r"\bdotenv\b|loadEnvFile",
+)
+COMMENTS = r"(?m)^\s*(?:#|//|\*).*"
+QUOTES_OF_SHELL = r"(?<=\s)#[^\n]*|'[^']*'"
+# A script with one of these may get variables in another way.
+PREPARED = (
+    r"(?m)^\s*(?:\.|source)\s+(?!.*MCP_SDK)|<<-?\s*[\\'\"]|\beval\b|\bset -a\b|\bdotenv\b|environ\.update|loadEnvFile"
 )
 # Variables of every login, of terminals and of shells, which are rarely the reason why a tool fails.
 _USUAL = """USER LOGNAME SHELL PWD OLDPWD TERM EDITOR VISUAL PAGER DISPLAY COLUMNS LINES HOSTNAME HOSTTYPE OSTYPE
@@ -69,12 +58,13 @@ def unseen_variables(tool: Tool, shown: str, settings: Settings, environ: Mappin
     program, text = program_of(tool.path, content), content.decode("utf-8", "replace")
     patterns = SHELL if program in SHELLS else JAVASCRIPT if program in NODE else PYTHON
     is_known = patterns is not PYTHON or is_python(tool.path, content)
-    if settings.tool_env_mode == "inherit" or not is_known or re.search(patterns.prepared, text):
+    if settings.tool_env_mode == "inherit" or not is_known or re.search(PREPARED, text):
         return
-    text = re.sub(patterns.inert, lambda found: "\n" * found[0].count("\n"), text)
+    for inert in (COMMENTS, *((QUOTES_OF_SHELL,) if patterns is SHELL else ())):
+        text = re.sub(inert, lambda found: "\n" * found[0].count("\n"), text)
     allowed = settings.tool_env_allowlist if settings.tool_env_mode == "allowlist" else ()
     seen = {*MINIMAL_NAMES, *_USUAL.split(), *allowed, *(each.removesuffix("!") for each in tool.description.env)}
-    read, needed, written = (_found(pattern, text) for pattern in patterns[:3])
+    read, needed, written = (_found(pattern, text) for pattern in patterns)
     for name, line in read.items():
         is_wanted = name in needed or name in environ or is_secret_name(name)
         if is_wanted and name not in seen and name not in written and not name.startswith(USUAL_PREFIXES):

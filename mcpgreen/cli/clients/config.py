@@ -12,15 +12,14 @@ import sys
 from urllib.parse import quote
 
 from mcpgreen import journal
-from mcpgreen.catalog.tools import VARIABLE
 from mcpgreen.cli.clients.install import Change, Refused, Target, change_entry
-from mcpgreen.cli.clients.launch import Launch, is_private, launch_of
+from mcpgreen.cli.clients.launch import Launch, is_plain, launch_of
 from mcpgreen.cli.clients.table import CLIENTS, FORMATS, Client, client_named, place_in
 from mcpgreen.cli.commands import Options
 from mcpgreen.cli.making.drafts import filled
 from mcpgreen.cli.opening import open_named
 from mcpgreen.cli.output import harmless, print_json, say, tell
-from mcpgreen.errors import ProjectError, UsageError
+from mcpgreen.errors import UsageError
 from mcpgreen.files.regular_files import content_of
 from mcpgreen.logs.secrets import HIDDEN
 from mcpgreen.project.project import variables_in
@@ -91,15 +90,12 @@ def _given_variables(options: Options) -> dict[str, str]:
     """Return the variables that `--env-file` and `--env` name. Raises UsageError."""
     given: dict[str, str] = {}
     if file := options["--env-file"]:
-        try:
-            given, ignored = variables_in(content_of(file, MAX_ENV_BYTES).decode("utf-8"))
-        except (ProjectError, ValueError) as error:
-            raise UsageError(f"--env-file {file}: {getattr(error, 'reason', 'it is not UTF-8')}.") from error
+        given, ignored = variables_in(content_of(file, MAX_ENV_BYTES).decode("utf-8", "replace"))
         if ignored:
             raise UsageError(f"--env-file {file}: line {ignored[0]} is not KEY=VALUE.")
     for word in options["--env"]:
         name, equals, value = word.partition("=")
-        if not VARIABLE.fullmatch(name):
+        if not name.isidentifier():
             raise UsageError(f"--env {name}: this is not the name of a variable; letters, digits and _ are.")
         if not equals and name not in os.environ:
             raise UsageError(f"--env {name}: it is not set here; set it first, or write --env {name}=VALUE.")
@@ -186,9 +182,10 @@ def shown(change: Change, launch: Launch | None = None) -> str:
     old_name, new_name = ("/dev/null" if text is None else change.path for text in (change.before, change.after))
     text = ""
     for line in difflib.unified_diff(old, new, old_name, new_name, n=1, lineterm=""):
-        ends = (found.end() for found in NAMED_VALUE.finditer(line) if is_private(found[1], names))
-        if end := next(ends, 0):
-            line = line[:end] + HIDDEN
+        for found in NAMED_VALUE.finditer(line):
+            if (found[1].isupper() or found[1] in names) and not is_plain(found[1]):
+                line = line[: found.end()] + HIDDEN
+                break
         # Some files have only one line.
         rest = f"... ({len(line)} characters)" if len(line) > MAX_LINE_CHARS else ""
         text += f"{harmless(line[:MAX_LINE_CHARS])}{rest}\n"

@@ -85,7 +85,12 @@ def _with_entry(before: str, target: Target, entry: Json) -> str:
     """Raises Unfit."""
     format, spot = target.format, target.spot
     document = format.values(before, spot)
-    entry = _with_kept_variables(spot.entry_in(document), entry)
+    old = spot.entry_in(document)
+    for member in {"env", "envs", "environment"} & entry.keys() if isinstance(old, dict) and _is_ours(old) else ():
+        # What is not a setting, such as an API key, stays.
+        given, there = entry[member], old.get(member) if isinstance(old.get(member), dict) else {}
+        kept = {name: there[name] for name in there if name not in given and not str(name).startswith("MCP")}
+        entry = {**entry, member: {**given, **kept}}
     if spot.entry_in(document) == entry:
         return before
     after = format.put(before, spot, entry)
@@ -95,16 +100,6 @@ def _with_entry(before: str, target: Target, entry: Json) -> str:
 
 def _is_ours(entry: object) -> bool:
     return any(word in json.dumps(entry, default=str) for word in OUR_WORDS)
-
-
-def _with_kept_variables(old: object, entry: Json) -> Json:
-    """Return the new entry with the variables of an old one of ours that are not settings, such as API keys."""
-    for member in ("env", "envs", "environment"):
-        given, kept = entry.get(member), old.get(member) if isinstance(old, dict) and _is_ours(old) else None
-        if isinstance(given, dict) and isinstance(kept, dict):
-            old_ones = {name: value for name, value in kept.items() if name in given or not str(name).startswith("MCP")}
-            entry = {**entry, member: {**old_ones, **given}}
-    return entry
 
 
 def _without_entry(before: str | None, target: Target) -> str | None:

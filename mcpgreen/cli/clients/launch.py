@@ -10,7 +10,7 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Container, Mapping
+from collections.abc import Mapping
 from shutil import which
 from typing import NamedTuple
 
@@ -86,10 +86,9 @@ def shell_words(environ: Mapping[str, str]) -> str:
     return "mcpgreen" if which("mcpgreen", path=environ.get("PATH", "")) else shlex.join(program_words(environ))
 
 
-def is_private(name: str, variables: Container[str]) -> bool:
-    """Tell whether a value with this name in a client's file may be secret: of a variable that is not a setting."""
-    is_setting = name.startswith((OUR_PREFIX, ALIAS_PREFIX)) and not _is_secret(name)
-    return (name.isupper() or name in variables) and not is_setting
+def is_plain(name: str) -> bool:
+    """Tell whether a variable in a client's file is a setting that can be shown."""
+    return name.startswith((OUR_PREFIX, ALIAS_PREFIX)) and not _is_secret(name)
 
 
 def _is_ours(name: str) -> bool:

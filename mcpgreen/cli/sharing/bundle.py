@@ -43,17 +43,8 @@ from mcpgreen.text.uris import is_within
 PLATFORMS = {"linux": ("linux",), "darwin": ("darwin",), "all": ("darwin", "linux")}
 # The served parts of a project, besides the directories that settings name.
 PARTS = (
-    "tools",
-    "resources",
-    "prompts",
-    "completions",
-    "providers",
-    "ui",
-    "server.d",
-    "lib",
-    "config",
-    "VERSION",
-    REQUIREMENTS,
+    *("tools", "resources", "prompts", "completions", "providers", "ui"),
+    *("server.d", "lib", "config", "VERSION", REQUIREMENTS),
 )
 NEVER = ("__pycache__", ".git", ".DS_Store", "Thumbs.db", DIRECTORY)
 LEFTOVER = re.compile(r"(?is:.*~|#.*#|.*\.(?:sw[nop]|bak|orig|rej|tmp))")  # copies, which may hold what was removed
@@ -87,10 +78,8 @@ def run(options: Options) -> int:
     with tempfile.TemporaryDirectory(prefix="mcpgreen-bundle-") as place:
         staged = os.path.join(place, "server")
         with step("Copying the project, mcpgreen and its packages"):
-            about = {
-                "executables": _stage(settings, staged),
-                "needs_packages": bool(needed_packages(project, server, environ)),
-            }
+            needed = needed_packages(project, server, environ)
+            about = {"executables": _stage(settings, staged), "needs_packages": bool(needed)}
             copy_runtime(os.path.join(staged, DIRECTORY), project=os.pardir, about=about)
         if not os.path.isfile(os.path.join(staged, manifest.get("icon", ""))):
             manifest.pop("icon", None)  # it is not in the bundle
@@ -186,9 +175,8 @@ def _validate(staged: str) -> None:
         messages = json.loads(done.stdout)["messages"]
     except ValueError:
         raise ProjectError(staged, f"the bundle does not start: {done.stderr.strip()[-500:]}") from None
-    if errors := [
-        message["message"] for message in messages if message["level"] == "error" and message["code"] != "packages"
-    ]:  # they are installed at the first start
+    # Packages are installed when the bundle is started.
+    if errors := [each["message"] for each in messages if each["level"] == "error" and each["code"] != "packages"]:
         raise ProjectError("validate", "; ".join(errors))
 
 

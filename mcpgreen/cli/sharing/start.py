@@ -99,13 +99,12 @@ def _mend_modes(about: dict) -> None:  # type: ignore[type-arg]  # older Pythons
 
 
 def _install_packages(place: str) -> None:
-    """Install the packages of the tools in the background, because the client waits for its first answer. The process
-    gets another parent: the server ends children that it does not know. Its output goes to a file: the client may wait
-    until all pipes are closed."""
+    """Install the packages of the tools in the background, as the client waits for its first answer. The process gets
+    another parent, because the server ends unknown children, and no pipe, because the client may wait for its end."""
     script = 'umask 022; mkdir -p "$0" && "$@" >"$0/install.log" 2>&1 &'
     command = ["/bin/sh", "-c", script, place, sys.executable, "-I", os.path.abspath(__file__), "deps", "install"]
-    nothing = subprocess.DEVNULL
-    subprocess.call(command, stdin=nothing, stdout=nothing, stderr=nothing, start_new_session=True)
+    none = subprocess.DEVNULL
+    subprocess.call(command, stdin=none, stdout=none, stderr=none, start_new_session=True)
 
 
 def _continue_with_another_python(about: dict, *, needs_same_kind: bool) -> None:  # type: ignore[type-arg]

@@ -23,8 +23,7 @@ PLACE = ".environments"
 READY = "mcpgreen-ready"  # a file that is written when everything is installed
 REQUIREMENTS = "requirements.txt"
 REMEDY = "run `mcpgreen deps install` in the project"
-HEAD_BYTES = 32_768
-MAX_BYTES = 1 << 20
+MAX_BYTES = 131_072  # that are read of a file
 _HEADER = re.compile(r"(?m)^# /// script[ \t]*\n((?:^#(?: .*)?\n)+?)^# ///[ \t]*$")
 _STRING = r'"(?:[^"\\\n]|\\.)*"|' + r"'[^'\n]*'"
 _TOKEN = re.compile(rf"#[^\n]*\n|({_STRING})")
@@ -56,34 +55,38 @@ class Packages(NamedTuple):
 
 def packages_of(root: str, path: str) -> Packages | None:
     """Return the packages of a script of this project; None if it needs none, or gets them in another way."""
-    stamps = []
-    for file in (path, f"{root}/{REQUIREMENTS}"):
-        with suppress(OSError):
-            status = os.stat(file)
-            stamps.append((file, status.st_mtime_ns, status.st_size, status.st_ino))
-    return _packages_in(root, path, *stamps)
+    return _packages_in(root, path, _stamp_of(path), _stamp_of(f"{root}/{REQUIREMENTS}"))
+
+
+def _stamp_of(path: str) -> tuple[int, ...]:
+    """Return what changes when a file does."""
+    with suppress(OSError):
+        status = os.stat(path)
+        return status.st_mtime_ns, status.st_size, status.st_ino
+    return ()
 
 
 @lru_cache(1000)
-def _packages_in(root: str, path: str, *stamps: object) -> Packages | None:
-    head = b""
-    with suppress(OSError), open(path, "rb", opener=without_waiting) as file:
-        head = file.read(HEAD_BYTES)
-    source = f"{root}/{REQUIREMENTS}"
-    if not is_python(path, head) or program_of(path, head) == "uv":  # its first line lets uv do it
+def _packages_in(root: str, path: str, *stamps: tuple[int, ...]) -> Packages | None:
+    script, source = _start_of(path), f"{root}/{REQUIREMENTS}"
+    if not is_python(path, script) or program_of(path, script) == "uv":  # its first line lets uv do it
         return None
-    if header := _HEADER.search(head.decode("utf-8", "replace").replace("\r\n", "\n")):
+    if header := _HEADER.search(script.decode("utf-8", "replace").replace("\r\n", "\n")):
         fields = re.sub(r"(?m)^# ?", "", header[1])
         listed, python = _DEPENDENCIES.search(fields), _PYTHON.search(fields)
         names = tuple(found[1][1:-1] for found in _TOKEN.finditer(listed[1]) if found[1]) if listed else ()
         if (listed is None and "dependencies" in fields) or not all(name[:1].isalnum() for name in names):
-            return Packages(path, (), "", "", 'its header cannot be read; write dependencies = ["NAME", "OTHER>=2"]')
+            return Packages(path, (), "", "", 'a header that can be read: dependencies = ["NAME", "OTHER>=2"]')
         versions = python[1][1:-1] if python else ""
         return Packages(path, names, versions, _place_of(root, versions, *names)) if names else None
-    text = ""
-    with suppress(OSError), open(source, "rb", opener=without_waiting) as file:
-        text = file.read(MAX_BYTES).decode("utf-8", "replace")
+    text = _start_of(source).decode("utf-8", "replace")
     return Packages(source, (), "", _place_of(root, text)) if re.search(r"(?m)^\s*[^#\s]", text) else None
+
+
+def _start_of(path: str) -> bytes:
+    with suppress(OSError), open(path, "rb", opener=without_waiting) as file:
+        return file.read(MAX_BYTES)
+    return b""
 
 
 def _place_of(root: str, *parts: str) -> str:
