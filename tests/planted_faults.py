@@ -54,6 +54,13 @@ FAULTS = [
         "tests/features/test_keys.py",
     ),
     Fault(
+        "packages-of-others-used",
+        "mcpgreen/features/tools.py",
+        "if problem := packages.problem(self._root):",
+        "if problem := None:",
+        "tests/cli/test_deps.py::test_requirements_of_the_project_are_for_all_other_tools",
+    ),
+    Fault(
         "helper-keeps-passed-variables",
         "mcpgreen/features/tools.py",
         "            self.script = self.script._replace(warm=None)  # a helper would keep them for other calls",

@@ -282,9 +282,10 @@ class ToolTerms:
         needed = [each[:-1] for each in self.tool.description.env if each.endswith("!")]
         if missing := [name for name in needed if not self.variables.get(name)]:
             command = f"mcpgreen config --client CLIENT --install {' '.join(f'--env {name}=VALUE' for name in missing)}"
-            person = f"Ask the person who runs this server to run `{command}` and to restart the client."
-            text = f"Tool '{self.tool.name}' needs {' and '.join(missing)} in the server's environment. {person}"
-            raise ToolFailure(text)
+            text = (
+                f"Tool '{self.tool.name}' needs {' and '.join(missing)} in the server's environment. Ask the person who"
+            )
+            raise ToolFailure(f"{text} runs this server to set that, for instance with `{command}`, and to restart it.")
 
     def checked_arguments(self, arguments: Json, encoded: bytes, call: Call | None = None) -> tuple[list[str], bytes]:
         """Check the arguments, which are also given as JSON, by the tool's inputSchema. Return the problems, and the

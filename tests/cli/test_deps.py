@@ -57,14 +57,11 @@ def installed(project: ProjectBuilder, tool: Path, words: str) -> Packages:
     return packages
 
 
-def path_with(directory: Path, python: str = "") -> str:
-    """A PATH without uv, with a Python that is a script, or that of the system."""
+def path_with(directory: Path, python: str = 'exec /usr/bin/python3 "$@"') -> str:
+    """A PATH without uv."""
     (directory / "bin").mkdir()
-    if python:
-        (directory / "bin/python3").write_text(python)
-        (directory / "bin/python3").chmod(0o755)
-    else:
-        (directory / "bin/python3").symlink_to("/usr/bin/python3")
+    (directory / "bin/python3").write_text(f"#!/bin/sh\n{python}\n")
+    (directory / "bin/python3").chmod(0o755)
     return f"{directory}/bin:/bin"
 
 
@@ -101,7 +98,7 @@ def test_what_cannot_be_installed_is_said_and_leaves_nothing(
     project: ProjectBuilder, wheels: Path, tmp_path: Path
 ) -> None:
     project.tool("greet", HEADER.format("'greeting-of-tests'") + USE)
-    python = '#!/bin/sh\nmkdir -p "$3/bin"; printf "#!/bin/sh\\nexit 1" > "$3/bin/python"; chmod +x "$3/bin/python"'
+    python = 'mkdir -p "$3/bin"; printf "#!/bin/sh\\nexit 1" > "$3/bin/python"; chmod +x "$3/bin/python"'
     done = deps(project, "install", wheels=wheels, path=path_with(tmp_path, python))
 
     assert done.returncode == 1
@@ -110,9 +107,9 @@ def test_what_cannot_be_installed_is_said_and_leaves_nothing(
     assert deps(project, wheels=wheels).stdout == "tools/greet: greeting-of-tests: not installed\n"
 
 
-@pytest.mark.parametrize(("versions", "status"), [(">=3.10", 0), (">=3.10,<4", 0), (">=4", 1)])
-def test_the_python_of_an_environment_has_to_fit(versions: str, status: int) -> None:
-    assert subprocess.call([sys.executable, "-c", FITS, versions], timeout=60) == status
+def test_the_python_of_an_environment_has_to_fit() -> None:
+    versions = ("", ">=3.10,<4", ">=4")
+    assert [subprocess.call([sys.executable, "-c", FITS, each], timeout=60) for each in versions] == [0, 0, 1]
 
 
 def test_requirements_of_the_project_are_for_all_other_tools(project: ProjectBuilder, speak: Speak) -> None:
@@ -163,16 +160,11 @@ def test_the_header_of_a_script_is_read(tmp_path: Path, text: str, names: tuple[
     assert found is None or python in (found.python, found.fault.partition(":")[0])
 
 
-def test_scripts_that_name_no_packages_need_none(tmp_path: Path) -> None:
+def test_scripts_of_others_and_of_uv_need_none(tmp_path: Path) -> None:
     (tmp_path / "requirements.txt").write_text("greeting\n")
-    for name, text in {
-        "a.sh": "echo",
-        "b": "#!/usr/bin/env -S uv run --script\n",
-        "c.py": "# /// script\n# ///\n",
-    }.items():
+    for name, text in (("a.sh", "echo"), ("b", "#!/usr/bin/env -S uv run --script\n")):
         (tmp_path / name).write_text(text)
-        found = packages_of(str(tmp_path), str(tmp_path / name))
-        assert (found is not None) == (name == "c.py")
+        assert packages_of(str(tmp_path), str(tmp_path / name)) is None
 
 
 def test_validate_and_doctor_say_what_is_missing(project: ProjectBuilder) -> None:
@@ -184,7 +176,8 @@ def test_validate_and_doctor_say_what_is_missing(project: ProjectBuilder) -> Non
 
     assert f"line 1: its packages are not installed: greeting-of-tests (tools/greet:1) → {REMEDY}" in validated
     assert f"has no module greeting_of_tests (tools/wave:2:1) → {REMEDY}" in validated
-    assert f"✗ dependencies: the packages of requirements.txt are not installed → {REMEDY}" in diagnosed
+    for sign, source in (("✗", "tools/greet"), ("⚠", "requirements.txt")):
+        assert f"{sign} dependencies: the packages of {source} are not installed → {REMEDY}" in diagnosed
     for path in (tool, project.root / "tools/wave"):
         installed(project, path, "hello")
     assert "not installed" not in mcpgreen("validate", *words).stdout
@@ -207,9 +200,7 @@ def test_a_bundle_installs_its_packages_when_it_is_started(
 
     def run(*words: str) -> str:
         command = [os.path.realpath(sys.executable), "-I", str(start), *words]
-        return subprocess.run(
-            command, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60
-        ).stdout
+        return subprocess.run(command, env=env, input="", capture_output=True, text=True, timeout=60).stdout
 
     assert run() == ""  # the client leaves at once
     eventually(lambda: "all that it lists: installed" in run("deps"), within_secs=30)

@@ -178,9 +178,10 @@ def project_checks(project: Project, settings: Settings, environ: Mapping[str, s
     yield Check("project", OK, f"{project.server_name()} at {project.root}")
     yield from _requirements(project, environ)
     for each in needed_packages(project, settings, environ):
-        state, fix = ("installed", None) if each.are_installed else ("not installed", REMEDY)
-        message = f"the packages of {project.shown(each.source)} are {state}"
-        yield Check("dependencies", ERROR if fix else OK, message, fix)
+        state, level, fix = "installed", OK, None
+        if not each.are_installed:  # tools may have those of requirements.txt from elsewhere
+            state, level, fix = "not installed", ERROR if each.names or each.fault else WARNING, REMEDY
+        yield Check("dependencies", level, f"the packages of {project.shown(each.source)} are {state}", fix)
     yield from _permissions(project, settings)
     yield from _settings(settings)
     findings = list(server_findings(project, settings))
