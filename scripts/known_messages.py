@@ -128,7 +128,7 @@ MESSAGES: dict[str, tuple[Known, ...]] = {
     ),
     "A call fails": (
         Known(
-            "packages that are not installed yet: …",
+            "packages that are not installed yet",
             "The tool names Python packages in its `# /// script` header, and they are not installed.",
             "Run `mcpgreen deps install` in the project: [What your tools need](dependencies.md#python).",
         ),

@@ -56,7 +56,7 @@ FAULTS = [
     Fault(
         "packages-of-others-used",
         "mcpgreen/features/tools.py",
-        "if problem := packages.problem(self._root):",
+        'if problem := self._project.ground(f"{root}/{packages.PLACE}").problem_with_directory(programs):',
         "if problem := None:",
         "tests/cli/test_deps.py::test_requirements_of_the_project_are_for_all_other_tools",
     ),

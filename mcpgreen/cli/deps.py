@@ -71,8 +71,8 @@ def _install_all(project: Project, needed: list[Packages], environ: Mapping[str,
 
 def _install(project: Project, packages: Packages, environ: Mapping[str, str]) -> None:
     shown = project.shown(packages.source)
-    if packages.fault:
-        raise ProjectError(shown, f"it needs {packages.fault}")
+    if not packages.place:
+        raise ProjectError(shown, f"it needs {packages.lack}")
     shutil.rmtree(packages.place, ignore_errors=True)
     tell(f"Installing the packages of {shown} ...\n")
     env = {name: value for name, value in environ.items() if not name.startswith(("PYTHON", "VIRTUAL_ENV"))}

@@ -248,7 +248,7 @@ class ToolTerms:
             warm=tuple(warm) if isinstance(warm, list) else () if warm else None,  # modules to load ahead
             wants_table=may_use_shell_sdk(tool.path),
         )
-        self._root = services.project.root
+        self._project = services.project
         self._path = services.environment.base["PATH"]
         self.entry_json = jsontext.dumps(tool.registry_entry)
         names = [each.removesuffix("!") for each in described.env]
@@ -262,20 +262,22 @@ class ToolTerms:
     def with_packages(self) -> tuple[Script, dict[str, str], str]:
         """Return the script with the Python that has its packages, its variables, and what to do if it lacks a module:
         without an installed `requirements.txt`, it may have its packages from elsewhere. Raises ToolFailure, Denied."""
-        from mcpgreen.running.scripts.packages import REMEDY, REQUIREMENTS, packages_of  # not before the first answer
+        from mcpgreen.running.scripts import packages  # not before the first answer
 
-        packages = packages_of(self._root, self.tool.path) if not self.script.wants_table else None
-        if packages is None:
+        root = self._project.root
+        needed = packages.packages_of(root, self.tool.path) if not self.script.wants_table else None
+        if needed is None:
             return self.script, self.variables, ""
-        if packages.are_installed:
-            if problem := packages.problem(self._root):
+        if needed.are_installed:
+            programs = f"{needed.place}/bin"
+            if problem := self._project.ground(f"{root}/{packages.PLACE}").problem_with_directory(programs):
                 raise Denied(f"{self.script.label} cannot use its packages: {problem}")
-            variables = {"PATH": f"{packages.place}/bin:{self._path}", "VIRTUAL_ENV": packages.place, **self.variables}
-            return self.script._replace(command=[packages.interpreter, self.tool.path]), variables, ""
-        if not packages.names and not packages.fault:
-            return self.script, self.variables, f"{REQUIREMENTS} is not installed: {REMEDY}."
-        trouble = packages.fault or f"packages that are not installed yet: {', '.join(packages.names)[:500]}"
-        raise ToolFailure(f"{self.script.label} needs {trouble}. Ask the person who runs this server: {REMEDY}.")
+            variables = {"PATH": f"{programs}:{self._path}", "VIRTUAL_ENV": needed.place, **self.variables}
+            return self.script._replace(command=[needed.interpreter, self.tool.path]), variables, ""
+        if needed.is_optional:
+            return self.script, self.variables, f"{packages.REQUIREMENTS} is not installed: {packages.REMEDY}."
+        person = f"Ask the person who runs this server: {packages.REMEDY}."
+        raise ToolFailure(f"{self.script.label} needs {needed.lack}. {person}")
 
     def require_variables(self) -> None:
         """Raises ToolFailure if the tool needs a variable that the server does not have."""

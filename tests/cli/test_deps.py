@@ -46,13 +46,13 @@ def deps(
     return mcpgreen("deps", *words, "--project-root", str(project.root), env={**index, **others})
 
 
-def installed(project: ProjectBuilder, tool: Path, words: str) -> Packages:
-    """The environment of a tool, made by hand: `deps install` takes seconds."""
+def installed(project: ProjectBuilder, tool: Path, *, module: str = "", text: str = "WORDS = 'hello'") -> Packages:
+    """The environment of a tool with one module, made by hand: `deps install` takes seconds."""
     packages = packages_of(str(project.root), str(tool))
     assert packages is not None
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", packages.place], check=True, timeout=60)
     [library] = Path(packages.place).glob("lib/python*/site-packages")
-    (library / "greeting_of_tests.py").write_text(f"WORDS = {words!r}\n")
+    (library / f"{module or 'greeting_of_tests'}.py").write_text(text)
     Path(packages.place, READY).touch()
     return packages
 
@@ -123,7 +123,7 @@ def test_requirements_of_the_project_are_for_all_other_tools(project: ProjectBui
     assert "No module named 'greeting_of_tests'" in result
     assert result.endswith(f"requirements.txt is not installed: {REMEDY}.")
 
-    packages = installed(project, tool, "hello")
+    packages = installed(project, tool)
     assert text_of(client.call_tool("greet")) == "hello"
     Path(packages.place, "bin").chmod(0o777)
     assert "may be written to by others" in client.error("tools/call", {"name": "greet"})["message"]
@@ -134,7 +134,7 @@ def test_a_tool_with_packages_is_forked_from_their_python(project: ProjectBuilde
         "\nimport os, sys\nprint('', b'sdk/warm' in open('/proc/self/cmdline', 'rb').read(), os.environ['VIRTUAL_ENV'])"
     )
     tool = project.tool("greet", HEADER.format("'greeting-of-tests'") + USE + how)
-    place = installed(project, tool, "hello").place
+    place = installed(project, tool).place
     client = speak(warm_python="true")
 
     eventually(lambda: text_of(client.call_tool("greet")) == f"hello True {place}\n")
@@ -147,8 +147,8 @@ def test_a_tool_with_packages_is_forked_from_their_python(project: ProjectBuilde
         ('# requires-python = ">=3.11"\n# dependencies = [\n#   "a", # not "b"\n# ]\n', ("a",), ">=3.11"),
         ("# dependencies = []\n", None, ""),
         ("# requires-python = '>=3.11'\n", None, ""),
-        ("# dependencies = names\n", (), "a header that can be read"),
-        ('# dependencies = ["--index-url=http://example.com"]\n', (), "a header that can be read"),
+        ("# dependencies = names\n", (), "a header like dependencies"),
+        ('# dependencies = ["--index-url=http://example.com"]\n', (), "a header like dependencies"),
     ],
 )
 def test_the_header_of_a_script_is_read(tmp_path: Path, text: str, names: tuple[str, ...] | None, python: str) -> None:
@@ -157,7 +157,7 @@ def test_the_header_of_a_script_is_read(tmp_path: Path, text: str, names: tuple[
     found = packages_of(str(tmp_path), str(script))
 
     assert (found.names if found else None) == names
-    assert found is None or python in (found.python, found.fault.partition(":")[0])
+    assert found is None or python in (found.python, found.lack.partition(" = ")[0])
 
 
 def test_scripts_of_others_and_of_uv_need_none(tmp_path: Path) -> None:
@@ -174,14 +174,13 @@ def test_validate_and_doctor_say_what_is_missing(project: ProjectBuilder) -> Non
     words = ("--project-root", str(project.root))
     validated, diagnosed = mcpgreen("validate", *words).stdout, mcpgreen("doctor", *words).stdout
 
-    assert f"line 1: its packages are not installed: greeting-of-tests (tools/greet:1) → {REMEDY}" in validated
+    lack = "needs packages that are not installed yet"
+    assert f"line 1: it {lack}: greeting-of-tests (tools/greet:1) → {REMEDY}" in validated
     assert f"has no module greeting_of_tests (tools/wave:2:1) → {REMEDY}" in validated
-    for sign, source in (("✗", "tools/greet"), ("⚠", "requirements.txt")):
-        assert f"{sign} dependencies: the packages of {source} are not installed → {REMEDY}" in diagnosed
+    assert f"⚠ dependencies: requirements.txt {lack} → {REMEDY}" in diagnosed
     for path in (tool, project.root / "tools/wave"):
-        installed(project, path, "hello")
-    assert "not installed" not in mcpgreen("validate", *words).stdout
-    assert "✓ dependencies: the packages of tools/greet are installed" in mcpgreen("doctor", *words).stdout
+        installed(project, path)
+    assert "not installed" not in mcpgreen("validate", *words).stdout + mcpgreen("doctor", *words).stdout
 
 
 def test_a_bundle_installs_its_packages_when_it_is_started(

@@ -15,7 +15,6 @@ import pytest
 
 from mcpgreen.engine.server import Server
 from mcpgreen.links.principal import Principal
-from mcpgreen.running.scripts.packages import READY, packages_of
 from mcpgreen.running.warm_python import interpreter_of
 from mcpgreen.settings.settings import load
 from mcpgreen.testing import FakeLink, serving
@@ -23,6 +22,7 @@ from mcpgreen.transports.http.door import Door
 from mcpgreen.transports.http.serving import configured_resource_server
 from mcpgreen.transports.http.wire.listening import Address
 from tests.cli.test_commands import mcpgreen
+from tests.cli.test_deps import installed
 from tests.deployment.cluster import free_port
 from tests.docs.reader import CHECKOUT, DOCS, Reader, blocks_of
 from tests.support.client import Speak
@@ -163,12 +163,8 @@ def test_a_tool_of_the_page_is_reported_until_its_packages_are_installed(
     done = mcpgreen("validate", "--project-root", str(project.root))
     assert [line for line in done.stdout.splitlines() if line.startswith("✗")] == [COMPLAINT.strip()]
 
-    packages = packages_of(str(project.root), str(project.root / "tools/wave.py"))
-    assert packages is not None
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", packages.place], check=True, timeout=120)
-    [library] = Path(packages.place).glob("lib/python*/site-packages")
-    (library / "greeting.py").write_text("def wave(name): return f'o/ {name}'\n", encoding="utf-8")
-    Path(packages.place, READY).touch()
+    text = "def wave(name): return f'o/ {name}'\n"
+    installed(project, project.root / "tools/wave.py", module="greeting", text=text)
     assert mcpgreen("validate", "--project-root", str(project.root)).returncode == 0
     assert text_of(speak().call_tool("wave", {"name": "Ada"})) == "o/ Ada"
 

@@ -196,10 +196,8 @@ class Scripts:
         complaints = [*self._missing(path, reading.interpreter, needs)]
         if (packages := reading.packages) and not packages.are_installed:
             complaints = [each._replace(code="packages", fix=REMEDY) for each in complaints]
-            if packages.names or packages.fault:
-                trouble = f"its packages are not installed: {', '.join(packages.names)}"
-                sentence = f"it needs {packages.fault}" if packages.fault else trouble
-                complaints = [Complaint(Position(1), sentence, "packages", REMEDY)]
+            if not packages.is_optional:
+                complaints = [Complaint(Position(1), f"it needs {packages.lack}", "packages", REMEDY)]
         # A module of its own may have the name of the SDK.
         if not os.path.exists(os.path.join(os.path.dirname(path), "mcp_tool.py")):
             for line, column, names in answer.get("imports", ()):

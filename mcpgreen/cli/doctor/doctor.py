@@ -178,10 +178,8 @@ def project_checks(project: Project, settings: Settings, environ: Mapping[str, s
     yield Check("project", OK, f"{project.server_name()} at {project.root}")
     yield from _requirements(project, environ)
     for each in needed_packages(project, settings, environ):
-        state, level, fix = "installed", OK, None
-        if not each.are_installed:  # tools may have those of requirements.txt from elsewhere
-            state, level, fix = "not installed", ERROR if each.names or each.fault else WARNING, REMEDY
-        yield Check("dependencies", level, f"the packages of {project.shown(each.source)} are {state}", fix)
+        if not each.are_installed:  # a warning: tools may have them from elsewhere; if they need these, see `_items`
+            yield Check("dependencies", WARNING, f"{project.shown(each.source)} needs {each.lack}", REMEDY)
     yield from _permissions(project, settings)
     yield from _settings(settings)
     findings = list(server_findings(project, settings))

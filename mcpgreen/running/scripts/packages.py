@@ -17,13 +17,13 @@ from typing import NamedTuple
 
 from mcpgreen.files.regular_files import without_waiting
 from mcpgreen.running.scripts.shebang import is_python, program_of
-from mcpgreen.running.trust import Ground
 
 PLACE = ".environments"
 READY = "mcpgreen-ready"  # a file that is written when everything is installed
 REQUIREMENTS = "requirements.txt"
 REMEDY = "run `mcpgreen deps install` in the project"
 MAX_BYTES = 131_072  # that are read of a file
+MAX_CHARS = 500  # of packages, in a message
 _HEADER = re.compile(r"(?m)^# /// script[ \t]*\n((?:^#(?: .*)?\n)+?)^# ///[ \t]*$")
 _STRING = r'"(?:[^"\\\n]|\\.)*"|' + r"'[^'\n]*'"
 _TOKEN = re.compile(rf"#[^\n]*\n|({_STRING})")
@@ -32,13 +32,15 @@ _PYTHON = re.compile(rf"(?m)^requires-python[ \t]*=[ \t]*({_STRING})")
 
 
 class Packages(NamedTuple):
-    """A set of packages. `names` is empty if they are those of `requirements.txt`, or cannot be read (`fault`)."""
+    """A set of packages. `names` is empty if they are those of `requirements.txt`, or cannot be read. `lack` says what
+    is missing if they are not installed."""
 
     source: str  # the file that names them
     names: tuple[str, ...]
     python: str  # the versions of Python that they need, as in >=3.11; empty for any
     place: str
-    fault: str = ""
+    lack: str = "packages that are not installed yet"
+    is_optional: bool = False  # the script may have them from elsewhere
 
     @property
     def interpreter(self) -> str:
@@ -48,48 +50,40 @@ class Packages(NamedTuple):
     def are_installed(self) -> bool:
         return os.path.exists(f"{self.place}/{READY}")
 
-    def problem(self, root: str) -> str | None:
-        """Say why the environment must not be used, as the end of a sentence."""
-        return Ground(f"{root}/{PLACE}", root=root).problem_with_directory(f"{self.place}/bin")
-
 
 def packages_of(root: str, path: str) -> Packages | None:
     """Return the packages of a script of this project; None if it needs none, or gets them in another way."""
-    return _packages_in(root, path, _stamp_of(path), _stamp_of(f"{root}/{REQUIREMENTS}"))
-
-
-def _stamp_of(path: str) -> tuple[int, ...]:
-    """Return what changes when a file does."""
-    with suppress(OSError):
-        status = os.stat(path)
-        return status.st_mtime_ns, status.st_size, status.st_ino
-    return ()
+    stamps = []
+    for file in (path, f"{root}/{REQUIREMENTS}"):
+        with suppress(OSError):
+            status = os.stat(file)
+            stamps.append((file, status.st_mtime_ns, status.st_size, status.st_ino))
+    return _packages_in(root, path, *stamps)
 
 
 @lru_cache(1000)
-def _packages_in(root: str, path: str, *stamps: tuple[int, ...]) -> Packages | None:
+def _packages_in(root: str, path: str, *stamps: object) -> Packages | None:
     script, source = _start_of(path), f"{root}/{REQUIREMENTS}"
     if not is_python(path, script) or program_of(path, script) == "uv":  # its first line lets uv do it
         return None
+    text = _start_of(source).decode("utf-8", "replace")
+    found, parts = Packages(source, (), "", "", is_optional=True), re.findall(r"(?m)^\s*[^#\s].*", text)
     if header := _HEADER.search(script.decode("utf-8", "replace").replace("\r\n", "\n")):
         fields = re.sub(r"(?m)^# ?", "", header[1])
         listed, python = _DEPENDENCIES.search(fields), _PYTHON.search(fields)
         names = tuple(found[1][1:-1] for found in _TOKEN.finditer(listed[1]) if found[1]) if listed else ()
         if (listed is None and "dependencies" in fields) or not all(name[:1].isalnum() for name in names):
-            return Packages(path, (), "", "", 'a header that can be read: dependencies = ["NAME", "OTHER>=2"]')
-        versions = python[1][1:-1] if python else ""
-        return Packages(path, names, versions, _place_of(root, versions, *names)) if names else None
-    text = _start_of(source).decode("utf-8", "replace")
-    return Packages(source, (), "", _place_of(root, text)) if re.search(r"(?m)^\s*[^#\s]", text) else None
+            return Packages(path, (), "", "", 'a header like dependencies = ["NAME", "OTHER>=2"]')
+        lack = f"{found.lack}: {', '.join(names)[:MAX_CHARS]}"
+        found = Packages(path, names, python[1][1:-1] if python else "", "", lack)
+        parts = [found.python, *names] if names else []
+    from hashlib import sha256  # takes a millisecond, and few projects need it
+
+    digest = sha256("\0".join(parts).encode()).hexdigest()[:16]
+    return found._replace(place=f"{root}/{PLACE}/{digest}") if parts else None
 
 
 def _start_of(path: str) -> bytes:
     with suppress(OSError), open(path, "rb", opener=without_waiting) as file:
         return file.read(MAX_BYTES)
     return b""
-
-
-def _place_of(root: str, *parts: str) -> str:
-    from hashlib import sha256  # takes a millisecond, and few projects need it
-
-    return f"{root}/{PLACE}/{sha256(chr(0).join(parts).encode()).hexdigest()[:16]}"
