@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from mcpgreen import journal
 from mcpgreen.cli.clients.install import Change, Refused, Target, change_entry
-from mcpgreen.cli.clients.launch import Launch, is_plain, launch_of
+from mcpgreen.cli.clients.launch import Launch, launch_of
 from mcpgreen.cli.clients.table import CLIENTS, FORMATS, Client, client_named, place_in
 from mcpgreen.cli.commands import Options
 from mcpgreen.cli.making.drafts import filled
@@ -21,7 +21,7 @@ from mcpgreen.cli.opening import open_named
 from mcpgreen.cli.output import harmless, print_json, say, tell
 from mcpgreen.errors import UsageError
 from mcpgreen.files.regular_files import content_of
-from mcpgreen.logs.secrets import HIDDEN
+from mcpgreen.logs.secrets import HIDDEN, is_secret_name
 from mcpgreen.project.project import variables_in
 from mcpgreen.text.json_types import Json
 
@@ -183,7 +183,8 @@ def shown(change: Change, launch: Launch | None = None) -> str:
     text = ""
     for line in difflib.unified_diff(old, new, old_name, new_name, n=1, lineterm=""):
         for found in NAMED_VALUE.finditer(line):
-            if (found[1].isupper() or found[1] in names) and not is_plain(found[1]):
+            is_setting = found[1].startswith("MCP") and not is_secret_name(found[1])
+            if (found[1].isupper() or found[1] in names) and not is_setting:
                 line = line[: found.end()] + HIDDEN
                 break
         # Some files have only one line.

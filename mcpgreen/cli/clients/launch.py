@@ -86,11 +86,6 @@ def shell_words(environ: Mapping[str, str]) -> str:
     return "mcpgreen" if which("mcpgreen", path=environ.get("PATH", "")) else shlex.join(program_words(environ))
 
 
-def is_plain(name: str) -> bool:
-    """Tell whether a variable in a client's file is a setting that can be shown."""
-    return name.startswith((OUR_PREFIX, ALIAS_PREFIX)) and not _is_secret(name)
-
-
 def _is_ours(name: str) -> bool:
     return (name in _SETTINGS or name.startswith((OUR_PREFIX, ALIAS_PREFIX))) and name not in _NOT_FOR_ENTRIES
 
