@@ -120,8 +120,18 @@ MESSAGES: dict[str, tuple[Known, ...]] = {
             "The tool lists in `needs` what a client must support, and this client does not support it.",
             "Use another client, or let the tool continue without an answer: [Ask the user](asking.md).",
         ),
+        Known(
+            "Tool '…' needs … in the server's environment. …",
+            "The tool requires an environment variable, such as an API key, that the server does not have.",
+            "Put it into the client's entry with `mcpgreen config --install --env`: [API keys](tools.md#api-keys).",
+        ),
     ),
     "A call fails": (
+        Known(
+            "packages that are not installed yet",
+            "The tool names Python packages in its `# /// script` header, and they are not installed.",
+            "Run `mcpgreen deps install` in the project: [What your tools need](dependencies.md#python).",
+        ),
         Known(
             "Tool failed: …",
             "The script exited with a code other than 0. The last lines of its stderr follow, or else the code.",

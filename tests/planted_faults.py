@@ -40,6 +40,34 @@ def why_stale(fault: Fault, root: Path) -> str | None:
 
 FAULTS = [
     Fault(
+        "passed-variables-shown",
+        "mcpgreen/features/confidential.py",
+        "self._values += [value for value in values if value not in self._values]",
+        "pass",
+        "tests/features/test_keys.py",
+    ),
+    Fault(
+        "any-variable-passed-on",
+        "mcpgreen/catalog/tools.py",
+        'known["env"] = [other for other in known["env"] if other != each]',
+        "pass",
+        "tests/features/test_keys.py",
+    ),
+    Fault(
+        "packages-of-others-used",
+        "mcpgreen/features/tools.py",
+        'if problem := self._project.ground(f"{root}/{packages.PLACE}").problem_with_directory(programs):',
+        "if problem := None:",
+        "tests/cli/test_deps.py::test_requirements_of_the_project_are_for_all_other_tools",
+    ),
+    Fault(
+        "helper-keeps-passed-variables",
+        "mcpgreen/features/tools.py",
+        "            self.script = self.script._replace(warm=None)  # a helper would keep them for other calls",
+        "            pass",
+        "tests/running/warm/test_warm_python.py::test_a_script_gets_its_keys_with_its_job_and_the_helper_never_has_them",
+    ),
+    Fault(
         "secrets-by-schema-shown",
         "mcpgreen/logs/secrets.py",
         'if part.get("format") == "password" or part.get("writeOnly") is True:',
@@ -245,8 +273,8 @@ FAULTS = [
     Fault(
         "variables-of-others-trusted",
         "mcpgreen/project/project.py",
-        "        self.require_trusted(path)\n        for number, line",
-        "        for number, line",
+        "        self.require_trusted(path)\n        variables, ignored",
+        "        variables, ignored",
         "tests/features/test_open_directories.py::test_variables_that_others_could_have_written_keep_the_server_from_starting",
     ),
     Fault(

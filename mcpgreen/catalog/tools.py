@@ -44,6 +44,16 @@ INTERACTIONS = ("auto", "park", "replay")
 MAX_MODULES = 50  # in `warm`
 _MODULE = r"[^\W\d]\w*(\.[^\W\d]\w*)*"
 
+MAX_VARIABLES = 50  # in `env`
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}!?")
+# Variables that `env` cannot pass on, and why.
+UNFIT_VARIABLES = {
+    r"MCP(BASH|GREEN)?_\w*": "the server decides which of its own variables tools get",
+    r"PATH|HOME|TMPDIR|LANG": "every tool gets it",
+    r"(LD|DYLD)_\w*|GCONV_PATH|GLIBC_TUNABLES": "it loads other code into programs",
+    r"(PYTHON|PERL5|RUBY|BASH|SHELLOPTS)\w*|NODE_(OPTIONS|PATH)|ENV|IFS|CDPATH|PS4": "it changes how scripts are run",
+}
+
 FIELD_RULES = {
     **metadata.COMMON_RULES,
     "name": metadata.A_NAME,
@@ -70,6 +80,13 @@ FIELD_RULES = {
         "true, false, or an array of names of Python modules",
         {"type": ["boolean", "array"], "items": {"type": "string"}, "maxItems": MAX_MODULES},
     ),
+    "env": metadata.Rule(
+        lambda value: (
+            isinstance(value, list) and len(value) <= MAX_VARIABLES and all(matches(_VARIABLE, each) for each in value)
+        ),
+        f"an array of at most {MAX_VARIABLES} names of variables, each with a ! behind it if it is required",
+        {"type": "array", "maxItems": MAX_VARIABLES, "items": {"type": "string", "pattern": f"^{_VARIABLE.pattern}$"}},
+    ),
 }
 
 KNOWN_FIELDS = frozenset(FIELD_RULES) | {"icons", "path"}
@@ -92,6 +109,7 @@ class Description(NamedTuple):
     interaction: str = INTERACTIONS[0]
     scopes: Sequence[str] = ()  # that a caller must have, if callers have scopes at all
     warm: bool | list[str] = True
+    env: Sequence[str] = ()  # variables of the server that the tool gets; a ! marks a required one
 
 
 ATTRIBUTE_OF = {name[0] + name.title().replace("_", "")[1:]: name for name in Description._field_defaults}
@@ -260,6 +278,10 @@ def describe_tool(path: str, fields: Json, *, stem: str, private: Private) -> De
             raise ProjectError(path, f"{key} {fault}")
     unlisted = {key: value for key, value in fields.items() if key not in LISTED_FIELDS}
     known = {name: fields[key] for key, name in ATTRIBUTE_OF.items() if key in fields}
+    for each in fields.get("env", ()):
+        for reason in (reason for names, reason in UNFIT_VARIABLES.items() if re.fullmatch(rf"(?:{names})!?", each)):
+            known["env"] = [other for other in known["env"] if other != each]
+            origin.complaints.append(f"env: {each.rstrip('!')} is left out: {reason}")
     return Description(definition, unlisted, origin.complaints, **known)
 
 

@@ -59,6 +59,7 @@ GROUPS: dict[str, tuple[Command, ...]] = {
         Command("init", "making.scaffold:run_init"),
         Command("scaffold", "making.scaffold", max_words=2, needs="one of the kinds that its --help shows"),
         Command("wrap", "wrapping.wrap", max_words=ANY, needs="a command after --, or a file"),
+        Command("deps", "deps", max_words=1),
     ),
     "Check": (
         Command("validate", "checking.validate"),

@@ -4,7 +4,7 @@ the environment."""
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from mcpgreen.errors import RpcError
@@ -34,6 +34,11 @@ class Confidential:
             if len(value) >= SHORTEST_VARIABLE and is_secret_name(name) and not is_directory:
                 self._values.append(value)
         self._places = Places(services.project.root, os.path.expanduser("~"))
+        self.always = Secrets(self._keys, self._values)
+
+    def add(self, values: Iterable[str]) -> None:
+        """Hide these values from now on: variables that a tool gets."""
+        self._values += [value for value in values if value not in self._values]
         self.always = Secrets(self._keys, self._values)
 
     def of(self, method: object, params: object) -> Secrets:

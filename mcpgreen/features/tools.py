@@ -15,6 +15,7 @@ from mcpgreen import journal
 from mcpgreen.catalog.snapshot import Snapshot
 from mcpgreen.catalog.tools import Tool
 from mcpgreen.errors import (
+    Denied,
     InternalError,
     InvalidParams,
     MissingClientCapability,
@@ -39,9 +40,11 @@ from mcpgreen.protocol.schemas.validator import BadSchema
 from mcpgreen.running.processes.run import Deadline, Ending, Limits, Outcome, Script
 from mcpgreen.running.schema_checks import Schema
 from mcpgreen.running.scripts import embedding, results
+from mcpgreen.running.scripts.environment import packed
 from mcpgreen.running.scripts.results import Expectation, stray_in
 from mcpgreen.running.scripts.shebang import may_use_shell_sdk
 from mcpgreen.running.shares import Places
+from mcpgreen.running.warm_python import lasting
 from mcpgreen.text import jsontext
 from mcpgreen.text.json_types import Json
 
@@ -55,6 +58,7 @@ A_MOMENT_SECS = 0.1  # for a check, before the call leaves its slot: most checks
 def call_tool(call: Call, terms: ToolTerms) -> Json:
     tool = terms.tool
     call.services.policy.require_allowed(tool.name, terms.entry_json, call.serial)
+    terms.require_variables()
     arguments_json = _checked_arguments(call, terms)
     if tool.description.needs:
         _require_needs(call, tool)
@@ -87,10 +91,11 @@ def _run_once(call: Call, terms: ToolTerms, arguments_json: bytes) -> Json:
     tool = terms.tool
     call.step_in()
     deadline, expected = terms.time_and_expectation(call)
+    script, variables, remedy = terms.with_packages()
     outcome, error_report, resources_report = run_for(
         call,
-        terms.script,
-        call.services.environment.with_more(terms.variables, call.roots.variables, call.client_variables),
+        script,
+        call.services.environment.with_more(variables, call.roots.variables, call.client_variables),
         entry_json=terms.entry_json,
         arguments_json=arguments_json,
         deadline=deadline,
@@ -113,6 +118,8 @@ def _run_once(call: Call, terms: ToolTerms, arguments_json: bytes) -> Json:
             needs = ", ".join(dict.fromkeys(call.interaction.unmet_needs))
             text = f"Tool '{tool.name}' failed without a client that has {needs}: {results.reason_of(outcome, words())}"
             raise ToolFailure(text, meta=failure.meta, more_text=failure.more_text) from failure
+        if remedy and "No module named" in failure.text:
+            raise ToolFailure(f"{failure.text}\n{remedy}", meta=failure.meta, more_text=failure.more_text) from failure
         raise
     if "structuredContent" not in result and (stray := stray_in(outcome.stdout)):
         _warn(call, f"Tool '{tool.name}' has no structured content: {stray.told()}")
@@ -225,8 +232,46 @@ class ToolTerms:
             warm=tuple(warm) if isinstance(warm, list) else () if warm else None,  # modules to load ahead
             wants_table=may_use_shell_sdk(tool.path),
         )
+        self._project = services.project
+        self._path = services.environment.base["PATH"]
         self.entry_json = jsontext.dumps(tool.registry_entry)
-        self.variables = _variables(tool)
+        names = [each.removesuffix("!") for each in described.env]
+        passed = {name: services.environ[name] for name in names if name in services.environ}
+        if passed:
+            services.confidential.add(passed.values())
+        if lasting(packed(passed)):
+            self.script = self.script._replace(warm=None)  # a helper would keep them for other calls
+        self.variables = {**_variables(tool), **passed}
+
+    def with_packages(self) -> tuple[Script, dict[str, str], str]:
+        """Return the script with the Python that has its packages, its variables, and what to do if it lacks a module:
+        without an installed `requirements.txt`, it may have its packages from elsewhere. Raises ToolFailure, Denied."""
+        from mcpgreen.running.scripts import packages  # not before the first answer
+
+        root = self._project.root
+        needed = packages.packages_of(root, self.tool.path) if not self.script.wants_table else None
+        if needed is None:
+            return self.script, self.variables, ""
+        if needed.are_installed:
+            programs = f"{needed.place}/bin"
+            if problem := self._project.ground(f"{root}/{packages.PLACE}").problem_with_directory(programs):
+                raise Denied(f"{self.script.label} cannot use its packages: {problem}")
+            variables = {"PATH": f"{programs}:{self._path}", "VIRTUAL_ENV": needed.place, **self.variables}
+            return self.script._replace(command=[needed.interpreter, self.tool.path]), variables, ""
+        if needed.is_optional:
+            return self.script, self.variables, f"{packages.REQUIREMENTS} is not installed: {packages.REMEDY}."
+        person = f"Ask the person who runs this server: {packages.REMEDY}."
+        raise ToolFailure(f"{self.script.label} needs {needed.lack}. {person}")
+
+    def require_variables(self) -> None:
+        """Raises ToolFailure if the tool needs a variable that the server does not have."""
+        needed = [each[:-1] for each in self.tool.description.env if each.endswith("!")]
+        if missing := [name for name in needed if not self.variables.get(name)]:
+            command = f"mcpgreen config --client CLIENT --install {' '.join(f'--env {name}=VALUE' for name in missing)}"
+            text = (
+                f"Tool '{self.tool.name}' needs {' and '.join(missing)} in the server's environment. Ask the person who"
+            )
+            raise ToolFailure(f"{text} runs this server to set that, for instance with `{command}`, and to restart it.")
 
     def checked_arguments(self, arguments: Json, encoded: bytes, call: Call | None = None) -> tuple[list[str], bytes]:
         """Check the arguments, which are also given as JSON, by the tool's inputSchema. Return the problems, and the

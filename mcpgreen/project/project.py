@@ -155,24 +155,14 @@ class Project:
 
         Raises Untrusted if others could have written the file: variables decide what is run, and for which callers. To
         ignore the file would not be safe either, so the server does not start."""
-        variables: dict[str, str] = {}
         path = self.server_file("env")
         if not os.path.lexists(path):
-            return variables
+            return {}
         self.require_trusted(path)
-        for number, line in enumerate((_text_in(path) or "").splitlines(), start=1):
-            key, equals, value = line.strip().partition("=")
-            key = key.removeprefix("export ").strip()
-            if not key or key.startswith("#"):
-                continue
-            if not equals or not key.isidentifier():
-                journal.warning("%s:%d: not a KEY=value line; ignored", path, number)
-                self.complaints.append((path, f"line {number} is ignored: it is not KEY=value"))
-                continue
-            value = value.strip()
-            if len(value) >= 2 and value[0] == value[-1] and value[0] in "'\"":
-                value = value[1:-1]
-            variables[key] = value
+        variables, ignored = variables_in(_text_in(path) or "")
+        for number in ignored:
+            journal.warning("%s:%d: not a KEY=value line; ignored", path, number)
+            self.complaints.append((path, f"line {number} is ignored: it is not KEY=value"))
         return variables
 
     def sourced(self, environ: Mapping[str, str], defaults: Mapping[str, str]) -> Sourced | None:
@@ -191,6 +181,25 @@ class Project:
             journal.warning("%s is ignored: %s", path, error.reason)
             self.complaints += [(path, error.reason)] if not isinstance(error, Untrusted) else []
             return None
+
+
+def variables_in(text: str) -> tuple[dict[str, str], list[int]]:
+    """Return the variables in `KEY=value` lines, and the numbers of the lines that are none."""
+    variables: dict[str, str] = {}
+    ignored: list[int] = []
+    for number, line in enumerate(text.splitlines(), start=1):
+        key, equals, value = line.strip().partition("=")
+        key = key.removeprefix("export ").strip()
+        if not key or key.startswith("#"):
+            continue
+        if not equals or not key.isidentifier():
+            ignored.append(number)
+            continue
+        value = value.strip()
+        if len(value) >= 2 and value[0] == value[-1] and value[0] in "'\"":
+            value = value[1:-1]
+        variables[key] = value
+    return variables, ignored
 
 
 def find_project(explicit: str | None, *, cwd: str, directories: Mapping[str, str]) -> Project | None:

@@ -100,6 +100,7 @@ Try it: …mcpgreen run-tool count"""),
 PROJECT/tools/make-hello.py
 PROJECT/tools/make-hello.meta.json
 …"""),
+    Screen("deps", NARROW, "No tool names packages: none has a # /// script header, and there is no requirements.txt."),
     Screen("validate", WIDE, """\
 Project: PROJECT
 ✓ server.d/server.meta.json

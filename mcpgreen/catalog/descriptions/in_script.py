@@ -1,14 +1,15 @@
-"""Read how a script describes itself: by its `mcp:` comment (`comments`), and by the `@arg` comments of a shell script,
-which say what arguments a tool takes.
+"""Read how a script describes itself: by its `mcp:` comment (`comments`), and by the `@arg` and `@env` comments of a
+shell script, which say what arguments a tool takes, and which variables of the server it gets.
 
     # Greet somebody.
     # @arg name!                   Who is greeted
     # @arg times=1 int             How often
     # @arg tone[warm|cool]=warm    In which tone
+    # @env GREETER_KEY!            For the service
 
 `# @arg NAME[!][[a|b]][=default] [TYPE]  TEXT`, in the comments before the first command. `!` is required, the type is
 one of `TYPES` or `SYNONYMS`, and a comment line that is indented deeper continues the text. The comment above the first
-`@arg` describes the tool. `sdk/arguments.sh` reads the same lines when the script runs: change both together.
+`@arg` or `@env` describes the tool. `sdk/arguments.sh` reads the same lines when the script runs: change both together.
 
 Rules: the script is read, never run. A line that cannot be understood, or a part of it, is left out with a complaint
 that names its place.
@@ -45,13 +46,14 @@ LIKELY_TYPES = {
     **dict.fromkeys(("array", "Array", "List"), "list"),
     **dict.fromkeys(("object", "Object", "JSON", "dict"), "json"),
 }
-_LINE = r"(\s*#+\s*)@arg(?=\s|$)(.*)"
+_LINE = r"(\s*#+\s*)@(arg|env)(?=\s|$)(.*)"
 _NAME = r"[A-Za-z_][A-Za-z0-9_-]{0,63}"
 _ARGUMENT = (
     rf"\s+(?P<name>{_NAME})(?P<required>!?)(?:\[(?P<choices>[^\[\]]*)\])?"
     r"""(?:=(?P<default>"[^"]*"(?!\S)|'[^']*'(?!\S)|[^\s"']\S*|(?!\S)))?"""
     rf"(?:\s+(?P<type>{'|'.join((*TYPES, *SYNONYMS))})(?!\S))?(?P<text>(?:\s.*)?)"
 )
+_VARIABLE = r"\s+([A-Za-z_][A-Za-z0-9_]{0,127}!?)(?!\S)"
 _OF_SHDOC = r"\s+\$"  # `@arg $1 string ...` of shdoc documents a function
 _CLEAR_TYPES = ("str", "float", "double", "uint")  # the other likely types may also begin a sentence
 # As in number[], array<int>, enum(a,b), int=5 and string|null.
@@ -96,6 +98,7 @@ class Arguments(NamedTuple):
     places: dict[str, Place]
     complaints: list[str]
     hints: list[str]
+    variables: list[str]  # of `@env`
 
 
 class ScriptDescription(NamedTuple):
@@ -115,10 +118,13 @@ def read_script(path: str, head: bytes) -> ScriptDescription | None:
     complaints = list(arguments.complaints)
     described = {"description": arguments.description} if arguments.description else {}
     rest = dict(fields or {})
-    for key in SCHEMAS:
+    if arguments.variables:
+        others = rest.get("env", [])
+        rest["env"] = [*others, *arguments.variables] if isinstance(others, list) else others
+    for key in SCHEMAS if arguments.schema else ():
         if rest.pop(key, None) is not None:
             complaints.append(f"{key} is left out: the @arg comments say which arguments there are")
-    fields = {**described, **rest, "inputSchema": arguments.schema}
+    fields = {**described, **rest, **({"inputSchema": arguments.schema} if arguments.schema else {})}
     return ScriptDescription(fields, complaints, arguments.hints)
 
 
@@ -201,8 +207,9 @@ def variable_of(name: str) -> str:
 
 
 def arguments_of(path: str, head: bytes) -> Arguments | None:
-    """Read the `@arg` comments of a shell script; None for another script, or one without such comments."""
-    if ARGUMENT not in head or program_of(path, head) not in SHELLS:
+    """Read the `@arg` and `@env` comments of a shell script; None for another script, or one without such comments. The
+    schema is empty without `@arg`."""
+    if (ARGUMENT not in head and b"@env" not in head) or program_of(path, head) not in SHELLS:
         return None
     inline = inline_in(head)
     skipped = range(inline.line, inline.end_line + 1) if inline else range(0)
@@ -212,7 +219,7 @@ def arguments_of(path: str, head: bytes) -> Arguments | None:
             break
         if number not in skipped and not (number == 1 and row.startswith("#!")):
             found.take(row.rstrip(), number)
-    return found.arguments() if found.properties or found.complaints else None
+    return found.arguments() if found.properties or found.complaints or found.variables else None
 
 
 class _Found:
@@ -221,6 +228,8 @@ class _Found:
     def __init__(self) -> None:
         self.properties: dict[str, Json] = {}
         self.complaints: list[str] = []
+        self.variables: list[str] = []
+        self._has_arguments = False
         self._required: list[str] = []
         self._names: dict[str, str] = {}  # by the variable that each sets
         self._places: dict[str, Place] = {}
@@ -234,8 +243,14 @@ class _Found:
         if line := re.match(_LINE, row):
             self._has_begun = True
             self._open = None
-            if not re.match(_OF_SHDOC, line[2]):
-                self._argument(line[2], Place(number, len(line[1]) + 1))
+            if line[2] == "env" and (variable := re.match(_VARIABLE, line[3])):
+                self.variables.append(variable[1])
+            elif line[2] == "env":
+                place = Place(number, len(line[1]) + 1)
+                self.complaints.append(f"@env needs the name of a variable, as in # @env API_KEY! {place}")
+            elif not re.match(_OF_SHDOC, line[3]):
+                self._has_arguments = True
+                self._argument(line[3], Place(number, len(line[1]) + 1))
             return
         text = row.lstrip().lstrip("#")
         indent = len(row) - len(text.lstrip())
@@ -255,8 +270,9 @@ class _Found:
     def arguments(self) -> Arguments:
         required = {"required": self._required} if self._required else {}
         schema = {"type": "object", "properties": self.properties, **required, "additionalProperties": False}
+        schema = schema if self._has_arguments else {}
         description = "\n".join(self._paragraph if any(self._paragraph) else self._words).strip()
-        return Arguments(description, schema, self._places, self.complaints, self._hints)
+        return Arguments(description, schema, self._places, self.complaints, self._hints, self.variables)
 
     def _argument(self, rest: str, place: Place) -> None:
         match = re.fullmatch(_ARGUMENT, rest)

@@ -30,7 +30,7 @@ HINTS = {
     "idempotent": "idempotentHint",
     "open_world": "openWorldHint",
 }
-PLAIN_OPTIONS = ("name", "title", "description", "scopes")
+PLAIN_OPTIONS = ("name", "title", "description", "scopes", "env")
 MAX_PARAMETERS = 256
 # What a marked function looks like in a file that cannot be parsed.
 _LIKELY = re.compile(rb"^[ \t]*@(?:mcp_tool\.)?tool\b|\bmcp_tool\.run\(", re.MULTILINE)

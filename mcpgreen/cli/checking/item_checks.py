@@ -26,6 +26,7 @@ from mcpgreen.cli.checking.findings import Finding, Problem
 from mcpgreen.cli.checking.places import Item, Source, position_in_file, source_of
 from mcpgreen.cli.checking.remedies import explained
 from mcpgreen.cli.checking.scripts import Scripts, refused
+from mcpgreen.cli.checking.variables import unseen_variables
 from mcpgreen.cli.making.drafts import SAFE_NAME
 from mcpgreen.cli.output import WORDS, did_you_mean
 from mcpgreen.errors import Denied, ProjectError
@@ -76,6 +77,7 @@ class Checks:
     ) -> None:
         self._project = project
         self._settings = settings
+        self._environ = environ
         self._registration = registration
         self._found = discoveries(project, registration)
         self._scripts = Scripts(project, environ)
@@ -149,8 +151,10 @@ class Checks:
             sentence = f"{tool.relative_path} is not executable and is run by {runner} (chmod +x, or --fix)"
             yield Problem("warning", "not-executable", sentence, "chmod +x, or run validate --fix", tool.path)
         yield from self._scripts.problems(tool.path, below=self._project.tools_dir, obeys_first_line=runner != "bash")
+        shown = self._project.shown(tool.path)
+        yield from unseen_variables(tool, shown, self._settings, self._environ)
         if runner == tool.path and not tool.path.endswith(shebang.SHELL_SUFFIXES) and _lacks_shebang(tool.path):
-            sentence = f"{self._project.shown(tool.path)} has no #! line, so it is run by sh"
+            sentence = f"{shown} has no #! line, so it is run by sh"
             fix = "begin it with #! and its interpreter, or remove its executable bit if it is not a program"
             yield Problem("warning", "no-shebang", sentence, fix, tool.path)
 

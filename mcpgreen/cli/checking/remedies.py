@@ -46,6 +46,8 @@ _ROWS: tuple[tuple[str, str, str] | tuple[str, str, str, Keys], ...] = (
     (r"^@arg .* only the first counts", "arg-double", "remove one of the two, or give it another name"),
     (r"^@arg ", "arg-syntax", "write it as # @arg NAME[!][[a|b]][=default] [TYPE]  TEXT"),
     (r"is left out: the @arg comments", "arg-schema", "say it in the @arg comments alone, or in mcp: alone"),
+    (r"^@env ", "env", "write it as # @env NAME, or # @env NAME! if the tool cannot do without it"),
+    (r"^env: ", "env", "remove it from env"),
     (r"nothing is indented below mcp:", "comment-empty", "write JSON after mcp:, or YAML below it, indented deeper"),
     (r"^must be an object, found", "not-an-object", "make the description one object: { … } or lines of name: value"),
     (r"larger than \d+ bytes|more than \d+ values", "too-large", "shorten the description"),

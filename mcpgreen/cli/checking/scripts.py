@@ -26,6 +26,7 @@ from mcpgreen.files.regular_files import without_waiting
 from mcpgreen.project.project import Project
 from mcpgreen.running.scripts import jq, shebang
 from mcpgreen.running.scripts.environment import PYTHON_DIR
+from mcpgreen.running.scripts.packages import REMEDY, Packages, packages_of
 from mcpgreen.running.scripts.shebang import SHELLS, program_of
 from mcpgreen.text import jsontext
 from mcpgreen.text.json_types import Json
@@ -73,6 +74,7 @@ class Reading(NamedTuple):
     first_crlf: Position | None = None
     fault: Complaint | None = None  # a syntax error
     imports: tuple[Complaint, ...] = ()
+    packages: Packages | None = None  # that it needs
 
 
 class Scripts:
@@ -145,9 +147,13 @@ class Scripts:
             interpreter = words[0] if os.path.isabs(words[0]) and os.access(words[0], os.X_OK) else ""
         else:
             interpreter = shutil.which(program, path=self._search_path) or ""
+        packages = packages_of(self._root, path)
+        if packages is not None and packages.are_installed:
+            interpreter = packages.interpreter
         crlf = content.find(b"\r\n")
         first_crlf = Position(content.count(b"\n", 0, crlf) + 1) if crlf >= 0 else None
-        return Reading(program, interpreter, _ISOLATED.match(content) is not None, not content.strip(), first_crlf)
+        is_isolated = _ISOLATED.match(content) is not None
+        return Reading(program, interpreter, is_isolated, not content.strip(), first_crlf, packages=packages)
 
     def syntax_fault(self, path: str, program: str) -> Complaint | None:
         """Return the syntax error that a shell or node finds in a file."""
@@ -188,6 +194,10 @@ class Scripts:
         # A script that changes where Python looks may find more than we do.
         needs = [] if known_at or not reading.interpreter else answer.get("needs", ())
         complaints = [*self._missing(path, reading.interpreter, needs)]
+        if (packages := reading.packages) and not packages.are_installed:
+            complaints = [each._replace(code="packages", fix=REMEDY) for each in complaints]
+            if not packages.is_optional:
+                complaints = [Complaint(Position(1), f"it needs {packages.lack}", "packages", REMEDY)]
         # A module of its own may have the name of the SDK.
         if not os.path.exists(os.path.join(os.path.dirname(path), "mcp_tool.py")):
             for line, column, names in answer.get("imports", ()):

@@ -20,11 +20,18 @@ from mcpgreen.cli.making.drafts import filled
 from mcpgreen.cli.opening import open_named
 from mcpgreen.cli.output import harmless, print_json, say, tell
 from mcpgreen.errors import UsageError
+from mcpgreen.files.regular_files import content_of
+from mcpgreen.logs.secrets import HIDDEN, is_secret_name
+from mcpgreen.project.project import variables_in
 from mcpgreen.text.json_types import Json
 
 SCOPES = ("user", "project")
 MAX_NAME_CHARS = 128
 MAX_LINE_CHARS = 300  # of a line of the diff
+
+MAX_ENV_BYTES = 1 << 20
+# A name before its value in JSON, TOML or YAML. The rest of the line is hidden with a secret value.
+NAMED_VALUE = re.compile(r"""(?<!\w)["']?([A-Za-z_]\w*)["']?[ \t]*[:=][ \t]*(?=[^\s\[{])""")
 
 FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,63}")
 
@@ -47,6 +54,11 @@ def run(options: Options) -> int:
         return _make_change(options, client, options["--name"], "")  # works without the project, which may be gone
     project, settings, _ = open_named(options)
     launch = launch_of(project, settings, os.environ, options["--name"] or "")
+    if given := _given_variables(options):
+        others = tuple(name for name in launch.left_out if name not in given)
+        launch = launch._replace(env={**launch.env, **given}, left_out=others)
+        if options["--scope"] == "project" and not options["--file"]:
+            journal.warning("the values go into a file of the project: keep it out of version control")
     if options["--wrapper"] or options["--wrapper-env"]:
         return _write_wrapper(launch, project.root, has_environment=options["--wrapper-env"])
     if options["--inspector"]:
@@ -70,6 +82,25 @@ def _check_options(options: Options, client: Client | None) -> None:
         raise UsageError(f"--name needs 1 to {MAX_NAME_CHARS} printable characters.")
     if options["--file"] == "":
         raise UsageError("--file needs a value.")
+    if (options["--env"] or options["--env-file"]) and not options["--install"]:
+        raise UsageError("--env and --env-file need --install.")
+
+
+def _given_variables(options: Options) -> dict[str, str]:
+    """Return the variables that `--env-file` and `--env` name. Raises UsageError."""
+    given: dict[str, str] = {}
+    if file := options["--env-file"]:
+        given, ignored = variables_in(content_of(file, MAX_ENV_BYTES).decode("utf-8", "replace"))
+        if ignored:
+            raise UsageError(f"--env-file {file}: line {ignored[0]} is not KEY=VALUE.")
+    for word in options["--env"]:
+        name, equals, value = word.partition("=")
+        if not name.isidentifier():
+            raise UsageError(f"--env {name}: this is not the name of a variable; letters, digits and _ are.")
+        if not equals and name not in os.environ:
+            raise UsageError(f"--env {name}: it is not set here; set it first, or write --env {name}=VALUE.")
+        given[name] = value if equals else os.environ[name]
+    return given
 
 
 def _place(options: Options, client: Client, name: str, root: str) -> str:
@@ -91,7 +122,7 @@ def _change(options: Options, client: Client, name: str, root: str, launch: Laun
 
     def show(change: Change) -> None:
         if not options["--json"]:
-            say(shown(change))
+            say(shown(change, launch))
 
     target = Target(_place(options, client, name, root), FORMATS[client.format], client.spot(name))
     is_dry = options["--dry-run"]
@@ -123,7 +154,7 @@ def _make_change(options: Options, client: Client, name: str, root: str, launch:
             "backup": change.backup,
             "changed": change.has_effect and not options["--dry-run"],
             "dryRun": options["--dry-run"],
-            "diff": shown(change),
+            "diff": shown(change, launch),
         }
         print_json(report)
     else:
@@ -144,12 +175,18 @@ def _sentence(doing: str, name: str, client: Client, change: Change, *, is_dry: 
     return f"{done} {name} for {client.title}: {change.path}\nBackup: {change.backup or 'none, the file is new'}\n"
 
 
-def shown(change: Change) -> str:
-    """Return the change as a unified diff. Empty if nothing changes."""
+def shown(change: Change, launch: Launch | None = None) -> str:
+    """Return the change as a unified diff, without values of variables. Empty if nothing changes."""
+    names = launch.env.keys() if launch else ()
     old, new = ((text or "").splitlines() for text in (change.before, change.after))
     old_name, new_name = ("/dev/null" if text is None else change.path for text in (change.before, change.after))
     text = ""
     for line in difflib.unified_diff(old, new, old_name, new_name, n=1, lineterm=""):
+        for found in NAMED_VALUE.finditer(line):
+            is_setting = found[1].startswith("MCP") and not is_secret_name(found[1])
+            if (found[1].isupper() or found[1] in names) and not is_setting:
+                line = line[: found.end()] + HIDDEN
+                break
         # Some files have only one line.
         rest = f"... ({len(line)} characters)" if len(line) > MAX_LINE_CHARS else ""
         text += f"{harmless(line[:MAX_LINE_CHARS])}{rest}\n"

@@ -85,11 +85,21 @@ def _with_entry(before: str, target: Target, entry: Json) -> str:
     """Raises Unfit."""
     format, spot = target.format, target.spot
     document = format.values(before, spot)
+    old = spot.entry_in(document)
+    for member in {"env", "envs", "environment"} & entry.keys() if isinstance(old, dict) and _is_ours(old) else ():
+        # What is not a setting, such as an API key, stays.
+        given, there = entry[member], old.get(member) if isinstance(old.get(member), dict) else {}
+        kept = {name: there[name] for name in there if name not in given and not str(name).startswith("MCP")}
+        entry = {**entry, member: {**given, **kept}}
     if spot.entry_in(document) == entry:
         return before
     after = format.put(before, spot, entry)
     _require_only_ours(document or format.values(spot.preamble, spot), after, target, entry)
     return after
+
+
+def _is_ours(entry: object) -> bool:
+    return any(word in json.dumps(entry, default=str) for word in OUR_WORDS)
 
 
 def _without_entry(before: str | None, target: Target) -> str | None:
@@ -99,7 +109,7 @@ def _without_entry(before: str | None, target: Target) -> str | None:
     entry = spot.entry_in(document)
     if before is None or entry is None:
         return before
-    if not any(word in json.dumps(entry, default=str) for word in OUR_WORDS):
+    if not _is_ours(entry):
         raise Unfit(f"the entry {spot.name} in it does not belong to mcpgreen")
     after = format.removed(before, spot)
     _require_only_ours(document, after, target, None)

@@ -25,6 +25,7 @@ from mcpgreen.cli.checking.item_checks import WORD_OF, Checks, discoveries
 from mcpgreen.cli.checking.validate import HOOKS, registration_of, server_findings
 from mcpgreen.cli.clients.table import CLIENTS, Client, client_named
 from mcpgreen.cli.commands import Options
+from mcpgreen.cli.deps import needed_packages
 from mcpgreen.cli.doctor.client_start import files_of, find_start, start_checks
 from mcpgreen.cli.opening import open_named
 from mcpgreen.cli.output import print_json, say
@@ -32,6 +33,7 @@ from mcpgreen.cli.registry import file_status
 from mcpgreen.errors import ProjectError, Untrusted, UsageError
 from mcpgreen.project.project import Project
 from mcpgreen.running.scripts import jq
+from mcpgreen.running.scripts.packages import REMEDY
 from mcpgreen.running.scripts.shebang import SHELL_SUFFIXES
 from mcpgreen.settings.settings import ROWS, Settings
 from mcpgreen.text.json_types import Json
@@ -175,6 +177,9 @@ def _slowness_of(program: str) -> str:
 def project_checks(project: Project, settings: Settings, environ: Mapping[str, str]) -> Iterator[Check]:
     yield Check("project", OK, f"{project.server_name()} at {project.root}")
     yield from _requirements(project, environ)
+    for each in needed_packages(project, settings, environ):
+        if not each.are_installed:  # a warning: tools may have them from elsewhere; if they need these, see `_items`
+            yield Check("dependencies", WARNING, f"{project.shown(each.source)} needs {each.lack}", REMEDY)
     yield from _permissions(project, settings)
     yield from _settings(settings)
     findings = list(server_findings(project, settings))

@@ -25,6 +25,7 @@ from typing import Any
 
 from mcpgreen import journal
 from mcpgreen.cli.commands import Options
+from mcpgreen.cli.deps import needed_packages
 from mcpgreen.cli.making.drafts import filled, replacing
 from mcpgreen.cli.opening import open_named
 from mcpgreen.cli.output import say, step, tell
@@ -34,13 +35,17 @@ from mcpgreen.files.confined import Private
 from mcpgreen.files.regular_files import content_of
 from mcpgreen.project.project import Project
 from mcpgreen.protocol.schemas.validator import compile_schema
+from mcpgreen.running.scripts.packages import REQUIREMENTS
 from mcpgreen.settings.settings import Settings
 from mcpgreen.text.json_types import Json
 from mcpgreen.text.uris import is_within
 
 PLATFORMS = {"linux": ("linux",), "darwin": ("darwin",), "all": ("darwin", "linux")}
 # The served parts of a project, besides the directories that settings name.
-PARTS = ("tools", "resources", "prompts", "completions", "providers", "ui", "server.d", "lib", "config", "VERSION")
+PARTS = (
+    *("tools", "resources", "prompts", "completions", "providers", "ui"),
+    *("server.d", "lib", "config", "VERSION", REQUIREMENTS),
+)
 NEVER = ("__pycache__", ".git", ".DS_Store", "Thumbs.db", DIRECTORY)
 LEFTOVER = re.compile(r"(?is:.*~|#.*#|.*\.(?:sw[nop]|bak|orig|rej|tmp))")  # copies, which may hold what was removed
 EARLIEST = (1980, 1, 1, 0, 0, 0)  # the earliest date of a zip, so that the same content makes the same entry
@@ -66,15 +71,16 @@ FIELD_OF = {key: key.lower() for key in _SHARED.split()} | {"HOMEPAGE": "website
 def run(options: Options) -> int:
     """Return 0 when the bundle is made. Raises ProjectError and UsageError."""
     platforms = _platforms(options["--platform"])
-    project, server, _ = open_named(options, logs_notes=True)
+    project, server, environ = open_named(options, logs_notes=True)
     settings = BundleSettings(project)
     manifest = manifest_of(settings, server, name=options["--name"], version=options["--version"], platforms=platforms)
     require_valid(manifest)  # before anything is copied
     with tempfile.TemporaryDirectory(prefix="mcpgreen-bundle-") as place:
         staged = os.path.join(place, "server")
         with step("Copying the project, mcpgreen and its packages"):
-            executables = _stage(settings, staged)
-            copy_runtime(os.path.join(staged, DIRECTORY), project=os.pardir, about={"executables": executables})
+            needed = needed_packages(project, server, environ)
+            about = {"executables": _stage(settings, staged), "needs_packages": bool(needed)}
+            copy_runtime(os.path.join(staged, DIRECTORY), project=os.pardir, about=about)
         if not os.path.isfile(os.path.join(staged, manifest.get("icon", ""))):
             manifest.pop("icon", None)  # it is not in the bundle
         with step("Checking the copy"):
@@ -169,7 +175,8 @@ def _validate(staged: str) -> None:
         messages = json.loads(done.stdout)["messages"]
     except ValueError:
         raise ProjectError(staged, f"the bundle does not start: {done.stderr.strip()[-500:]}") from None
-    if errors := [message["message"] for message in messages if message["level"] == "error"]:
+    # Packages are installed when the bundle is started.
+    if errors := [each["message"] for each in messages if each["level"] == "error" and each["code"] != "packages"]:
         raise ProjectError("validate", "; ".join(errors))
 
 

@@ -51,6 +51,8 @@ def main() -> None:
     _prepare_environment(about, sys.argv[at + 1 :])
     _mend_modes(about)
     sys.argv[1:] = sys.argv[1:at] or ["serve"]
+    if about.get("needs_packages") and sys.argv[1] == "serve":
+        _install_packages(os.path.join(HERE, about["project"], ".environments"))
     runpy.run_module("mcpgreen", run_name="__main__", alter_sys=True)
 
 
@@ -94,6 +96,15 @@ def _mend_modes(about: dict) -> None:  # type: ignore[type-arg]  # older Pythons
                     change_mode(path, add=add, remove=0o022)
             except OSError as error:
                 _say(f"{path}: {error.strerror}; the server may refuse it")
+
+
+def _install_packages(place: str) -> None:
+    """Install the packages of the tools in the background, as the client waits for its first answer. The process gets
+    another parent, because the server ends unknown children, and no pipe, because the client may wait for its end."""
+    script = 'umask 022; mkdir -p "$0" && "$@" >"$0/install.log" 2>&1 &'
+    command = ["/bin/sh", "-c", script, place, sys.executable, "-I", os.path.abspath(__file__), "deps", "install"]
+    none = subprocess.DEVNULL
+    subprocess.call(command, stdin=none, stdout=none, stderr=none, start_new_session=True)
 
 
 def _continue_with_another_python(about: dict, *, needs_same_kind: bool) -> None:  # type: ignore[type-arg]

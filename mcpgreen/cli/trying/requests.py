@@ -19,6 +19,7 @@ from mcpgreen.catalog.descriptions.metadata import stem_of
 from mcpgreen.catalog.tree_scan import Loss
 from mcpgreen.cli.checking.item_checks import discoveries
 from mcpgreen.cli.checking.validate import registration_of
+from mcpgreen.cli.checking.variables import unseen_variables
 from mcpgreen.cli.commands import Options
 from mcpgreen.cli.opening import open_named, seconds
 from mcpgreen.cli.output import print_json, say, tell
@@ -290,11 +291,15 @@ def run_tool(options: Options) -> int:
     timeout_secs = seconds(options)
     arguments = _arguments(options["--args"])
     adapt = partial(_with_options, options=options, timeout_secs=timeout_secs)
-    with serving(options, environ=_source_files(options), adapt=adapt) as (server, _):
+    with serving(options, environ=_source_files(options), adapt=adapt) as (server, project):
         tool = server.services.snapshot("tools").by_name.get(options["NAME"])
         schema = tool.definition.get("inputSchema", {}) if tool is not None else {}
         arguments |= values_of(options["ARGUMENT"], schema.get("properties") or {})
         _report_unknown_arguments(options["NAME"], arguments, schema)
+        if tool is not None:
+            services = server.services
+            for problem in unseen_variables(tool, project.shown(tool.path), services.settings, services.environ):
+                journal.warning("%s; %s", problem.sentence, problem.fix)
         if options["--print-env"]:
             return _print_env(server)
         if options["--dry-run"]:

@@ -102,6 +102,12 @@ GREET_FILE, COUNT_FILE = "tools/greet.meta.json", "tools/count.py"
 ROOTS_FILE = "config/roots.json"
 
 BY_VALIDATE = [
+    # Variables
+    Fault("env-unseen", script(COUNT_FILE, PYTHON + "import os\nprint(os.environ['API_KEY'])\n"), "env", COUNT_FILE, 4,
+          "warning"),
+    Fault("env-unfit", tool(env=["LD_PRELOAD"]), "env", GREET_FILE, 24, "warning"),
+    Fault("env-comment", script("tools/say.sh", ARGUMENTS.format("a  A\n# @env API-KEY")), "env", "tools/say.sh", 4,
+          "warning"),
     # The server
     Fault("server-json", written("server.d/server.meta.json", '{\n "name" "a"\n}'), "json-syntax",
           "server.d/server.meta.json", 2),

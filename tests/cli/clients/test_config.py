@@ -195,6 +195,29 @@ def test_an_entry_can_go_when_the_project_is_gone(config: Config, home: Path, tm
     assert list((home / ".cursor").iterdir()) == []
 
 
+@pytest.mark.parametrize("client", ["cursor", "codex", "goose", "opencode"])
+def test_variables_go_into_the_entry_and_not_onto_the_screen(
+    config: Config, home: Path, project: ProjectBuilder, client: str
+) -> None:
+    project.write("keys.env", "# for the service\nFILE_KEY='of the file'\n")
+    given = ["--env", "HERE_KEY", "--env", "city=Bonn: a=b", "--env-file", "keys.env"]
+    done = config("--client", client, "--install", *given, env={"HERE_KEY": "of the shell"})
+    secrets = ("of the shell", "Bonn", "of the file")
+
+    assert (done.returncode, done.stderr) == (0, "")
+    path = Path(re.search(r": (/.*)\nBackup", done.stdout)[1])  # type: ignore[index]
+    assert all(secret in path.read_text() and secret not in done.stdout for secret in secrets)
+    assert "serve" in done.stdout
+
+    again = config("--client", client, "--install", "--env", "HERE_KEY=changed")
+    assert "of the file" in path.read_text()  # what is in the entry stays
+    assert "changed" in path.read_text()
+    gone = config("--client", client, "--uninstall")
+    shared = config("--client", "cursor", "--install", "--scope", "project", "--env", "A_KEY=1")
+    assert "keep it out of version control" in shared.stderr
+    assert not any(secret in again.stdout + gone.stdout for secret in ("of the shell", "of the file", "changed"))
+
+
 def test_a_dry_run_writes_nothing(config: Config, home: Path) -> None:
     done = config("--client", "cursor", "--install", "--dry-run")
     assert done.returncode == 0
@@ -360,6 +383,10 @@ def test_an_unknown_client_gets_the_nearest_and_the_list(config: Config) -> None
         (["--client", "cursor", "--name", "x" * 200], "--name needs"),
         (["--client", "cursor", "--file", ""], "--file needs"),
         (["--client", "cursor", "--install", "--uninstall"], "not understood"),
+        (["--client", "cursor", "--env", "A=1"], "--env and --env-file need --install"),
+        (["--client", "cursor", "--install", "--env", "A_KEY"], "--env A_KEY: it is not set here"),
+        (["--client", "cursor", "--install", "--env", "A-KEY=1"], "--env A-KEY: this is not the name"),
+        (["--client", "cursor", "--install", "--env-file", "tools/greet"], "line 2 is not KEY=VALUE"),
     ],
 )
 def test_what_makes_no_sense_is_said(config: Config, arguments: list[str], said: str) -> None:

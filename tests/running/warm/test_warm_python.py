@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import time
 import venv
 from collections.abc import Callable
 from contextlib import suppress
@@ -90,6 +91,25 @@ def test_a_script_sees_the_environment_of_its_call_alone(project: ProjectBuilder
 
     assert names[0] == names[1]
     assert all('\\"n\\":1' in text for text in seen)
+
+
+def test_a_script_gets_its_keys_with_its_job_and_the_helper_never_has_them(
+    project: ProjectBuilder, speak: Speak
+) -> None:
+    project.forked_tool("how", HOW, env=["WEATHER_KEY"])
+    project.forked_tool("key", "import os\nprint(os.environ['WEATHER_KEY'], end='')", env=["WEATHER_KEY!"])
+    # A helper is started with variables of such names, so a tool that asks for one is started afresh.
+    project.forked_tool("lasting", HOW, env=["XDG_WEATHER"])
+    client = speak(env={"WEATHER_KEY": "hunter2", "XDG_WEATHER": "hunter2"})
+    assert how(client, "lasting") == "fresh"
+    become_warm(client)  # a helper for the other one would have started by now, too
+    time.sleep(0.3)
+
+    assert how(client, "key") == "hunter2"
+    assert how(client, "lasting") == "fresh"
+    assert helpers_of(client)
+    for pid in helpers_of(client):
+        assert b"hunter2" not in Path(f"/proc/{pid}/environ").read_bytes()
 
 
 def test_a_script_that_changes_is_run_as_it_is_now(project: ProjectBuilder, client: Client) -> None:

@@ -131,6 +131,7 @@ if TYPE_CHECKING:
         idempotent: bool | None = None,
         open_world: bool | None = None,
         scopes: list[str] | None = None,
+        env: list[str] | None = None,
     ) -> Callable[[Marked], Marked]: ...
 
 
@@ -145,6 +146,7 @@ def tool(
     idempotent: bool | None = None,
     open_world: bool | None = None,
     scopes: list[str] | None = None,
+    env: list[str] | None = None,
 ) -> Any:
     """Mark the function that is the tool. It is called at the end of the file, unless `run` was called; importing the
     file does not call it. The server reads the options from the source. The scopes are checked here as well, in case

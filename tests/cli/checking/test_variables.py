@@ -1,0 +1,60 @@
+"""Which variables `validate` and `run-tool` say a script reads and will not get."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from mcpgreen.catalog.tools import discover_tools
+from mcpgreen.catalog.tree_scan import survey
+from mcpgreen.cli.checking.variables import unseen_variables
+from mcpgreen.project.project import Project
+from mcpgreen.settings.settings import load
+
+SHELL, PYTHON, NODE = "#!/bin/bash\n", "#!/usr/bin/env python3\nimport os\n", "#!/usr/bin/env node\n"
+HERE = {"CITY": "Bonn", "USER": "ada"}
+
+
+def unseen(directory: Path, script: str, **settings: str) -> list[str]:
+    (directory / "tools").mkdir()
+    (directory / "tools/tool").write_text(script)
+    (directory / "tools/tool").chmod(0o755)
+    project = Project(str(directory), {})
+    tool = discover_tools(project, survey(project, [project.tools_dir])).items[0]
+    given = load(settings, {}, {})
+    return re.findall(r"it reads (\w+)", str([*unseen_variables(tool, "tool", given, HERE)]))
+
+
+@pytest.mark.parametrize(
+    ("script", "names"),
+    [
+        (SHELL + 'curl -H "Key: $WEATHER_API_KEY"', ["WEATHER_API_KEY"]),
+        (SHELL + 'echo "${SERVICE_URL:?}" ${ACCESS_TOKEN:-none} $CITY', ["SERVICE_URL", "ACCESS_TOKEN", "CITY"]),
+        (SHELL + "# $API_KEY\nawk '{print $API_KEY}'; echo \\$API_KEY $NF $UNSET $USER $HOME $MCP_TOKEN $arg_key", []),
+        (SHELL + "API_KEY=x; read -r A_TOKEN; for B_TOKEN in 1; do echo $API_KEY $A_TOKEN $B_TOKEN; done", []),
+        (SHELL + ": ${API_KEY:=none}\necho $API_KEY", []),
+        (SHELL + ". ./.env\necho $API_KEY", []),
+        (SHELL + '. "$MCP_SDK/tool-sdk.sh"\necho $API_KEY', ["API_KEY"]),
+        (SHELL + "# Look it up.\n# @env API_KEY!\necho $API_KEY", []),
+        (PYTHON + "os.environ['SERVICE_URL']; os.getenv('API_KEY'); os.environ.get(\"CITY\")", None),
+        (PYTHON + "os.environ['API_KEY'] = 'x'\nos.environ['API_KEY']; os.getenv('UNSET'); 'A_KEY' in os.environ", []),
+        (PYTHON + "from dotenv import load_dotenv\nos.environ['API_KEY']", []),
+        (PYTHON + "import mcp_tool\n@mcp_tool.tool(env=['A_KEY'])\ndef f() -> str:\n  return os.environ['A_KEY']", []),
+        (NODE + "fetch(process.env.API_KEY + process.env['CITY'] + process.env.UNSET)", ["API_KEY", "CITY"]),
+        (NODE + "process.env.API_KEY ||= 'x'; fetch(process.env.API_KEY)", []),
+        ("#!/usr/bin/perl\nprint $API_KEY", []),
+    ],
+)
+def test_only_variables_that_the_script_needs_and_does_not_get_are_reported(
+    tmp_path: Path, script: str, names: list[str] | None
+) -> None:
+    assert unseen(tmp_path, script) == (["SERVICE_URL", "API_KEY", "CITY"] if names is None else names)
+
+
+@pytest.mark.parametrize(
+    ("mode", "names"), [("minimal", ["A_KEY", "B_KEY"]), ("allowlist", ["B_KEY"]), ("inherit", [])]
+)
+def test_the_mode_of_the_environment_counts(tmp_path: Path, mode: str, names: list[str]) -> None:
+    assert unseen(tmp_path, SHELL + "echo $A_KEY $B_KEY", tool_env_mode=mode, tool_env_allowlist="A_KEY") == names
