@@ -45,7 +45,7 @@ MAX_MODULES = 50  # in `warm`
 _MODULE = r"[^\W\d]\w*(\.[^\W\d]\w*)*"
 
 MAX_VARIABLES = 50  # in `env`
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}!?")
+_VARIABLE = r"[A-Za-z_][A-Za-z0-9_]{0,127}!?"
 # Variables that `env` cannot pass on, and why.
 UNFIT_VARIABLES = {
     r"MCP(BASH|GREEN)?_\w*": "the server decides which of its own variables tools get",
@@ -85,7 +85,7 @@ FIELD_RULES = {
             isinstance(value, list) and len(value) <= MAX_VARIABLES and all(matches(_VARIABLE, each) for each in value)
         ),
         f"an array of at most {MAX_VARIABLES} names of variables, each with a ! behind it if it is required",
-        {"type": "array", "maxItems": MAX_VARIABLES, "items": {"type": "string", "pattern": f"^{_VARIABLE.pattern}$"}},
+        {"type": "array", "maxItems": MAX_VARIABLES, "items": {"type": "string", "pattern": f"^{_VARIABLE}$"}},
     ),
 }
 
@@ -279,7 +279,7 @@ def describe_tool(path: str, fields: Json, *, stem: str, private: Private) -> De
     unlisted = {key: value for key, value in fields.items() if key not in LISTED_FIELDS}
     known = {name: fields[key] for key, name in ATTRIBUTE_OF.items() if key in fields}
     for each in fields.get("env", ()):
-        for reason in (reason for names, reason in UNFIT_VARIABLES.items() if re.fullmatch(rf"(?:{names})!?", each)):
+        for reason in (reason for names, reason in UNFIT_VARIABLES.items() if matches(f"(?:{names})!?", each)):
             known["env"] = [other for other in known["env"] if other != each]
             origin.complaints.append(f"env: {each.rstrip('!')} is left out: {reason}")
     return Description(definition, unlisted, origin.complaints, **known)
