@@ -41,7 +41,6 @@ from mcpgreen.text import jsontext, media
 from mcpgreen.text.json_types import Json
 
 LARGE_TEXT_CHARS = 1 << 18
-PIECE_CHARS = 1 << 16
 # An argument may have any name. Names end at the next brace, so that matching is linear.
 IN_BRACES = re.compile(r"\{\{([^{}]+)\}\}()")
 IN_BRACES_OR_AFTER_DOLLAR = re.compile(r"\{\{([^{}]+)\}\}|\$\{([^{}]+)\}")
@@ -178,8 +177,7 @@ def _file(call: Call, prompt: Prompt, path: str, named: str) -> list[bytes]:
 def _text_message(role: str, text: str) -> Json:
     written: object = text
     if len(text) > LARGE_TEXT_CHARS:
-        pieces = (text[start : start + PIECE_CHARS] for start in range(0, len(text), PIECE_CHARS))
-        written = jsontext.LargeText(in_turns(piece.encode("utf-8", "surrogatepass") for piece in pieces))
+        written = jsontext.LargeText(in_turns([text.encode("utf-8", "surrogatepass")]))
     return {"role": role, "content": {"type": "text", "text": written}}
 
 

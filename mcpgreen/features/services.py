@@ -109,7 +109,7 @@ class Services:
             temporary.place_of(settings.tmp_root, self.environ, root=self.project.root),
             is_kept=settings.preserve_state,
             storage=self._storage,
-            caretaker=self.runner,
+            guardian=self.runner.guardian,
         )
 
     @cached_property

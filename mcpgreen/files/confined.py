@@ -78,6 +78,7 @@ class OpenFile:
 
     def __init__(self, fd: int, size: int, path: str) -> None:
         self._file = open(fd, "rb", buffering=0)  # noqa: SIM115 - `close` closes it
+        self.close = self._file.close
         self.size = size
         self.path = path
 
@@ -86,9 +87,6 @@ class OpenFile:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    def close(self) -> None:
-        self._file.close()
 
     def chunks(self, limit_bytes: int) -> Iterator[bytes]:
         """Return the content, from the beginning at each call. Raises TooLarge: at once if the file is too large, later

@@ -34,7 +34,8 @@ class RemoteToken:
         if not isinstance(meta, dict):
             return False
         carried = [meta.pop(key) for key in self._keys if key in meta]
-        return any(self._is_correct(value) for value in carried)
+        secrets = (_as_bytes(value) for value in carried if isinstance(value, str))
+        return any(hmac.compare_digest(secret, self._secret) for secret in secrets)
 
     def refusal(self, now: float) -> InvalidParams:
         """Count a failure, and return the error for it. `now` is in seconds of a monotonic clock."""
@@ -43,9 +44,6 @@ class RemoteToken:
             return InvalidParams(f"{REFUSAL} (throttled)")
         self._failed_at.append(now)
         return InvalidParams(REFUSAL)
-
-    def _is_correct(self, value: object) -> bool:
-        return isinstance(value, str) and hmac.compare_digest(_as_bytes(value), self._secret)
 
 
 def _as_bytes(text: str) -> bytes:

@@ -86,12 +86,13 @@ class HookShell:
     def run(self, hook: Hook, *, serial: int | None = None) -> HookEnd:
         """Run a hook by the runner of the server: other greenlets go on, and a cancelled one stops its hook. `serial`
         is the number of the call that it is run for, if it is for one."""
+        from mcpgreen.running.processes.pipes import Capture
         from mcpgreen.running.processes.run import Deadline, Ending, Limits, Script, ScriptRun
         from mcpgreen.running.processes.spawning import CONTROL_FD
         from mcpgreen.running.scripts.environment import packed
 
         assert self._runner is not None, "without a server there is only run_blocking"
-        answer = _Answer(hook.limit_bytes)
+        answer = Capture(limit_bytes=hook.limit_bytes)
         script = Script(os.path.basename(hook.path), hook.path, hook.command(CONTROL_FD))
         limits = Limits.of(self._settings, stdout_bytes=hook.limit_bytes)
         serial = serial or self._runner.next_serial()
@@ -100,10 +101,10 @@ class HookShell:
             outcome = self._runner.run(run)
         except OSError as error:
             return _not_started(error)
-        is_too_long = answer.is_too_long or outcome.ended_by in (Ending.STDOUT_LIMIT, Ending.STDERR_LIMIT)
+        is_too_long = answer.was_exceeded or outcome.ended_by in (Ending.STDOUT_LIMIT, Ending.STDERR_LIMIT)
         status = None if outcome.ended_by == Ending.DEADLINE else outcome.exit_code
         failure = hook.failure(status, is_too_long=is_too_long)
-        return HookEnd(failure, answer.content, b"".join(outcome.stdout), outcome.stderr)
+        return HookEnd(failure, b"".join(answer.chunks()), b"".join(outcome.stdout), outcome.stderr)
 
     def run_blocking(self, hook: Hook, *, shows_stderr: bool = False) -> HookEnd:
         if not self._settings.core_dumps:
@@ -218,21 +219,6 @@ def heard_from(child: Any, pipes: Sequence[int], *, until: float, max_bytes: int
         is_too_much = any(len(each) > max_bytes for each in said.values())
         if (has_ended and not readable) or is_too_much or time.monotonic() >= until:
             return list(said.values()), has_ended
-
-
-class _Answer:
-    """What came through the control pipe, up to a limit; the rest is read and forgotten, so that the hook can go on."""
-
-    def __init__(self, limit_bytes: int) -> None:
-        self.content = b""
-        self.is_too_long = False
-        self._limit_bytes = limit_bytes
-
-    def take(self, chunk: bytes) -> None:
-        if len(self.content) + len(chunk) > self._limit_bytes:
-            self.is_too_long = True
-        else:
-            self.content += chunk
 
 
 def _not_started(error: OSError) -> HookEnd:

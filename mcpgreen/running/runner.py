@@ -64,7 +64,7 @@ class Runner:
         self._strays: stopping.Strays | None = None  # None where orphans are not adopted
         self._leaders: dict[int, Child] = {}  # started by us; all that one starts carries its tag
         self._known: set[bytes] = set()  # our children, the guardian too, as the kernel writes their numbers
-        self._guardian = Guardian(self.tags.prefix, self._known)
+        self.guardian = Guardian(self.tags.prefix, self._known)
         self._stoppers: set[Any] = set()
         self.expected_tags: set[int] = set()  # of helpers that are forking
         self.starts = Starts()
@@ -161,17 +161,9 @@ class Runner:
 
         self._in_background(wait_and_act)
 
-    def protect(self, directory: str) -> None:
-        """Have this directory removed if the server is killed, instead of an earlier one."""
-        self._guardian.protect(os.fsencode(directory))
-
-    def clear_trees(self) -> None:
-        """Have the trees removed that were put aside in that directory."""
-        self._guardian.clear_trees()
-
     def close(self, *, is_clean: bool) -> None:
         """After `stop_all`: let go of the guardian and the directory. If files are left, the guardian removes them."""
-        self._guardian.dismiss(is_clean=is_clean)
+        self.guardian.dismiss(is_clean=is_clean)
         if self._strays is not None:
             self._strays.close()
         self.spawner.close()
@@ -226,7 +218,7 @@ class Runner:
             self._strays = stopping.adopted_strays(self._known, self.expected_tags)
         self._processors = Processors()
         system.keep_large_blocks_apart()
-        self._guardian.start()
+        self.guardian.start()
         self._is_prepared = True
 
     def _sweep(self) -> None:

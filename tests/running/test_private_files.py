@@ -39,8 +39,8 @@ def scratch(tmp_path: Path) -> Path:
     return directory
 
 
-class Caretaker:
-    """Takes the place of the guardian, and removes trees at once."""
+class Guardian:
+    """Stands in for the real one, and removes trees at once."""
 
     def __init__(self) -> None:
         self.protected: list[str] = []
@@ -53,9 +53,9 @@ class Caretaker:
             shutil.rmtree(tree)
 
 
-def new_state(parent: Path, caretaker: Caretaker | None = None) -> StateDir:
+def new_state(parent: Path, guardian: Guardian | None = None) -> StateDir:
     storage = Storage(on_news=lambda level, text: None)
-    return StateDir(str(parent), is_kept=False, storage=storage, caretaker=caretaker or Caretaker())
+    return StateDir(str(parent), is_kept=False, storage=storage, guardian=guardian or Guardian())
 
 
 def test_the_state_directory_is_ours_alone_and_on_no_command_line(
@@ -73,12 +73,12 @@ def test_the_state_directory_is_ours_alone_and_on_no_command_line(
 
 
 def test_no_two_directories_have_the_same_name(scratch: Path) -> None:
-    caretaker = Caretaker()
-    state = new_state(scratch, caretaker)
+    guardian = Guardian()
+    state = new_state(scratch, guardian)
     for _ in range(3):
         shutil.rmtree(state.require().path)
 
-    assert len(set(caretaker.protected)) == 3
+    assert len(set(guardian.protected)) == 3
     assert state.remove()
 
 
@@ -247,7 +247,7 @@ def test_a_directory_that_others_may_use_is_not_taken(
     monkeypatch.setattr(os, "mkdir", lambda path, _: (made(path, mode), os.chmod(path, mode)))
 
     with pytest.raises(OSError, match="others may write to it, or have put it there") as caught:
-        PrivateDirectory(str(scratch / "new"), Caretaker())
+        PrivateDirectory(str(scratch / "new"), Guardian())
     assert caught.value.errno == errno.EPERM
 
 

@@ -59,10 +59,10 @@ class Guardian:
         if self._guarded:
             self._tell(b"state " + self._guarded)
 
-    def protect(self, directory: bytes) -> None:
+    def protect(self, directory: str) -> None:
         """Name the directory that is to be removed, instead of an earlier one."""
-        self._guarded = directory
-        self._tell(b"state " + directory)
+        self._guarded = os.fsencode(directory)
+        self._tell(b"state " + self._guarded)
 
     def clear_trees(self) -> None:
         """Have the trees removed that were put aside in the directory."""

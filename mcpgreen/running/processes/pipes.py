@@ -150,12 +150,14 @@ class Capture:
     """What a stream has printed, up to a limit; beyond it memory stays constant and `on_overflow` is called once. A
     stream that prints a lot needs a place, and is not read without one."""
 
-    def __init__(self, *, limit_bytes: int, place: OutputPlace, on_overflow: Callable[[], None]) -> None:
+    def __init__(
+        self, *, limit_bytes: int, place: OutputPlace | None = None, on_overflow: Callable[[], None] = lambda: None
+    ) -> None:
         self._pieces = Pieces()
         self.size = 0
         self.was_exceeded = False
         self._limit_bytes = limit_bytes
-        self.place: OutputPlace | None = place
+        self.place = place
         self._on_overflow = on_overflow
 
     def take(self, chunk: bytes) -> float | None:

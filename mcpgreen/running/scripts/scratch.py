@@ -8,7 +8,7 @@ exists, only the guardian knows its name; if it is gone, a fresh one is made, be
 then is not ours.
 
 The server removes files only. A tree that a script leaves here may be deep, wide or shut, so it is put aside, and the
-guardian removes it (`Caretaker`). At the end of the module: is there room on disk (`Storage`)?
+guardian removes it. At the end of the module: is there room on disk (`Storage`)?
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from copy import copy
 from itertools import islice
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import gevent
 
@@ -29,6 +29,9 @@ from mcpgreen import journal
 from mcpgreen.errors import InternalError
 from mcpgreen.files.regular_files import existing_file, new_file, private_directory, unguessable
 from mcpgreen.running.shares import Turns
+
+if TYPE_CHECKING:
+    from mcpgreen.running.processes.guardian import Guardian
 
 ERROR_FILE = b"error.json"
 RESOURCES_FILE = b"resources"
@@ -48,23 +51,13 @@ PROBE_PAUSE_SECS = 1.0
 ASIDE = b"removed."  # how the names of trees begin that wait for the guardian; `guardian.sh` knows it
 
 
-class Caretaker(Protocol):
-    """The guardian, as this module knows it."""
-
-    def protect(self, directory: str) -> None:
-        """Have this directory removed if the server is killed, instead of an earlier one."""
-
-    def clear_trees(self) -> None:
-        """Have the trees removed that were put aside in that directory."""
-
-
 class StateDir:
     """The server's own directory, created when the first call needs it and removed with the server."""
 
-    def __init__(self, parent: str, *, is_kept: bool, storage: Storage, caretaker: Caretaker) -> None:
+    def __init__(self, parent: str, *, is_kept: bool, storage: Storage, guardian: Guardian) -> None:
         self._parent = parent
         self._storage = storage
-        self._caretaker = caretaker
+        self._guardian = guardian
         self.is_kept = is_kept
         self._directory: PrivateDirectory | None = None
         self._lost: set[PrivateDirectory] = set()  # directories that have been moved, until they are empty
@@ -122,9 +115,9 @@ class StateDir:
             gevent.spawn(self._empty, lost)
         path = os.path.join(self._parent, f"mcpgreen.state.{os.getpid()}.{unguessable()}")
         if not self.is_kept:
-            self._caretaker.protect(path)  # just before it is made: we may die right after
+            self._guardian.protect(path)  # just before it is made: we may die right after
         try:
-            self._directory = PrivateDirectory(path, self._caretaker)
+            self._directory = PrivateDirectory(path, self._guardian)
         except OSError as error:
             raise self.failure(error) from error
         return self._directory
@@ -142,9 +135,9 @@ class StateDir:
 class PrivateDirectory:
     """A new directory that only we can use. Raises OSError when it cannot be made, or is not ours."""
 
-    def __init__(self, path: str, caretaker: Caretaker) -> None:
+    def __init__(self, path: str, guardian: Guardian) -> None:
         self.path = path
-        self._caretaker = caretaker
+        self._guardian = guardian
         self.encoded_path = os.fsencode(path)
         self.fd = private_directory(path, must_be_new=True)
         status = os.fstat(self.fd)
@@ -207,7 +200,7 @@ class PrivateDirectory:
         except OSError as error:
             journal.warning("could not remove %s in %s: %s", os.fsdecode(name), self.path, error.strerror)
         else:
-            self._caretaker.clear_trees()
+            self._guardian.clear_trees()
 
     def close(self) -> None:
         """Close it. Later uses fail, and touch no other descriptor that has the same number by then."""
