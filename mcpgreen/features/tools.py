@@ -246,10 +246,12 @@ class ToolTerms:
     def with_packages(self) -> tuple[Script, dict[str, str], str]:
         """Return the script with the Python that has its packages, its variables, and what to do if it lacks a module:
         without an installed `requirements.txt`, it may have its packages from elsewhere. Raises ToolFailure, Denied."""
+        if self.script.wants_table:  # a shell script
+            return self.script, self.variables, ""
         from mcpgreen.running.scripts import packages  # not before the first answer
 
         root = self._project.root
-        needed = packages.packages_of(root, self.tool.path) if not self.script.wants_table else None
+        needed = packages.packages_of(root, self.tool.path)
         if needed is None:
             return self.script, self.variables, ""
         if needed.are_installed:
