@@ -187,8 +187,9 @@ class Outlet:
         if on_over is not None:
             on_over()
 
-    def wait(self, secs: float) -> None:
-        """Wait for the first frame, the end, or the loss of the connection, or until the time is up."""
+    def wait(self, secs: float | None) -> None:
+        """Wait for the first frame, the end, or the loss of the connection, or until the time is up. With None, the
+        time is not limited: how long a call may take is not for the transport to say."""
         if not (self._frames or self.is_over or self.is_lost):
             self._changed.clear()
             self._changed.wait(secs)
