@@ -17,7 +17,7 @@ from __future__ import annotations
 import os
 import stat
 import time
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
@@ -32,7 +32,7 @@ from mcpgreen.catalog.tree_scan import SETTLING_NS
 from mcpgreen.errors import InternalError, RpcError
 from mcpgreen.providers.reading import Providers, Request
 from mcpgreen.running.disk_watcher import DiskWatcher
-from mcpgreen.running.shares import OneAtATime, Places
+from mcpgreen.running.shares import OneAtATime, Places, in_turns
 from mcpgreen.settings.settings import Settings
 from mcpgreen.text import jsontext
 from mcpgreen.text.uris import scheme_of
@@ -118,14 +118,9 @@ class SharedReads:
         content = self._providers().read(request)
         try:
             chunks = content.chunks()
-            return jsontext.digest_of_chunks(self._in_turns(chunks) if may_wait else chunks)
+            return jsontext.digest_of_chunks(in_turns(chunks) if may_wait else chunks)
         finally:
             content.close()
-
-    def _in_turns(self, chunks: Iterator[bytes]) -> Iterator[bytes]:
-        for chunk in chunks:
-            yield chunk
-            self.turn.pause()
 
     def _rest_after(self, shared: SharedRead) -> float:
         """Return how many seconds a script's resource is left alone. A little different for each resource, so that
