@@ -25,6 +25,8 @@ from typing import Any
 
 from mcpgreen import journal
 from mcpgreen.catalog.descriptions.metadata import read_meta_file
+from mcpgreen.cli import children
+from mcpgreen.cli.children import Ended
 from mcpgreen.cli.commands import Options
 from mcpgreen.cli.making.drafts import filled, replacing
 from mcpgreen.cli.opening import open_named
@@ -46,6 +48,7 @@ NEVER = ("__pycache__", ".git", ".DS_Store", "Thumbs.db", DIRECTORY)
 LEFTOVER = re.compile(r"(?is:.*~|#.*#|.*\.(?:sw[nop]|bak|orig|rej|tmp))")  # copies, which may hold what was removed
 EARLIEST = (1980, 1, 1, 0, 0, 0)  # the earliest date of a zip, so that the same content makes the same entry
 CHECK_SECS = 120
+MAX_FINDINGS_BYTES = 1 << 24
 
 ENTRY_POINT = f"server/{DIRECTORY}/start.py"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
@@ -193,17 +196,12 @@ def _collect_lists(project: Project, staged: str, *, keeps: bool) -> Json:
     return _given({"tools": tools, "prompts": prompts})
 
 
-def _run_bundled(staged: str, *command: str) -> subprocess.CompletedProcess[str]:
+def _run_bundled(staged: str, *command: str) -> Ended:
+    words = [sys.executable, "-I", os.path.join(staged, DIRECTORY, "start.py"), *command]
     env = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "TMPDIR") if name in os.environ}
-    return subprocess.run(
-        [sys.executable, "-I", os.path.join(staged, DIRECTORY, "start.py"), *command],
-        cwd=staged,
-        env={**env, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONIOENCODING": "utf-8"},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        encoding="utf-8",
-        timeout=CHECK_SECS,
-        check=False,
+    env |= {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONIOENCODING": "utf-8"}
+    return children.run(
+        words, env=env, cwd=staged, stderr=subprocess.PIPE, secs=CHECK_SECS, max_bytes=MAX_FINDINGS_BYTES
     )
 
 

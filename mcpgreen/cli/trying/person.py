@@ -19,7 +19,7 @@ import gevent
 from mcpgreen.catalog.descriptions.metadata import is_instant
 from mcpgreen.cli.output import tell
 from mcpgreen.errors import UsageError
-from mcpgreen.protocol.input.requests import ELICIT, SAMPLE, problems_with_form
+from mcpgreen.protocol.input.requests import ELICIT, SAMPLE, blocks_of, problems_with_form
 from mcpgreen.text import jsontext
 from mcpgreen.text.json_types import Json
 
@@ -242,8 +242,7 @@ def _sample(params: Json) -> Json:
     if params.get("systemPrompt"):
         _say(f"[system] {params['systemPrompt']}")
     for message in params.get("messages", ()):
-        content = message.get("content")
-        for block in content if isinstance(content, list) else [content]:
+        for block in blocks_of(message):
             _say(f"[{message.get('role')}] {block.get('text', '(' + str(block.get('type')) + ')')}")
     text = _read("Answer in its place (Return alone refuses): ").strip()
     return _sampled(text) if text else REFUSAL
