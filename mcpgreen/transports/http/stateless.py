@@ -12,8 +12,10 @@ from __future__ import annotations
 
 import base64
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
+from itertools import islice
 
 from mcpgreen.catalog.snapshot import listed_definition
 from mcpgreen.errors import HeaderMismatch, InternalError, InvalidParams, MethodNotFound, RpcError
@@ -118,14 +120,9 @@ def require_match(fields: Mapping[str, str], message: Json, marked: Mapping[str,
 def marked_arguments(schema: object) -> dict[str, Path]:
     """Return the paths of the arguments that a schema wants as headers, by the names of the headers. Marks that clients
     have to ignore are ignored here, too."""
-    found: dict[str, Path] = {}
-    twice: set[str] = set()
-    for name, path in _marks(schema, (), MAX_DEPTH):
-        if name.lower() in found:
-            twice.add(name.lower())
-        elif len(found) < MAX_MARKED:
-            found[name.lower()] = path
-    return {name: path for name, path in found.items() if name not in twice}
+    marks = [(name.lower(), path) for name, path in _marks(schema, (), MAX_DEPTH)]
+    times = Counter(name for name, _ in marks)
+    return dict(islice(((name, path) for name, path in marks if times[name] == 1), MAX_MARKED))
 
 
 def decoded(value: str) -> str:
