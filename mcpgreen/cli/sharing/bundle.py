@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from mcpgreen import journal
+from mcpgreen.catalog.descriptions.metadata import read_meta_file
 from mcpgreen.cli import children
 from mcpgreen.cli.commands import Options
 from mcpgreen.cli.deps import needed_packages
@@ -319,7 +320,8 @@ class BundleSettings:
     def __init__(self, project: Project) -> None:
         self.project = project
         self._conf = _read_conf(os.path.join(project.root, CONF))
-        self._meta = _object(_text(os.path.join(project.server_dir, "server.meta.json")) or "{}", "server.meta.json")
+        meta_file = os.path.join(project.server_dir, "server.meta.json")
+        self._meta = read_meta_file(meta_file) if os.path.exists(meta_file) else {}
 
     def value(self, key: str) -> Any:
         """Return the value in mcpb.conf, else in server.meta.json, else None."""
@@ -376,7 +378,7 @@ class BundleSettings:
     def user_config(self) -> Json:
         """Return the options that clients ask the user for. Title and description default to the name."""
         name = self.text("USER_CONFIG_FILE")
-        options = _object(self.file_text(name), name) if name else self._meta.get("user_config") or {}
+        options = read_meta_file(self._file(name)) if name else self._meta.get("user_config") or {}
         if not isinstance(options, dict) or not all(isinstance(option, dict) for option in options.values()):
             raise ProjectError(name or "user_config", "it must be an object of objects")
         return {
@@ -392,15 +394,18 @@ class BundleSettings:
 
     def file_text(self, name: str) -> str:
         """Read a file of the project; return "" without a name. Raises ProjectError if there is no such file."""
-        text = _text(self.inside(name, "…_FILE")) if name else ""
-        if text is None:
+        return _text(self._file(name)) if name else ""
+
+    def _file(self, name: str) -> str:
+        path = self.inside(name, "…_FILE")
+        if not os.path.exists(path):
             raise ProjectError(name, "there is no such file in the project")
-        return text
+        return path
 
 
 def _read_conf(path: str) -> dict[str, str]:
     try:
-        words = shlex.split(_text(path) or "", comments=True)
+        words = shlex.split(_text(path) if os.path.exists(path) else "", comments=True)
     except ValueError as error:
         raise ProjectError(path, f"it cannot be read: {error}") from error
     found = {}
@@ -416,23 +421,11 @@ def _read_conf(path: str) -> dict[str, str]:
     return found
 
 
-def _text(path: str) -> str | None:
-    if not os.path.exists(path):
-        return None
+def _text(path: str) -> str:
     try:
         return content_of(path, MAX_BYTES).decode("utf-8")
     except UnicodeDecodeError as error:
         raise ProjectError(path, f"it cannot be read: {error}") from error
-
-
-def _object(text: str, shown: str) -> Json:
-    try:
-        value = json.loads(text)
-    except ValueError as error:
-        raise ProjectError(shown, f"it is not valid JSON: {error}") from error
-    if not isinstance(value, dict):
-        raise ProjectError(shown, "it must be a JSON object")
-    return value
 
 
 def _user_name(root: str) -> str:

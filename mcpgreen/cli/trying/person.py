@@ -10,28 +10,29 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Sequence
-from datetime import date, datetime
+from datetime import date
 from functools import partial
 from typing import Any
 
 import gevent
 
+from mcpgreen.catalog.descriptions.metadata import is_instant
 from mcpgreen.cli.output import tell
 from mcpgreen.errors import UsageError
-from mcpgreen.protocol.input.requests import ELICIT, SAMPLE, problems_with_form
+from mcpgreen.protocol.input.requests import ELICIT, SAMPLE, blocks_of, problems_with_form
 from mcpgreen.text import jsontext
 from mcpgreen.text.json_types import Json
 
 CAPABILITIES: Json = {"elicitation": {"form": {}, "url": {}}, "sampling": {}}
 DECLINE = "!"
 SAMPLED = "sampling"  # the key of `--answer` for what a model would say
-FORMATS = {
-    "email": "an email address",
-    "uri": "a URI, as in https://example.com",
-    "date": "a date, written YYYY-MM-DD",
-    "date-time": "a date and time, written YYYY-MM-DDThh:mm:ssZ",
+# What a text has to be, and whether it is: a check returns something empty, or raises ValueError.
+FORMATS: dict[str, tuple[str, Callable[[str], object]]] = {
+    "email": ("an email address", re.compile(r"[^@\s]+@[^@\s]+").fullmatch),
+    "uri": ("a URI, as in https://example.com", re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:\S+").fullmatch),
+    "date": ("a date, written YYYY-MM-DD", date.fromisoformat),
+    "date-time": ("a date and time, written YYYY-MM-DDThh:mm:ssZ", is_instant),
 }
-PATTERNS = {"email": re.compile(r"[^@\s]+@[^@\s]+"), "uri": re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:\S+")}
 CANCEL: Json = {"result": {"action": "cancel"}}
 _DECLINED = object()  # instead of a value: the person declines the form
 REFUSAL: Json = {"error": {"code": -1, "message": "User rejected sampling request"}}
@@ -224,7 +225,7 @@ def _ask_field(name: str, about: Json, *, is_required: bool) -> Any:
         problems = problems_with_form({"properties": {name: about}}, {name: value})
         form = about.get("format", "")
         if not problems and isinstance(value, str) and not has_format(value, form):
-            problems = [f"{name} must be {FORMATS[form]}, got {value}"]
+            problems = [f"{name} must be {FORMATS[form][0]}, got {value}"]
         if not problems and text:
             return value
         _say("; ".join(problems) or f"{label} is needed.")
@@ -241,8 +242,7 @@ def _sample(params: Json) -> Json:
     if params.get("systemPrompt"):
         _say(f"[system] {params['systemPrompt']}")
     for message in params.get("messages", ()):
-        content = message.get("content")
-        for block in content if isinstance(content, list) else [content]:
+        for block in blocks_of(message):
             _say(f"[{message.get('role')}] {block.get('text', '(' + str(block.get('type')) + ')')}")
     text = _read("Answer in its place (Return alone refuses): ").strip()
     return _sampled(text) if text else REFUSAL
@@ -277,16 +277,10 @@ def _chosen(name: str, text: str, about: Json, options: Sequence[tuple[str, str]
 
 def has_format(text: str, form: str) -> bool:
     """Check a format, which is up to clients. A format that MCP does not know fits everything."""
-    if form in PATTERNS:
-        return PATTERNS[form].fullmatch(text) is not None
     try:
-        if form == "date":
-            date.fromisoformat(text)
-        elif form == "date-time":
-            datetime.fromisoformat(text.upper().replace("Z", "+00:00"))
+        return form not in FORMATS or bool(FORMATS[form][1](text))
     except ValueError:
         return False
-    return form != "date-time" or "T" in text.upper()
 
 
 def _shown(value: object) -> str:

@@ -40,7 +40,6 @@ MAX_SUBSCRIPTIONS = 4096
 MAX_LISTENS = 1024  # at the same time
 MAX_URIS = 10_000  # of one listen, unless more may be watched
 MAX_ID_CHARS = 1024
-FEW = 50  # watches that can be ended at once
 
 
 class Listen:
@@ -56,6 +55,8 @@ class Listen:
         self._held: dict[bytes, None] = {}
 
     def notify(self, method: str, params: Json) -> None:
+        if self.is_over:
+            return  # its watches are ended in turns
         line = self._notice(method, params)
         if self.is_acknowledged:
             self.call.sink.notify(line, self.call)
@@ -113,7 +114,7 @@ class Subscriptions:
         subscriptions = set(self._sessions.pop(session).values())
         for each in subscriptions:
             self._watched.give_back(each.owner)
-        self._end_each([each.watch for each in subscriptions])
+        gevent.spawn(self._end_in_turns, [each.watch for each in subscriptions])
 
     def open(self, call: Call) -> None:
         """Open a listen, to be acknowledged as soon as possible. Never waits. Raises InvalidParams for a filter that
@@ -247,17 +248,13 @@ class Subscriptions:
             greenlet.kill(block=False)
         watches, listen.watches = listen.watches, []  # breaks a reference cycle
         self._watched.give_back(owner, len(watches))
-        if len(watches) <= FEW:
-            self._end_each(watches)
-        else:
-            gevent.spawn(self._end_each, watches)
+        gevent.spawn(self._end_in_turns, watches)
 
-    def _end_each(self, watches: list[Watch]) -> None:
-        turns, are_many = Turns(), len(watches) > FEW
+    def _end_in_turns(self, watches: list[Watch]) -> None:
+        turns = Turns()
         while watches:
             self._watcher().end(watches.pop())
-            if are_many:
-                turns.pause()
+            turns.pause()
 
     def _require_room(self, owner: Hashable) -> None:
         if not self._watched.has_room(owner):

@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
 KEEP_ALIVE_SECS = 15.0  # of silence on a stream, and a comment is sent so that proxies keep it open
 PATIENCE_SECS = 1.0  # after which a client that can resume a stream gets one
-UNBOUNDED_SECS = 3600.0  # at a time; how long a call may take is not for the transport to say
 LONGEST_TIMER_SECS = 1e6  # a token that is valid for longer ends no stream
 JSON_TYPE = "application/json"
 PIECE_BYTES = 65_536  # the first piece of each body does not count: the number of connections is limited
@@ -98,16 +97,14 @@ def answer_post(
     outlet.on_over = until_over.close
     ends_with_client = session is None
     link.receive(message, weight_bytes=post.weight_bytes)
-    if outlet.is_silent:
-        if outlet.is_over or not (link.stream.in_flight or link.stream.listens):
-            outlet.end()  # the message needs no answer
-            outlet.lose()
-            return ACCEPTED
+    if outlet.is_silent and (outlet.is_over or not (link.stream.in_flight or link.stream.listens)):
+        outlet.end()  # the message needs no answer
+        outlet.lose()
+        return ACCEPTED
+    if not outlet.is_over:
         connection.on_hangup(partial(outlet.lose, connection))
-        if accepts.events:
-            outlet.wait(KEEP_ALIVE_SECS if ends_with_client else PATIENCE_SECS)
-        while not (accepts.events or outlet.is_over or outlet.is_lost):
-            outlet.wait(UNBOUNDED_SECS)
+        patience_secs = KEEP_ALIVE_SECS if ends_with_client else PATIENCE_SECS
+        outlet.wait(patience_secs if accepts.events else None)
     if outlet.is_lost:
         _leave(link, outlet, ends_with_client=ends_with_client)
         raise ClientGone
@@ -119,8 +116,6 @@ def answer_post(
     elif not accepts.events:
         outlet.lose()
         return ACCEPTED  # the call was cancelled, and a client that accepts no stream has to get something
-    if not outlet.is_over:
-        connection.on_hangup(partial(outlet.lose, connection))
     if session is not None and key is not None:
         session.keep(key, outlet)  # a stream can be resumed, JSON cannot
     sent = outlet.stream(connection, keep_alive_secs=KEEP_ALIVE_SECS, is_primed=is_primed)

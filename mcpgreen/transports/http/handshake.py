@@ -59,7 +59,7 @@ class HandshakeEra:
 
     def delete(self, request: Request) -> Response:
         """Raises Refusal."""
-        self._parts.sessions.close(self._session_of(request))
+        self._parts.sessions.close(self._session_of(request).key)
         return Response("204 No Content", [], [])
 
     def _session_of(self, request: Request) -> HttpSession:
@@ -90,7 +90,7 @@ class HandshakeEra:
         session = sessions.open(request.principal, key=key, owner=request.owner)
         response = answer_post(self._parts, post, session)  # a client that loses it has no session to come back with
         if session.session.handshake.view is None:
-            sessions.close(session)  # initialize was refused
+            sessions.close(session.key)  # initialize was refused
             return response
         return response._replace(headers=[*response.headers, ("Mcp-Session-Id", session.key)])
 
@@ -177,4 +177,4 @@ class LegacySse:
             link = self._links.pop(session.key)
             link.drop()
             self._parts.server.disconnect(link)
-            self._parts.sessions.close(session)
+            self._parts.sessions.close(session.key)

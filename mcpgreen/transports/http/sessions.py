@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Hashable, Iterator
-from itertools import islice
+from collections.abc import Hashable
+from itertools import count, islice
 from typing import TYPE_CHECKING
 
 import gevent
@@ -50,7 +50,7 @@ class HttpSession:
         self.used_at = time.monotonic()
         self.in_use = 0  # requests that are being served, and streams that are open
         self._outlets: dict[int, Outlet] = {STANDING_KEY: standing}
-        self._last_key = STANDING_KEY
+        self._keys = count(STANDING_KEY + 1)
 
     def __enter__(self) -> None:
         self.in_use += 1
@@ -60,8 +60,7 @@ class HttpSession:
         self.used_at = time.monotonic()
 
     def new_key(self) -> int:
-        self._last_key += 1
-        return self._last_key
+        return next(self._keys)
 
     def keep(self, key: int, outlet: Outlet) -> None:
         """Keep a stream that the client may resume. Beyond the limit, the oldest ones that are over are forgotten."""
@@ -100,9 +99,6 @@ class HttpSessions:
     def __len__(self) -> int:
         return len(self._sessions)
 
-    def __iter__(self) -> Iterator[HttpSession]:
-        return iter(list(self._sessions.values()))
-
     def open(self, principal: Principal | None, *, key: str | None = None, owner: Hashable = None) -> HttpSession:
         """Open a session, before its `initialize`. `key` is its id, if a proxy that we trust has chosen one. Raises
         Refusal if there are as many as there may be."""
@@ -128,7 +124,7 @@ class HttpSessions:
         )
         # In a greenlet: a callback of the hub cannot wait, and ending many subscriptions takes pauses. By the key: with
         # the session itself, it would be part of a reference cycle, and stay in memory until the next full collection.
-        opened.session.ended.rawlink(lambda _: gevent.spawn(self._close_by_key, key))
+        opened.session.ended.rawlink(lambda _: gevent.spawn(self.close, key))
         self._sessions[key] = opened
         places.take(owner)
         if self._sweeping is None:
@@ -160,24 +156,21 @@ class HttpSessions:
         found.principal = principal
         return found
 
-    def close(self, ended: HttpSession) -> None:
-        """Stop what runs for the session, and end its streams. May be called twice."""
-        if self._sessions.pop(ended.key, None) is None:
+    def close(self, key: str) -> None:
+        """Stop what runs for the session with this id, and end its streams. May be called twice."""
+        ended = self._sessions.pop(key, None)
+        if ended is None:
             return
         self._places.give_back(ended.owner)
         self._server.end_session(ended.session)
         ended.forget_outlets()
 
-    def _close_by_key(self, key: str) -> None:
-        if (ended := self._sessions.get(key)) is not None:
-            self.close(ended)
-
     def stop(self) -> None:
         if self._sweeping is not None:
             self._sweeping.kill()
             self._sweeping = None
-        for each in self:
-            self.close(each)
+        for key in list(self._sessions):
+            self.close(key)
 
     def _sweep(self) -> None:
         """End idle sessions from time to time, as long as there are sessions."""
@@ -190,8 +183,8 @@ class HttpSessions:
         self._looked_at = time.monotonic()
         idle_since = self._looked_at - self._idle_secs
         turns = Turns()
-        for each in self:
+        for each in list(self._sessions.values()):
             turns.pause()
             if not each.in_use and each.used_at <= idle_since:
                 journal.info("a session has been idle for %g s; it is ended", self._idle_secs)
-                self.close(each)
+                self.close(each.key)

@@ -12,8 +12,10 @@ from __future__ import annotations
 
 import base64
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
+from itertools import islice
 
 from mcpgreen.catalog.snapshot import listed_definition
 from mcpgreen.errors import HeaderMismatch, InternalError, InvalidParams, MethodNotFound, RpcError
@@ -102,28 +104,25 @@ def require_match(fields: Mapping[str, str], message: Json, marked: Mapping[str,
     meta = params.get("_meta")
     version = meta.get(PROTOCOL_VERSION) if type(meta) is dict else None
     if type(version) is str:  # an incomplete envelope has an error of its own
-        _require_equal("MCP-Protocol-Version", fields.get("mcp-protocol-version"), version)
-    _require_equal("Mcp-Method", fields.get("mcp-method"), method)
+        _require_same(fields, "MCP-Protocol-Version", version, may_be_encoded=False)
+    _require_same(fields, "Mcp-Method", method, may_be_encoded=False)
     name = params.get(NAMED_BY[method]) if method in NAMED_BY else None
     if type(name) is str:
-        sent = fields.get("mcp-name")
-        _require_equal("Mcp-Name", None if sent is None else decoded(sent), name)
+        _require_same(fields, "Mcp-Name", name)
     for header, path in marked.items():
         value = _value_at(params.get("arguments"), path)
-        _require_same_value(f"Mcp-Param-{header}", fields.get(PARAM + header), value)
+        if value is None and PARAM + header in fields:
+            raise HeaderMismatch(f"The header Mcp-Param-{header} has a value that the body does not have.")
+        if type(value) in (str, int, bool, float):  # a header can hold it; the schema decides whether it is valid
+            _require_same(fields, f"Mcp-Param-{header}", value)
 
 
 def marked_arguments(schema: object) -> dict[str, Path]:
     """Return the paths of the arguments that a schema wants as headers, by the names of the headers. Marks that clients
     have to ignore are ignored here, too."""
-    found: dict[str, Path] = {}
-    twice: set[str] = set()
-    for name, path in _marks(schema, (), MAX_DEPTH):
-        if name.lower() in found:
-            twice.add(name.lower())
-        elif len(found) < MAX_MARKED:
-            found[name.lower()] = path
-    return {name: path for name, path in found.items() if name not in twice}
+    marks = [(name.lower(), path) for name, path in _marks(schema, (), MAX_DEPTH)]
+    times = Counter(name for name, _ in marks)
+    return dict(islice(((name, path) for name, path in marks if times[name] == 1), MAX_MARKED))
 
 
 def decoded(value: str) -> str:
@@ -139,23 +138,11 @@ def decoded(value: str) -> str:
         raise HeaderMismatch("A header is not valid base64 of UTF-8.") from error
 
 
-def _require_equal(header: str, sent: str | None, value: str) -> None:
+def _require_same(fields: Mapping[str, str], header: str, value: object, *, may_be_encoded: bool = True) -> None:
+    sent = fields.get(header.lower())
     if sent is None:
         raise HeaderMismatch(f"The header {header} is missing.")
-    if sent != value:
-        raise HeaderMismatch(f"The header {header} does not say the same as the body.")
-
-
-def _require_same_value(header: str, sent: str | None, value: object) -> None:
-    if value is None:
-        if sent is not None:
-            raise HeaderMismatch(f"The header {header} has a value that the body does not have.")
-        return
-    if type(value) not in (str, int, bool, float):
-        return  # a header cannot hold it; the schema decides whether it is valid
-    if sent is None:
-        raise HeaderMismatch(f"The header {header} is missing.")
-    text = decoded(sent)
+    text = decoded(sent) if may_be_encoded else sent
     if type(value) is bool:
         is_same = text == ("true" if value else "false")
     elif type(value) is str:

@@ -20,7 +20,6 @@ import json
 import math
 import time
 from collections.abc import Iterable, Sequence
-from typing import NoReturn
 from urllib.parse import urlsplit
 
 import jwt
@@ -195,7 +194,7 @@ def _object_in(part: str, what: str) -> Json:
     try:
         raw = base64.b64decode(part + "=" * (-len(part) % 4), altchars=b"-_", validate=True)
         jsontext.require_parsable(raw)
-        value = json.loads(raw, object_pairs_hook=_without_doubles, parse_constant=_no_number)
+        value = json.loads(raw, object_pairs_hook=_without_doubles)
     except (ValueError, RecursionError) as error:
         raise invalid(f"its {what} cannot be read") from error
     if type(value) is not dict:
@@ -209,10 +208,6 @@ def _without_doubles(pairs: list[tuple[str, object]]) -> Json:
     if len(found) != len(pairs):
         raise ValueError("a name occurs twice")
     return found
-
-
-def _no_number(text: str) -> NoReturn:
-    raise ValueError(f"{text} is not JSON")
 
 
 def _require_sound_header(header: Json) -> None:

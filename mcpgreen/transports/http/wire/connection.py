@@ -15,11 +15,12 @@ import select
 import socket as native
 import sys
 import time
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from email.utils import formatdate
 from functools import lru_cache, partial
+from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import gevent
@@ -398,62 +399,57 @@ class Body:
         self._limit_bytes = limit_bytes
         self._on_first_read = on_first_read
         self._at_end = at_end
-        self._is_chunked = length_bytes is None
-        self._left_bytes = length_bytes or 0  # of the whole, or of a chunk
-        self._read_bytes = 0
-        self._chunks = 0
         self.is_at_end = length_bytes == 0
-        self._require_within_limit()
+        self._require_within_limit(length_bytes or 0)
+        # A generator that is never run would be part of a reference cycle.
+        self._pieces = iter(()) if self.is_at_end else self._receive(length_bytes)
 
-    def read(self, size: int = sys.maxsize) -> bytes:
-        """Read this many bytes; fewer only at the end. Raises BadRequest."""
-        if self._on_first_read is not None and not self.is_at_end:
+    def read(self, at_least_bytes: int = sys.maxsize) -> bytes:
+        """Read this many bytes, or a few more; fewer only at the end. Raises BadRequest."""
+        read = bytearray()
+        for piece in self._pieces:
+            read += piece
+            if len(read) >= at_least_bytes:
+                break
+        return bytes(read)
+
+    def _receive(self, length_bytes: int | None) -> Iterator[bytes]:
+        if self._on_first_read is not None:
             self._on_first_read()
-        self._on_first_read = None
-        pieces: list[bytes] = []
-        while size and not self.is_at_end:
-            if not self._left_bytes:
-                self._begin_chunk()
-                continue
-            piece = self._buffer.take(min(size, self._left_bytes))
-            self._left_bytes -= len(piece)
-            self._read_bytes += len(piece)
-            size -= len(piece)
-            pieces.append(piece)
-            if not self._left_bytes:
-                self._end_part()
-        return b"".join(pieces)
-
-    def _begin_chunk(self) -> None:
-        line = self._line()
-        if CHUNK_SIZE.fullmatch(line) is None:
-            raise BadRequest("A chunk does not begin with its size.")
-        self._left_bytes = int(line, 16)
-        self._require_within_limit()
-        self._chunks += 1
-        if self._chunks > FREE_CHUNKS + self._read_bytes // BYTES_A_CHUNK:
-            raise BadRequest("The body comes in too many small chunks; send larger ones.")
-        if self._chunks % CHUNKS_A_TURN == 0:
-            let_others()
-        if not self._left_bytes:
-            self._end_part()
-            self._end()
-
-    def _end_part(self) -> None:
-        if not self._is_chunked:
-            self._end()
-        elif self._line():
-            raise BadRequest("A chunk does not end where its size says.")
-
-    def _end(self) -> None:
+        yield from self._chunks() if length_bytes is None else self._part(length_bytes)
         self.is_at_end = True
         if self._at_end is not None:
             self._at_end()
 
+    def _part(self, size_bytes: int) -> Iterator[bytes]:
+        while size_bytes:
+            piece = self._buffer.take(size_bytes)
+            size_bytes -= len(piece)
+            yield piece
+
+    def _chunks(self) -> Iterator[bytes]:
+        read_bytes = 0
+        for number in count(1):
+            line = self._line()
+            if CHUNK_SIZE.fullmatch(line) is None:
+                raise BadRequest("A chunk does not begin with its size.")
+            size_bytes = int(line, 16)
+            self._require_within_limit(read_bytes + size_bytes)
+            if number > FREE_CHUNKS + read_bytes // BYTES_A_CHUNK:
+                raise BadRequest("The body comes in too many small chunks; send larger ones.")
+            if number % CHUNKS_A_TURN == 0:
+                let_others()
+            yield from self._part(size_bytes)
+            if self._line():
+                raise BadRequest("A chunk does not end where its size says.")
+            if not size_bytes:
+                return
+            read_bytes += size_bytes
+
     def _line(self) -> bytes:
         return self._buffer.take_until(LINE_END, MAX_SIZE_LINE_BYTES, what="A line between chunks")
 
-    def _require_within_limit(self) -> None:
-        if self._read_bytes + self._left_bytes > self._limit_bytes:
+    def _require_within_limit(self, size_bytes: int) -> None:
+        if size_bytes > self._limit_bytes:
             reason = f"The body may have {self._limit_bytes} bytes (setting max_line_bytes)."
             raise BadRequest(reason, "413 Content Too Large")
