@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import base64
 import json
-import signal
 import subprocess
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -458,29 +456,6 @@ def test_one_more_than_may_be_parked_drives_the_oldest_away(project: ProjectBuil
     eventually(lambda: [is_alive(pid) for pid in pids].count(False) == 1)
     assert talks[0].answer(accept(name="x"))["message"] == EXPIRED
     assert all(replies_in(talk.answer(accept(name="x")))["status"] == "answered" for talk in talks[1:])
-
-
-@pytest.mark.requirement("G-parked")
-@pytest.mark.parametrize("ending", ["eof", signal.SIGTERM, signal.SIGKILL])
-def test_no_parked_script_outlives_the_server(
-    project: ProjectBuilder, speak: Speak, tmp_path: Path, ending: Any
-) -> None:
-    project.python_tool("asker", ACTS_FIRST)
-    scratch = tmp_path / "scratch"
-    scratch.mkdir()
-    client = speak(MODERN, capabilities=FORM, env={"TMPDIR": str(scratch)})
-    for number in range(3):
-        Talk(client, name="asker", arguments={"n": number}).begin()
-    pids = project.read("pid").split()
-    assert all(map(is_alive, pids))
-    if ending == "eof":
-        client.wire.close_stdin()
-    else:
-        client.wire.process.send_signal(ending)
-
-    client.wire.wait()
-    eventually(lambda: not any(map(is_alive, pids)))
-    eventually(lambda: not list(scratch.iterdir()))
 
 
 @pytest.mark.requirement("G-parked")

@@ -122,27 +122,6 @@ def test_a_process_that_hides_whose_it_is_ends_when_no_call_is_running(project: 
     eventually(lambda: not is_alive(pid))
 
 
-@pytest.mark.usefixtures("hold")
-@pytest.mark.parametrize("how", ["eof", "SIGTERM"])
-def test_a_process_that_hides_whose_it_is_does_not_outlive_the_server(
-    project: ProjectBuilder, start: Start, how: str
-) -> None:
-    project.tool("hiding", HIDING)
-    wire = start(EOF_GRACE_SECS=0.1, KILL_GRACE_SECS=0.1)
-    wire.handshake()
-    wire.start_request("tools/call", {"name": "hold"})
-    eventually((project.root / "up").exists)
-    wire.call_tool("hiding")
-    (pid,) = noted_pids(project)
-    if how == "eof":
-        wire.close_stdin()
-    else:
-        wire.process.send_signal(signal.Signals[how])
-    assert wire.wait() == 0
-
-    assert not is_alive(pid)
-
-
 @pytest.mark.alone
 @pytest.mark.parametrize("prepare", ["pass", "shed()", "ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)"])
 def test_a_chain_of_forks_ends_with_its_call(project: ProjectBuilder, start: Start, comm: str, prepare: str) -> None:
