@@ -38,6 +38,7 @@ from mcpgreen.providers.exits import ProviderFailure
 from mcpgreen.providers.local import open_path, path_of_uri
 from mcpgreen.providers.reading import script_for, why_missing
 from mcpgreen.running.scripts import shebang
+from mcpgreen.running.trust import NOT_RUN
 from mcpgreen.settings.settings import Settings
 from mcpgreen.text import media
 from mcpgreen.text.json_offsets import Keys
@@ -47,7 +48,6 @@ from mcpgreen.text.uris import scheme_of
 WORD_OF = {**WORDS, "ui": "MCP App"}
 PLACEHOLDER = re.compile(r"\{\{([^{}]+)\}\}")
 NO_SCHEMA = {"type": "object", "properties": {}}  # clients get this for a tool without a schema
-_REFUSED = " will be refused "  # the finding of the tool itself says it, with the reason
 
 Found = dict[str, Discovery | OSError]
 
@@ -89,7 +89,7 @@ class Checks:
                 yield Finding("error", kind, f"{kind} cannot be listed: {discovery.strerror}", "unreadable", fix)
                 continue
             for warning in discovery.warnings:
-                if _REFUSED not in warning:
+                if NOT_RUN not in warning:  # the finding of the tool itself says it
                     yield explained(self._project, kind, warning)
             for hint in discovery.hints:
                 yield explained(self._project, kind, hint, level="info")

@@ -124,10 +124,8 @@ def test_settings_have_an_origin_and_secrets_stay_secret(correct: ProjectBuilder
     [
         ("tools", 0o777, "permissions"),
         ("tools/greet.sh", 0o777, "permissions"),
-        ("providers/table.sh", 0o775, "permissions"),
+        ("providers/table.sh", 0o757, "permissions"),
         ("server.d/policy.sh", 0o666, "permissions"),
-        ("server.d/policy.sh", 0o666, "hooks"),
-        ("tools/greet.sh", 0o666, "items"),
     ],
 )
 def test_what_is_wrong_is_an_error_with_a_remedy(correct: ProjectBuilder, path: str, mode: int, name: str) -> None:
@@ -135,7 +133,7 @@ def test_what_is_wrong_is_an_error_with_a_remedy(correct: ProjectBuilder, path: 
     status, report = doctor(correct)
 
     assert (status, report["status"]) == (1, "error")
-    assert [check["status"] for check in checks(report, name)] == ["error"]
+    assert [check["name"] for check in report["checks"] if check["status"] == "error"] == [name]  # told once
     assert all(check["fix"] for check in report["checks"] if check["status"] != "ok")
 
 

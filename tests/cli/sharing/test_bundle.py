@@ -136,12 +136,12 @@ def manifest(bundle: Path) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def installed(bundle: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """As a careless program unpacks it: no executable bits, and a group that may write."""
+    """As a careless program unpacks it: no executable bits, and all users may write."""
     place = tmp_path_factory.mktemp("extensions") / "installed"
     with zipfile.ZipFile(bundle) as archive:
         archive.extractall(place)
     for path in [place, *place.rglob("*")]:
-        path.chmod(0o775 if path.is_dir() else 0o664)
+        path.chmod(0o777 if path.is_dir() else 0o666)
     outside = place.parent / "outside.txt"
     outside.touch()
     outside.chmod(0o600)
