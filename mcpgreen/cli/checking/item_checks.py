@@ -107,7 +107,7 @@ class Checks:
     def _script_paths(self) -> Iterator[str]:
         for discovery in self._found.values():
             for item in discovery.items if not isinstance(discovery, OSError) else ():
-                yield from completions_beside(item)
+                yield from completions_of(item)
                 if isinstance(item, Tool) or (isinstance(item, Prompt) and item.is_program and item.path):
                     yield str(item.path)
                 elif isinstance(item, (Resource, ResourceTemplate)) and (
@@ -124,7 +124,7 @@ class Checks:
             yield from self._provider_problems(item.provider, source)
             if isinstance(item, Resource):
                 yield from self._file_problems(item, source)
-        for path in completions_beside(item):
+        for path in completions_of(item):
             yield from self._scripts.faults(path, obeys_first_line=False, subject="its completion ")
         description = source.description if not source.is_registered else None
         for keys, position in description.doubles() if description else ():
@@ -262,15 +262,9 @@ def _no_tools_in(directory: Directory) -> Iterator[tuple[str, str, str]]:
                 yield name, "it is not a regular file", "put a script there, or remove it"
 
 
-def completions_beside(item: Item) -> Iterator[str]:
-    """Yield the completion script of an item."""
+def completions_of(item: Item) -> list[str]:
     path = getattr(item, "path", None)
-    if path is None:
-        return
-    stem = os.path.join(os.path.dirname(path), metadata.described_stem(os.path.basename(path)))
-    for suffix in metadata.COMPLETION_SUFFIXES:
-        if os.path.isfile(stem + suffix):
-            yield stem + suffix
+    return metadata.completions_beside(path) if path is not None else []
 
 
 def schema_problems(tool: Tool, source: Source) -> Iterator[Problem]:

@@ -262,7 +262,7 @@ def _change_mode(project: Project, path: str, done: str, command: str, *, add: i
 
 def _lacks_bit(directory: Directory, name: str) -> bool:
     """Tell whether a script is described as a tool and is not executable."""
-    if name.endswith(metadata.ACCOMPANYING) or directory.files[name].st_mode & metadata.EXECUTABLE_BITS:
+    if metadata.is_accompanying(name) or directory.files[name].st_mode & metadata.EXECUTABLE_BITS:
         return False
     path = f"{directory.path}/{name}"
     with suppress(OSError, ProjectError):  # the checks report it

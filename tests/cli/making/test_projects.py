@@ -19,14 +19,11 @@ PROJECT = {
     ".gitignore",
     "README.md",
     "server.d/schemas/server.schema.json",
-    "server.d/schemas/tool.schema.json",
     "server.d/server.meta.json",
     "test/README.md",
+    "test/hello.sh",
     "test/run.sh",
-    "tools/hello/README.md",
-    "tools/hello/smoke.sh",
-    "tools/hello/tool.meta.json",
-    "tools/hello/tool.sh",
+    "tools/hello.sh",
 }
 
 
@@ -85,8 +82,7 @@ def test_a_project_can_begin_without_a_tool(tmp_path: Path) -> None:
     done = mcpgreen("new", "demo", "--no-hello", cwd=tmp_path)
 
     assert done.returncode == 0
-    of_the_tool = ("tools/", "server.d/schemas/tool")
-    assert files_in(tmp_path / "demo") == {name for name in PROJECT if not name.startswith(of_the_tool)}
+    assert files_in(tmp_path / "demo") == {name for name in PROJECT if "hello" not in name}
     assert "run-tool hello" not in (tmp_path / "demo/README.md").read_text(encoding="utf-8")
     assert says_nothing_bad(tmp_path / "demo")
 
@@ -176,7 +172,7 @@ def test_at_a_terminal_it_asks_for_title_description_and_language(tmp_path: Path
     assert "Please choose one of bash, sh, python" in seen
     meta = json.loads((tmp_path / "demo/server.d/server.meta.json").read_text(encoding="utf-8"))
     assert (meta["title"], meta["description"]) == ("My äpps", 'Do "things"')
-    assert (tmp_path / "demo/tools/hello/tool.py").exists()
+    assert (tmp_path / "demo/tools/hello.py").exists()
 
 
 def test_an_empty_folder_becomes_a_project(tmp_path: Path) -> None:
