@@ -43,7 +43,7 @@ It waits for a client that speaks MCP on its stdin; Ctrl-C ends it. In another t
     Screen("config --client cursor --install", WIDE, """\
 --- /dev/null
 +++ PROJECT/.cursor/mcp.json
-@@ -0,0 +1,16 @@
+@@ -0,0 +1,12 @@
 +{
 +  "mcpServers": {
 +    "demo": {

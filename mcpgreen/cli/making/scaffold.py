@@ -10,20 +10,21 @@ import json
 import os
 import re
 import shlex
+import subprocess
 import sys
 from collections.abc import Iterable, Sequence
 from keyword import iskeyword
 from shutil import which
 from typing import Any, NamedTuple
 
-from mcpgreen import __version__
 from mcpgreen.catalog.descriptions.metadata import completions_beside, described_stem
 from mcpgreen.catalog.prompts import discover_prompts
 from mcpgreen.catalog.resources import discover_resources
 from mcpgreen.catalog.schemes import PROVIDERS
 from mcpgreen.catalog.tools import Tool, discover_tools
 from mcpgreen.catalog.tree_scan import survey
-from mcpgreen.cli.clients.launch import shell_words
+from mcpgreen.cli import children
+from mcpgreen.cli.clients.launch import program_words, shell_words
 from mcpgreen.cli.commands import Options
 from mcpgreen.cli.making.drafts import Draft, filled, nearest_name, replacing, require_name, require_scheme, title_of
 from mcpgreen.cli.opening import open_named
@@ -32,6 +33,7 @@ from mcpgreen.errors import ProjectError
 from mcpgreen.project.project import Project
 
 TRIALS = {"tool": "run-tool {}", "prompt": "prompt {} topic=tides", "resource": "read {}"}
+VENDOR_SECS = 120.0
 FIRST_TOOL = "hello"  # of a new project
 TAKEN = "this exists already; choose another name, or move it away"
 KINDS = ("tool", "resource", "template", "prompt", "completion", "provider", "ui", "test")
@@ -90,7 +92,8 @@ def run_new(options: Options) -> int:
         draft |= _docker_files(root, name, language.debian_package)
     draft[os.path.join(root, ".gitignore")] = filled("project/gitignore")
     draft.write()
-    made = "\n".join(f"  {path}" for path in _relative(draft, root))
+    copies = _vendor(root) if options["--docker"] else ()
+    made = "\n".join(f"  {path}" for path in sorted([*_relative(draft, root), *copies]))
     trial = shell_words(os.environ) + (f" run-tool {FIRST_TOOL}" if has_hello else " scaffold tool NAME")
     relative = os.path.relpath(root)
     place = root if relative.startswith(os.pardir) else relative
@@ -148,8 +151,21 @@ def _docker_files(root: str, name: str, package: str) -> Draft:
     """Draft the files for a container, with the Debian package that the first tool needs, if any."""
     install = f"apt-get update && apt-get install -y --no-install-recommends {package} && rm -rf /var/lib/apt/lists/*"
     packages = f"RUN {install}" if package else "# What your tools need besides Python and a shell is installed here."
-    dockerfile = filled("project/Dockerfile", name=name, version=__version__, packages=packages)
+    python = "{}.{}".format(*sys.version_info)  # for which the packages in the copy of mcpgreen are compiled
+    dockerfile = filled("project/Dockerfile", name=name, python=python, packages=packages)
     return Draft({f"{root}/Dockerfile": dockerfile, f"{root}/.dockerignore": filled("project/dockerignore")})
+
+
+def _vendor(root: str) -> tuple[str, ...]:
+    """Put a copy of mcpgreen into a new project, and return what was added."""
+    words = (*program_words(os.environ), "vendor", "--project-root", root)
+    done = children.run(
+        words, env=os.environ, cwd=root, stderr=subprocess.PIPE, secs=VENDOR_SECS, max_bytes=children.MAX_ANSWER_BYTES
+    )
+    if done.status != 0:
+        reason = done.stderr.strip() or "it took too long"
+        raise ProjectError(root, f"this is made, but its Dockerfile needs mcpgreen vendor, which failed: {reason}")
+    return ".mcpgreen/", "run-server.sh"
 
 
 def _ignore_more(path: str) -> list[str]:

@@ -6,6 +6,7 @@ import json
 import os
 import pty
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -94,8 +95,21 @@ def test_a_dockerfile_serves_the_project_with_what_its_tool_needs(tmp_path: Path
     text = (tmp_path / "demo/Dockerfile").read_text(encoding="utf-8")
     assert not re.search("@[A-Z]+@", text)
     assert " nodejs " in text
-    assert 'ENTRYPOINT ["mcpgreen", "serve", "--project-root", "/srv/demo"]' in text
-    assert "**/.*\n" in (tmp_path / "demo/.dockerignore").read_text(encoding="utf-8")  # .env is not for everybody
+    assert text.endswith('ENTRYPOINT ["/srv/demo/run-server.sh"]\n')
+    assert "**/.*\n!.mcpgreen\n" in (tmp_path / "demo/.dockerignore").read_text(encoding="utf-8")
+
+
+def test_the_image_needs_no_index_that_has_us(tmp_path: Path) -> None:
+    """As in the image: a copy of the folder, the Python that the Dockerfile names, and no environment."""
+    done = mcpgreen("new", "demo", "--docker", cwd=tmp_path)
+    assert "  .mcpgreen/\n" in done.stdout
+    assert f"FROM python:{sys.version_info[0]}.{sys.version_info[1]}-slim" in (tmp_path / "demo/Dockerfile").read_text()
+    place = shutil.copytree(tmp_path / "demo", tmp_path / "srv")
+    env = {"PATH": os.environ["PATH"], "MCPGREEN_PYTHON": sys.executable, "HOME": "/nowhere"}
+    ran = subprocess.run(
+        [place / "run-server.sh", "run-tool", "hello", "--plain"], env=env, capture_output=True, timeout=60, check=False
+    )
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, b"Hello, World!\n", b"")
 
 
 def test_nothing_of_it_is_writable_by_others_whatever_the_umask(tmp_path: Path) -> None:
