@@ -110,10 +110,10 @@ def _absolute(environ: Mapping[str, str], name: str) -> str:
 
 
 def _plain(launch: Launch) -> Json:
-    return {"command": launch.command, "args": list(launch.arguments), **_variables(launch)}
+    return {"command": launch.command, "args": list(launch.arguments), **_env(launch)}
 
 
-def _variables(launch: Launch, key: str = "env") -> Json:
+def _env(launch: Launch, key: str = "env") -> Json:
     return {key: dict(launch.env)} if launch.env else {}
 
 
@@ -217,12 +217,7 @@ CLIENTS = (
     _terminal_client(
         "opencode",
         "OpenCode",
-        lambda launch: {
-            "type": "local",
-            "command": [*launch.words],
-            "enabled": True,
-            **_variables(launch, "environment"),
-        },
+        lambda launch: {"type": "local", "command": [*launch.words], "enabled": True, **_env(launch, "environment")},
         ("{config}/opencode/opencode.json", "{config}/opencode/opencode.jsonc"),
         "opencode.json",
         entries=_IN_VSCODE._replace(root="mcp"),

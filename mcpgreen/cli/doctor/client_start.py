@@ -101,14 +101,12 @@ def _start(client: Client, path: str, entry: object, root: str) -> Start:
         raise ProjectError(path, "the entry has no command; it is for a server elsewhere, or incomplete")
     if not isinstance(arguments, list) or not isinstance(given, dict):
         raise ProjectError(path, "args must be a list, and env an object")
-    words = [str(each).replace(client.workspace or root, root) for each in (command, *arguments)]
+    word = client.workspace or root
+    words = [str(each).replace(word, root) for each in (command, *arguments)]
+    variables = {str(key): str(value).replace(word, root) for key, value in given.items()}
     own_path = os.environ.get("PATH") if client.is_in_terminal else None
     kept = {key: os.environ[key] for key in KEPT_VARIABLES if key in os.environ}
-    env = {
-        **kept,
-        "PATH": own_path or DESKTOP_PATH,
-        **{str(key): str(value).replace(client.workspace or root, root) for key, value in given.items()},
-    }
+    env = {**kept, "PATH": own_path or DESKTOP_PATH, **variables}
     cwd = entry.get("cwd")
     default = root if client.is_in_terminal else os.sep
     return Start(client, path, tuple(words), env, cwd if isinstance(cwd, str) and cwd else default)

@@ -189,9 +189,6 @@ def _permissions(project: Project, settings: Settings) -> Iterator[Check]:
     if open_files := [project.shown(path) for path, problem in faults if MEND in problem]:
         yield Check("permissions", ERROR, told_together(open_files), MEND)
     of_others = [(project.shown(path), problem) for path, problem in faults if MEND not in problem]
-    for home in _homes(project) if not faults else ():
-        if problem := project.ground(home).problem_with_directory():
-            of_others.append((f"{project.shown(home)}/", problem))
     for shown, problem in of_others[:MOST_FILES]:
         fix = problem[problem.rfind("(") + 1 : -1] if problem.endswith(")") else "put a file of your own there"
         yield Check("permissions", ERROR, f"{shown}: it is {NOT_RUN} {problem.removesuffix(f' ({fix})')}", fix)
@@ -201,7 +198,7 @@ def _permissions(project: Project, settings: Settings) -> Iterator[Check]:
     if not os.access(place, os.W_OK | os.X_OK):
         fix = "set MCPGREEN_TMP_ROOT or TMPDIR to a directory of your own"
         yield Check("permissions", ERROR, f"{place}: temporary files cannot be written there", fix)
-    elif not faults and not of_others:
+    elif not faults:
         yield Check("permissions", OK, f"only you can change what is run; temporary files go to {place}")
 
 

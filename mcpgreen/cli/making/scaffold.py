@@ -224,12 +224,10 @@ def _add(draft: Draft, project: Project, kind: str, name: str, language: Languag
     """Add an item of this kind, and return its directory or script. The functions below return the same."""
     if kind == "tool":
         _require_free(project.tools_dir, name)
-        if not options["--ui"]:
-            return _add_tool(draft, project.tools_dir, name, language)
-        place = os.path.join(project.tools_dir, name)
-        _add_tool(draft, place, name, language)
-        _add_page(draft, os.path.join(place, "ui"), name)
-        return place
+        place = os.path.join(project.tools_dir, name if options["--ui"] else "").rstrip("/")
+        if options["--ui"]:
+            _add_page(draft, os.path.join(place, "ui"), name)
+        return _add_tool(draft, place, name, language)
     if kind == "template":
         _require_free(project.resources_dir, name)
         scheme = require_scheme(name.lower().replace("_", "-").strip("-"))
@@ -267,8 +265,8 @@ def _fill(draft: Draft, place: str, name: str, files: dict[str, str], **values: 
 
 def _add_tool(draft: Draft, place: str, name: str, language: Language) -> str:
     function = name.replace("-", "_")
-    if language.name == "python" and (function in sys.stdlib_module_names or function == "mcp_tool"):
-        raise ProjectError(f"{name}.py", f"it would hide the module {function} from the tools; choose another name")
+    if language.name == "python" and (name in sys.stdlib_module_names or name == "mcp_tool"):
+        raise ProjectError(f"{name}.py", f"it would hide the module {name} from the tools; choose another name")
     function += "_" if iskeyword(function) else ""
     return _fill(draft, place, name, {f"{name}.{language.suffix}": f"tool.{language.name}"}, function=function)
 
@@ -285,15 +283,11 @@ def _add_provider(draft: Draft, project: Project, scheme: str, language: Languag
 
 def _add_completion(draft: Draft, project: Project, name: str, language: Language) -> str:
     """Add a completion script next to the prompt, or the description of the resource template, of this name."""
-    homes = (project.prompts_dir, project.resources_dir)
-    found = discover_resources(project, survey(project, [project.resources_dir])).values()
-    discoveries = [discover_prompts(project, survey(project, [project.prompts_dir])), *found]
-    places = [
-        item.path or os.path.join(homes[index > 0], item.relative_path)
-        for index, discovery in enumerate(discoveries)
-        for item in discovery.items
-        if item.name == name
-    ]
+    prompts, resources = project.prompts_dir, project.resources_dir
+    items = [(prompts, item) for item in discover_prompts(project, survey(project, [prompts])).items]
+    for found in discover_resources(project, survey(project, [resources])).values():
+        items += [(resources, item) for item in found.items]
+    places = [item.path or os.path.join(home, item.relative_path) for home, item in items if item.name == name]
     if not places:
         reason = f"no prompt or resource template has this name; mcpgreen scaffold prompt {name} makes one"
         raise ProjectError(name, reason)
