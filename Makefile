@@ -31,7 +31,6 @@ help: ## List the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 13
 
 run: $(VENV)/.runs ## Show the server at work on project/
-	@chmod -R go-w project # scripts that others may write to are refused, and a clone under umask 002 has such
 	@$(BIN)/python scripts/demo.py
 
 test: $(VENV)/.tests ## Run all tests

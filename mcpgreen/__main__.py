@@ -112,7 +112,7 @@ def serve(root: str, http: str | None = None) -> int:
 
     os.chdir(project.root)  # where scripts run
     server = Server(settings, project, environ=environ, identity=identity, roots=roots)
-    if os.isatty(stdin) or (opening.is_at_end and not opening.unread and os.isatty(2)):
+    if os.isatty(stdin):
         from mcpgreen.cli.output import welcome
 
         welcome(server)
@@ -135,6 +135,8 @@ def serve_http(root: str, address: str) -> int:
     require_tmp_root(project, settings)
     journal.never_block()
     close_log = _set_up_log(settings, project)
+    if os.isatty(2) and settings.origin("stderr_level") == "default":
+        journal.set_level("info")  # a person sees every request
     os.chdir(project.root)
     server = Server(serving.prepared_settings(settings), project, environ=environ, roots=roots)
     try:

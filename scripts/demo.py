@@ -17,6 +17,7 @@ from demonstration.screen import Screen, standard_screen
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 LAUNCHER = CHECKOUT / "scripts" / "mcpgreen"
+NEXT = "Next: scripts/mcpgreen new my-server, then docs/tutorial.md and docs/clients.md"  # fits 80 columns
 
 
 def show(screen: Screen) -> int:
@@ -33,10 +34,8 @@ def show(screen: Screen) -> int:
             client.abandon()
             raise
         status = client.close()
-    screen.title("Now yours")
-    for command in ("new my-server", "config --client cursor --install --project-root my-server"):
-        screen.line(f"$ scripts/mcpgreen {command}", indent=5)
-    screen.note("docs/tutorial.md builds a whole project in ten steps.", indent=5)
+    screen.line("")
+    screen.line(NEXT)
     return status
 
 

@@ -106,9 +106,9 @@ MESSAGES: dict[str, tuple[Known, ...]] = {
         ),
         Known(
             "may be written to by others",
-            "The group or other users can change the script or a folder above it, so they could run code as you.",
-            "Run `chmod go-w` on what the message names, or `mcpgreen validate --fix`. After cloning with a umask of "
-            "002, run `chmod -R go-w .`",
+            "Other users, or a group with other members, can change the script or a folder above it, so they could run "
+            "code as you.",
+            "Run `mcpgreen validate --fix` in the project, or the command that the message names.",
         ),
         Known(
             "belongs to another user",

@@ -210,7 +210,7 @@ FAULTS = [
     Fault(
         "state-directory-of-somebody-else",
         "mcpgreen/files/regular_files.py",
-        "if status.st_mode & (0o077 if must_be_new else 0o022):",
+        "if status.st_mode & 0o077 and (must_be_new or others_may_write(fd, status)):",
         "if status.st_mode & 0o002:",
         "tests/running/test_private_files.py::test_a_directory_that_others_may_use_is_not_taken",
     ),
@@ -237,9 +237,9 @@ FAULTS = [
     ),
     Fault(
         "group-may-write-scripts",
-        "mcpgreen/running/trust.py",
-        "WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH",
-        "WRITABLE_BY_OTHERS = stat.S_IWOTH",
+        "mcpgreen/files/writers.py",
+        "status.st_gid != _own_group()",
+        "False",
         "tests/running/test_trust.py",
     ),
     Fault(

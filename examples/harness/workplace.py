@@ -1,7 +1,7 @@
 """A copy of an example to work in, and a server for it.
 
 The copy keeps the checkout clean, since a server writes what it has found into the project, and some conversations
-change files. It also heals a clone under umask 002, whose scripts others could write to: such a script is not run.
+change files. It also heals a clone whose scripts others could write to: such a script is not run.
 """
 
 from __future__ import annotations

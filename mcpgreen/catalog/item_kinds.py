@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from mcpgreen.catalog.items import Discovery
 from mcpgreen.catalog.manual.registration import Registration
-from mcpgreen.catalog.tools import discover_tools
+from mcpgreen.catalog.tools import discover_tools, refusals
 from mcpgreen.catalog.tree_scan import UNPACED, Memory, Pace, Tree, survey
 from mcpgreen.project.project import Project
 
@@ -67,7 +67,8 @@ def _read_tools(project: Project, tree: Tree, registration: Registration | None)
     found = _registered_items(project, registration, "tools") or discover_tools(project, tree)
     # Warnings about the registration itself come here, once for all kinds.
     warnings = registration.warnings if registration is not None else ()
-    return {"tools": found._replace(warnings=[*warnings, *found.warnings])}
+    refused = refusals(project, found.items, tree.pace)
+    return {"tools": found._replace(warnings=[*warnings, *found.warnings, *refused])}
 
 
 def _read_prompts(project: Project, tree: Tree, registration: Registration | None) -> dict[str, Discovery]:

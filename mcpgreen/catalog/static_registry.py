@@ -21,6 +21,7 @@ from mcpgreen.catalog.manual.items import Reader, read_each, read_prompt, read_t
 from mcpgreen.catalog.prompts import Prompt
 from mcpgreen.catalog.resources import Resource, ResourceTemplate, describe_resource, describe_template
 from mcpgreen.catalog.snapshot import FORMAT_VERSION
+from mcpgreen.catalog.tools import refusals
 from mcpgreen.catalog.tree_scan import Pace
 from mcpgreen.errors import ProjectError
 from mcpgreen.files.regular_files import content_of
@@ -53,7 +54,9 @@ def kept_items(project: Project, kind: str, *, max_bytes: int, pace: Pace) -> Di
         raise ProjectError(path, f"it has another format than {FORMAT_VERSION}")
     if not all(isinstance(entry, dict) and isinstance(entry.get("name"), str) for entry in entries):
         raise ProjectError(path, "not all of its items are objects with a name")
-    return read_each(project, project.shown(path), entries, reader._replace(read=read), pace)
+    found = read_each(project, project.shown(path), entries, reader._replace(read=read), pace)
+    refused = refusals(project, found.items, pace) if kind == "tools" else []
+    return found._replace(warnings=[*found.warnings, *refused])
 
 
 def _prompt(project: Project, fields: Json, complaints: list[str]) -> Prompt:

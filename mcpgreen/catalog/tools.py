@@ -14,6 +14,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from mcpgreen.catalog.descriptions import metadata
@@ -28,8 +30,8 @@ from mcpgreen.project.project import Project
 from mcpgreen.project.unmarked import META_SUFFIXES
 from mcpgreen.protocol.revisions import CLIENT_NEEDS
 from mcpgreen.protocol.schemas import quick
+from mcpgreen.running import trust
 from mcpgreen.running.scripts.shebang import SHELL_SUFFIXES, command_of, is_program, is_python
-from mcpgreen.running.trust import WRITABLE_BY_OTHERS
 from mcpgreen.text.json_types import Json
 
 if TYPE_CHECKING:
@@ -41,6 +43,7 @@ UI_DIRECTORY = "ui"  # holds the app of a tool and its files
 # waits, and is run again only if that is harmless.
 INTERACTIONS = ("auto", "park", "replay")
 
+MOST_REASONS = 5  # told
 MAX_MODULES = 50  # in `warm`
 _MODULE = r"[^\W\d]\w*(\.[^\W\d]\w*)*"
 
@@ -153,10 +156,6 @@ def discover_tools(project: Project, tree: Tree) -> Discovery:
         lonely = metadata.lonely_descriptions(directory.files)
         place = project.shown(directory.path)
         warnings.extend(f"{place}/{name}: describes no script: no script of that name is next to it" for name in lonely)
-    ground = project.ground(project.tools_dir)
-    for path in sorted({os.path.dirname(tool.path) for tool in found}):
-        if problem := ground.problem_with_directory(path):
-            warnings.append(f"{project.shown(path)}/: calls will be refused because {problem}")
     if len(of_tools) < len(tree.directories):
         found = _with_apps(project, found, tree.pace)
     kept, losses = distinct(found, "name", "provides the tool", lambda tool: project.shown(tool.path))
@@ -215,7 +214,6 @@ def _tool_of(file: ItemFile) -> Tool | None:
     description = describe_tool(source, fields, stem=stem, private=project.private)
     file.warnings.extend(f"{project.shown(source)}: {each}" for each in (*complaints, *description.complaints))
     file.hints.extend(f"{project.shown(source)}: {hint}" for hint in own_hints)
-    file.warnings.extend(_warn_of_open_file(project, path, status))
     name = description.definition["name"]
     if name not in (stem, fields.get("name")):
         file.hints.append(f"{file.shown}: the tool is called {name}: a name consists of A-Z a-z 0-9 _ . -")
@@ -257,8 +255,7 @@ def tool_at(project: Project, path: str, fields: Json, *, status: os.stat_result
     fields = _with_scopes_of_script(path, head, fields, _function_tool(path, head))
     stem = metadata.stem_of(os.path.basename(path))
     description = describe_tool(path, fields, stem=stem, private=project.private)
-    tool = _described_tool(project, path, command, description)
-    return tool, [*description.complaints, *_warn_of_open_file(project, path, status)]
+    return _described_tool(project, path, command, description), description.complaints
 
 
 def describe_tool(path: str, fields: Json, *, stem: str, private: Private) -> Description:
@@ -302,6 +299,18 @@ def _input_schema(path: str, fields: Json) -> Json:
     return {**given, "type": "object", "properties": properties}
 
 
-def _warn_of_open_file(project: Project, path: str, status: os.stat_result) -> list[str]:
-    warning = f"{project.shown(path)}: others may write to it, so calls will be refused (chmod go-w)"
-    return [warning] if status.st_mode & WRITABLE_BY_OTHERS else []
+def refusals(project: Project, tools: Iterable[Tool], pace: Pace) -> list[str]:
+    """Return a warning about the tools that others could have changed, so that calls will be refused; one for all that
+    have the same remedy."""
+    ground = project.ground(project.tools_dir)
+    reasons: dict[str, list[str]] = {}
+    for tool in pace.over(tools):
+        with suppress(FileNotFoundError):
+            if problem := ground.problem_with(tool.path):
+                reasons.setdefault(trust.MEND if trust.MEND in problem else problem, []).append(
+                    project.shown(tool.path)
+                )
+    open_files = reasons.pop(trust.MEND, [])
+    found = [f"{trust.told_together(open_files)}; {trust.MEND}"] if open_files else []
+    some = islice(reasons.items(), MOST_REASONS)
+    return found + [f"{paths[0]}: it is {trust.NOT_RUN} {reason}" for reason, paths in some]

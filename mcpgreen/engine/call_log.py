@@ -37,8 +37,7 @@ class CallLog:
 
     def __init__(self, services: Services) -> None:
         self.confidential = services.confidential
-        self._second = 0
-        self._counts: Counter[str] = Counter()  # of lines within this second, by their kind
+        self._mentions = Mentions()
 
     def ended(self, call: Call, result: Json | bytes, failure: ToolFailure | None) -> None:
         """Log a call that has a result. `failure` is set if the server says there that the tool failed; the tool may
@@ -89,16 +88,25 @@ class CallLog:
         journal.record("warning", line, rest, fields)
 
     def _count(self, kind: str) -> bool:
-        """Count a line, and return False if it is one too many within this second: a client can have calls refused as
-        fast as it likes. If every call is logged, nothing is left out."""
-        if journal.tells_calls:
-            return True
+        """If every call is logged, nothing is left out."""
+        return journal.tells_calls or self._mentions.count(kind)
+
+
+class Mentions:
+    """Counts the lines of each kind: a client can have requests refused as fast as it likes."""
+
+    def __init__(self) -> None:
+        self._second = 0
+        self._counts: Counter[str] = Counter()  # of lines within this second, by their kind
+
+    def count(self, kind: str) -> bool:
+        """Count a line, and return False if it is one too many within this second."""
         if self._second != int(time.monotonic()):
             self._second = int(time.monotonic())
             self._counts.clear()
         self._counts[kind] += 1
         if self._counts[kind] == MENTIONED_A_SECOND + 1:
-            journal.warning("more calls of this kind (%s) are not mentioned within this second", kind)
+            journal.warning("more requests of this kind (%s) are not mentioned within this second", kind)
         return self._counts[kind] <= MENTIONED_A_SECOND
 
 

@@ -1,6 +1,6 @@
 """`completion/complete`: suggest values for an argument, from a script or from the argument's schema.
 
-A script is registered under the name of the item, or lies next to it: `NAME.completion` or `NAME.completion.sh`. The
+A script is registered under the name of the item, or lies next to it: `NAME.completion`, with any suffix. The
 registered one comes first. It gets the request through its environment, and prints an array of strings or an object
 that also says what follows.
 """
@@ -194,17 +194,9 @@ def _script_for(call: Call, name: str, item: Item | None) -> CompletionScript | 
         return None
     project = call.services.project
     home = project.prompts_dir if isinstance(item, Prompt) else project.resources_dir
-    # Next to the file of the item, or next to its description if it has no file.
-    directory, file_name = os.path.split(item.path or os.path.join(home, item.relative_path))
-    if metadata.is_description(file_name):
-        owners = [metadata.described_stem(file_name)]
-    else:
-        owners = [file_name, metadata.stem_of(file_name)]
-    for owner in owners:
-        for suffix in metadata.COMPLETION_SUFFIXES:
-            path = os.path.join(directory, owner + suffix)
-            if os.path.isfile(path) and os.access(path, os.X_OK):
-                return CompletionScript(path)
+    for path in metadata.completions_beside(item.path or os.path.join(home, item.relative_path)):
+        if os.path.isfile(path) and os.access(path, os.X_OK):
+            return CompletionScript(path)
     return None
 
 

@@ -12,6 +12,7 @@ import os
 import stat
 
 from mcpgreen.errors import ProjectError
+from mcpgreen.files.writers import others_may_write
 
 # Non-blocking, because a FIFO would wait for its writer; a terminal must not become ours.
 CAREFULLY = os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
@@ -75,7 +76,7 @@ def private_directory(path: str, *, must_be_new: bool = False) -> int:
         status = os.fstat(fd)
         _require_ours(status, path)
         # A directory that we have just made is private. Into an older one, others may have put files while it was open.
-        if status.st_mode & (0o077 if must_be_new else 0o022):
+        if status.st_mode & 0o077 and (must_be_new or others_may_write(fd, status)):
             raise PermissionError(errno.EPERM, "others may write to it, or have put it there", path)
         if status.st_mode & 0o077:
             os.fchmod(fd, 0o700)

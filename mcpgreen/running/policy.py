@@ -49,7 +49,6 @@ class ProjectPolicy:
             return
         problem = self._ground.problem_with_hook(self._path)
         if problem:
-            self._tell(f"Refusing to source insecure policy.sh, so all calls are refused: {problem}")
             raise Denied(f"Tool '{name}' blocked by policy: policy.sh is not trusted: {problem}")
         end = self._ask(name, entry_json, serial)
         said = dict(records_in(end.answer))

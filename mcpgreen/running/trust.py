@@ -1,10 +1,9 @@
 """Which users could have written what we are about to execute? One rule for all scripts and hooks.
 
-The file, and every directory from it up to the project's, must belong to us or to root and not be writable by others:
-a user who can write to a directory can replace the file after the check. A sticky directory does not help, because all
-users can create missing files in it. If a setting names a place outside the project, the directories count up to that
-place. Links are followed step by step, and the directory in which
-each lies counts too.
+The file, and every directory from it up to the project's, must belong to us or to root, and no other user may write to
+it (see `files/writers.py`): a user who can write to a directory can replace the file after the check. A sticky one
+does not help, because all users can create missing files in it. If a setting names a place outside the project, the
+directories count up to that place. Links are followed step by step, and the directory in which each lies counts too.
 
 Knows no policy: what becomes of a file that cannot be trusted is for the caller to decide. A look costs an `lstat` a
 step.
@@ -17,14 +16,25 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 
+from mcpgreen.files.writers import others_may_write
 from mcpgreen.text.uris import is_within
 
 # Root can change everything anyway, so what belongs to root is as safe as what belongs to us.
 TRUSTED_OWNERS = (os.geteuid(), 0)
-WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
+MOST_NAMED = 3
+NOT_RUN = "not run because"
+MEND = "run mcpgreen validate --fix"
 MOST_LINKS = 40  # as the kernel counts
+
+
+def told_together(paths: Sequence[str]) -> str:
+    """Say of all these files at once that others may write to them. The remedy is `MEND`."""
+    more = f" and {len(paths) - MOST_NAMED} more" if len(paths) > MOST_NAMED else ""
+    count = f"{len(paths)} files are" if len(paths) > 1 else "1 file is"
+    return f"{count} {NOT_RUN} others may write there: {', '.join(paths[:MOST_NAMED])}{more}"
 
 
 class Ground:
@@ -55,6 +65,17 @@ class Ground:
         except FileNotFoundError:
             return None  # nor is there anything in it
 
+    def open_places(self, path: str) -> Iterator[str]:
+        """Yield what others may write to, on the way to the file and the file itself, if it is our own in the project:
+        `MEND` changes its mode."""
+        with suppress(OSError):
+            for place, status, _ in self._steps(self._named + path[len(self.directory) :]):
+                if not stat.S_ISLNK(status.st_mode) and self._is_own(place, status) and others_may_write(place, status):
+                    yield place
+
+    def _is_own(self, place: str, status: os.stat_result) -> bool:
+        return status.st_uid == TRUSTED_OWNERS[0] and is_within(place, self._root)
+
     def _problem(
         self, path: str, *, is_wanted: Callable[[int], bool], kind: str, may_be_link: bool = True
     ) -> str | None:
@@ -71,8 +92,9 @@ class Ground:
                 if stat.S_ISLNK(mode):
                     if place == path and not may_be_link:
                         return "it is a symbolic link"
-                elif mode & WRITABLE_BY_OTHERS:
-                    return self._fault(place, mode, "may be written to by others", "chmod go-w")
+                elif others_may_write(place, status):
+                    remedy = MEND if self._is_own(place, status) else "chmod go-w"
+                    return self._fault(place, mode, "may be written to by others", remedy)
         except FileNotFoundError:
             raise
         except OSError as error:
@@ -126,12 +148,14 @@ class Ground:
 
     def _fault(self, place: str, mode: int, fault: str, remedy: str) -> str:
         if place == self._root:
-            return f"the directory of the project {fault} ({remedy} .)"
+            return f"the directory of the project {fault} ({remedy if remedy == MEND else f'{remedy} .'})"
         if not self._counts(place):
             return "the way to it leads through a link outside the project that others can change"
         base = self._root if is_within(place, self._root) else os.path.dirname(self.directory)
         shown = place[len(base.rstrip("/")) + 1 :]
         subject = f"its directory {shown}" if stat.S_ISDIR(mode) else "it"
+        if remedy == MEND:
+            return f"{subject} {fault} ({remedy})"
         import shlex  # takes milliseconds, and is rarely needed
 
         return f"{subject} {fault} ({remedy} {shlex.quote(f'./{shown}' if shown.startswith('-') else shown)})"

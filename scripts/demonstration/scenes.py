@@ -158,7 +158,7 @@ def prepare(project: Path, destination: Path) -> None:
         shutil.copy(TOOLS / name, destination / "tools")
     shutil.copytree(project.parent / "docs", destination / "pages", ignore=shutil.ignore_patterns("pictures"))
     for path in (destination, *destination.rglob("*")):
-        # A clone under umask 002 has files that others may write to; such scripts are refused.
+        # A clone may have files that a shared group can write to; such scripts are refused.
         path.chmod(path.stat().st_mode & ~0o022)
 
 

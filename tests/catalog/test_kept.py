@@ -135,8 +135,8 @@ def broken(path: Path, how: str) -> None:
 REASONS = {
     "missing": "it does not exist",
     "a link": "not trusted: it is a symbolic link",
-    "open file": "not trusted: it may be written to by others (chmod go-w",
-    "open directory": "may be written to by others (chmod go-w",
+    "open file": "not trusted: it may be written to by others (run mcpgreen validate --fix)",
+    "open directory": "may be written to by others (run mcpgreen validate --fix)",
     "directory": "not trusted: it is not a regular file",
     "torn": "not valid JSON",
     "older": "another format than 1",

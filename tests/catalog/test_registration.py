@@ -173,7 +173,7 @@ def test_a_file_that_is_too_large_is_refused(desk: Desk, monkeypatch: pytest.Mon
 def test_a_file_that_others_could_have_written_is_refused(desk: Desk, place: str) -> None:
     desk.write_json({"version": 1})
     path = desk.tree.root / place
-    path.chmod(path.stat().st_mode | 0o020)
+    path.chmod(path.stat().st_mode | 0o002)
 
     with pytest.raises(ProjectError, match=r"it is not trusted: .* may be written to by others"):
         read_register_json(desk.tree.project)

@@ -61,7 +61,7 @@ def a_first_minute(command: Sequence[str], directory: Path, env: dict[str, str])
 def answer_of_hello(entry: dict[str, Any], errors: TextIO, *, before: Sequence[str] = (), **more: str) -> str:
     """What the tool says to a client that was started from a desktop. `before` stands before the entry's command, and
     `more` are variables that the entry does not have."""
-    variables = [f"{name}={value}" for name, value in {**more, **entry["env"]}.items()]
+    variables = [f"{name}={value}" for name, value in {**more, **entry.get("env", {})}.items()]
     words = ["env", "-i", *variables, *before, entry["command"], *entry["args"]]
     parameters = mcp.StdioServerParameters(command=words[0], args=words[1:], cwd="/")
 

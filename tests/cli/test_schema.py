@@ -27,7 +27,6 @@ OUR_FILES = [
     *((path, "tool") for path in (CHECKOUT / "project/tools").rglob("*.meta.json")),
     *((path, "resource") for path in (CHECKOUT / "project/resources").rglob("*.meta.json")),
     *((path, "prompt") for path in (CHECKOUT / "project/prompts").rglob("*.meta.json")),
-    (TEMPLATES / "tool.meta.json", "tool"),
     (TEMPLATES / "prompt.meta.json", "prompt"),
     (TEMPLATES / "resource.meta.json", "resource"),
     (TEMPLATES / "template.meta.json", "resource"),

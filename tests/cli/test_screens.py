@@ -43,7 +43,7 @@ It waits for a client that speaks MCP on its stdin; Ctrl-C ends it. In another t
     Screen("config --client cursor --install", WIDE, """\
 --- /dev/null
 +++ PROJECT/.cursor/mcp.json
-@@ -0,0 +1,16 @@
+@@ -0,0 +1,12 @@
 +{
 +  "mcpServers": {
 +    "demo": {
@@ -68,14 +68,11 @@ Created project other at PROJECT/other
   .gitignore
   README.md
   server.d/schemas/server.schema.json
-  server.d/schemas/tool.schema.json
   server.d/server.meta.json
   test/README.md
+  test/hello.sh
   test/run.sh
-  tools/hello/README.md
-  tools/hello/smoke.sh
-  tools/hello/tool.meta.json
-  tools/hello/tool.sh
+  tools/hello.sh
 
 Next:
   cd other
@@ -89,12 +86,8 @@ Created test/run.sh
 Skipped existing server.d/server.meta.json
 Initialized project at PROJECT"""),
     Screen("scaffold tool count", WIDE, """\
-Scaffolded tool count at tools/count
-  tools/count/tool.sh
-  tools/count/tool.meta.json
-  tools/count/README.md
-  tools/count/smoke.sh
-  server.d/schemas/tool.schema.json
+Scaffolded tool count at tools/count.sh
+  tools/count.sh
 Try it: …mcpgreen run-tool count"""),
     Screen("wrap --makefile Makefile", NARROW, """\
 PROJECT/tools/make-hello.py

@@ -84,7 +84,7 @@ def provider_without_bit(project: ProjectBuilder) -> str:
 
 def open_provider(project: ProjectBuilder) -> str:
     project.provider("engine.sh", "echo", mode=0o777)
-    fault = "it may be written to by others (chmod go-w providers/engine.sh)"
+    fault = "it may be written to by others"
     return f"Resource provider 'engine' path rejected by policy: {fault}"
 
 
@@ -132,8 +132,7 @@ def test_a_tool_of_another_user_will_be_refused(project: ProjectBuilder) -> None
     os.chown(good_tool(project), 12345, -1)
     status, report = findings(project)
 
-    reason = "it belongs to another user (chown 0 tools/greet)"
-    assert (status, said(report, "error")) == (1, [f"tool greet: calls will be refused: {reason}"])
+    assert (status, said(report, "error")) == (1, ["tool greet: calls will be refused: it belongs to another user"])
     assert "tool greet" not in said(report, "ok")
 
 

@@ -251,7 +251,7 @@ def test_the_first_page_knows_how_many_clients_there_are() -> None:
 def test_an_entry_for_mcp_bash_starts_the_server(project: ProjectBuilder) -> None:
     (entry,) = json.loads(blocks_of(DOCS / "from-mcp-bash.md")[0].text)["mcpServers"].values()
     assert "args" not in entry
-    variables = {**entry["env"], "MCPBASH_PROJECT_ROOT": str(project.root), "MCPGREEN_PYTHON": sys.executable}
+    variables = {**entry.get("env", {}), "MCPBASH_PROJECT_ROOT": str(project.root), "MCPGREEN_PYTHON": sys.executable}
     with Wire(None, command=[str(command_of_tests())], env=variables) as server:
         server.handshake("2025-06-18")
         assert server.result("tools/list")["tools"] == []

@@ -124,11 +124,11 @@ def test_one_name_that_clients_refuse_costs_one_tool(tree: OldTree, serve: Serve
 
 
 def test_a_provider_that_others_may_write_to_is_refused(tree: OldTree, serve: Serve) -> None:
-    tree.provider("memo.sh", "echo hello", mode=0o775)
+    tree.provider("memo.sh", "echo hello", mode=0o757)
     error = serve().error("resources/read", {"uri": "memo://a"})
 
     assert error["code"] == -32602
-    assert "chmod go-w providers/memo.sh" in error["message"]
+    assert "(run mcpgreen validate --fix)" in error["message"]
 
 
 def test_an_empty_answer_leaves_the_configured_roots(tree: OldTree, serve: Serve) -> None:

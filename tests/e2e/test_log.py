@@ -69,7 +69,7 @@ def test_a_flood_of_refused_calls_does_not_fill_the_log(start: Start) -> None:
     notes = [line for line in lines if "not mentioned" in line]
 
     assert notes
-    assert notes[0] == "mcpgreen: warning: more calls of this kind (refused) are not mentioned within this second"
+    assert notes[0] == "mcpgreen: warning: more requests of this kind (refused) are not mentioned within this second"
     assert len(lines) <= 21 * (len(notes) + 1)
 
 

@@ -113,7 +113,7 @@ def test_a_completion_script_that_others_may_write_to_is_not_run(
     error = speak().error("completion/complete", question("c"))
 
     assert error["code"] == -32602
-    reason = "it may be written to by others (chmod go-w prompts/c.completion.sh)"
+    reason = "it may be written to by others (run mcpgreen validate --fix)"
     assert error["message"] == f"Completion 'c' path rejected by policy: {reason}"
     assert not (project.root / "ran").exists()
 

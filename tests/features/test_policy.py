@@ -152,12 +152,11 @@ def test_a_policy_that_others_may_write_to_is_not_sourced_and_refuses_every_call
     assert answer["error"] == {
         "code": -32602,
         "message": "Tool 'public' blocked by policy: policy.sh is not trusted: "
-        "it may be written to by others (chmod go-w server.d/policy.sh)",
+        "it may be written to by others (run mcpgreen validate --fix)",
     }
     assert not ran(project)
     assert not (project.root / "asked").exists()
-    eventually(lambda: "Refusing to source insecure policy.sh" in wire.stderr)
-    assert wire.stderr.count("Refusing to source") == 1
+    eventually(lambda: wire.stderr.count("policy.sh is not trusted") == 2)  # the two calls that were refused
 
 
 def test_it_may_come_change_and_go_while_the_server_runs(project: ProjectBuilder, client: Wire) -> None:

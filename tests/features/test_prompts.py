@@ -420,7 +420,7 @@ def test_a_program_that_prints_too_much_is_an_error(project: ProjectBuilder, spe
 
 
 @pytest.mark.requirement("G-safe-path")
-@pytest.mark.parametrize("mode", [0o775, 0o757])
+@pytest.mark.parametrize("mode", [0o757])
 def test_a_program_that_others_may_write_to_is_refused(project: ProjectBuilder, speak: Speak, mode: int) -> None:
     """It was run, though a tool with the same mode is not."""
     project.prompt("open.sh", "#!/bin/sh\ntouch ran\n").chmod(mode)
@@ -429,6 +429,6 @@ def test_a_program_that_others_may_write_to_is_refused(project: ProjectBuilder, 
     assert error["code"] == -32602
     assert (
         error["message"] == "Prompt 'open' path rejected by policy: it may be written to by others "
-        "(chmod go-w prompts/open.sh)"
+        "(run mcpgreen validate --fix)"
     )
     assert not (project.root / "ran").exists()

@@ -90,15 +90,14 @@ def test_scripts_may_come_and_change_while_the_server_runs(project: ProjectBuild
 
 
 @pytest.mark.requirement("G-providers")
-@pytest.mark.parametrize("mode", [0o775, 0o757, 0o664])
+@pytest.mark.parametrize("mode", [0o757, 0o646])
 def test_a_script_that_others_may_write_to_does_not_run(project: ProjectBuilder, speak: Speak, mode: int) -> None:
     project.provider("open.sh", "touch ran", mode=mode)
     error = refused(speak(), "open://x")
 
     assert error["code"] == -32602
     assert error["message"] == (
-        "Resource provider 'open' path rejected by policy: it may be written to by others "
-        "(chmod go-w providers/open.sh)"
+        "Resource provider 'open' path rejected by policy: it may be written to by others (run mcpgreen validate --fix)"
     )
     assert not (project.root / "ran").exists()
 

@@ -213,7 +213,7 @@ def test_the_allow_list_decides_what_runs_and_hides_nothing(
 
 
 @pytest.mark.requirement("P-114", "G-safe-path")
-@pytest.mark.parametrize("mode", [0o775, 0o757, 0o777])
+@pytest.mark.parametrize("mode", [0o757, 0o777])
 def test_a_script_that_others_may_change_does_not_run(project: ProjectBuilder, client: Wire, mode: int) -> None:
     project.tool("open", "touch ran").chmod(mode)
     error = client.error("tools/call", {"name": "open"})

@@ -61,12 +61,14 @@ def test_a_tmp_root_that_will_not_do_keeps_the_server_from_starting(
     assert place.exists() == existed
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a directory to a group")
 @pytest.mark.parametrize(("kind", "is_warned"), [("sticky", False), ("open to the group", True)])
 def test_a_directory_whose_group_could_replace_our_files_is_warned_about(
     project: ProjectBuilder, start: Start, tmp_path: Path, kind: str, is_warned: bool
 ) -> None:
     project.tool("show", SHOW)
     place = place_of_kind(kind, tmp_path)
+    os.chown(place, -1, 12345)
     wire = start(tmp_root=place)
     wire.handshake()
     assert str(place) in text_of(wire.call_tool("show"))

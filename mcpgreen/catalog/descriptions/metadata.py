@@ -26,8 +26,6 @@ from mcpgreen.text import jsontext
 from mcpgreen.text.json_types import Json
 
 UI_DESCRIPTION = "ui.meta.json"  # describes an MCP App, and not a script beside which it lies
-COMPLETION_SUFFIXES = (".completion.sh", ".completion")
-ACCOMPANYING = META_SUFFIXES + COMPLETION_SUFFIXES
 EXECUTABLE_BITS = stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH
 
 MAX_META_BYTES = 524_288
@@ -37,6 +35,8 @@ MAX_SCOPES = 50
 
 MAX_NAME_CHARS = 128
 # Compiled are those that every description needs; the others when they are first used.
+# A completion script in any language. A text of such a name is a prompt or a resource.
+_COMPLETION = r"(?s)(.+)\.completion(\.(?!(?:txt|text|md|markdown|rst)$)[^.]+)?"
 _NAME = re.compile(rf"[A-Za-z0-9_.-]{{1,{MAX_NAME_CHARS}}}")
 _SCOPE = r"[!#-\[\]-~]+"  # a scope-token of RFC 6749: printable ASCII without space, quote and backslash
 # Fields that describe or contain arguments, which may be called scope.
@@ -170,10 +170,30 @@ def is_description(file_name: str) -> bool:
     return file_name.endswith(META_SUFFIXES)
 
 
+def is_accompanying(file_name: str) -> bool:
+    """Tell whether a file belongs to another one: a description, or a completion script in any language."""
+    return is_description(file_name) or (".completion" in file_name and matches(_COMPLETION, file_name))
+
+
+def completions_beside(path: str) -> list[str]:
+    """Return the completion scripts of an item, by its file, or its description if it has none. The first that is
+    executable counts."""
+    directory, file_name = os.path.split(path)
+    owners = [described_stem(file_name)] if is_description(file_name) else [file_name, stem_of(file_name)]
+    try:
+        found = [
+            match for name in os.listdir(directory) if (match := re.fullmatch(_COMPLETION, name)) and match[1] in owners
+        ]
+    except OSError:
+        return []
+    found.sort(key=lambda match: (owners.index(match[1]), match[2] not in (".sh", None), match[0]))
+    return [os.path.join(directory, match[0]) for match in found]
+
+
 def lonely_descriptions(names: Iterable[str]) -> list[str]:
     """The descriptions without a file beside them that they describe."""
     known = set(names)
-    described = {meta_file_for(name, known) for name in known if not name.endswith(ACCOMPANYING)}
+    described = {meta_file_for(name, known) for name in known if not is_accompanying(name)}
     return sorted(name for name in known if is_description(name) and name not in described)
 
 
@@ -244,7 +264,7 @@ def item_sources(names: Iterable[str]) -> list[str]:
     """The files of a directory that stand for an item each: data, and descriptions without data. A completion script
     belongs to another file; for a README see `items.leave_out_readme`."""
     known = list(names)
-    return [name for name in known if not name.endswith(ACCOMPANYING)] + lonely_descriptions(known)
+    return [name for name in known if not is_accompanying(name)] + lonely_descriptions(known)
 
 
 def may_mean_scopes(field: str) -> bool:

@@ -39,6 +39,7 @@ from mcpgreen.providers.exits import ProviderFailure
 from mcpgreen.providers.local import open_path, path_of_uri
 from mcpgreen.providers.reading import script_for, why_missing
 from mcpgreen.running.scripts import shebang
+from mcpgreen.running.trust import NOT_RUN
 from mcpgreen.settings.settings import Settings
 from mcpgreen.text import media
 from mcpgreen.text.json_offsets import Keys
@@ -48,7 +49,6 @@ from mcpgreen.text.uris import scheme_of
 WORD_OF = {**WORDS, "ui": "MCP App"}
 PLACEHOLDER = re.compile(r"\{\{([^{}]+)\}\}")
 NO_SCHEMA = {"type": "object", "properties": {}}  # clients get this for a tool without a schema
-_REFUSED = " will be refused "  # the finding of the tool itself says it, with the reason
 
 Found = dict[str, Discovery | OSError]
 
@@ -91,7 +91,7 @@ class Checks:
                 yield Finding("error", kind, f"{kind} cannot be listed: {discovery.strerror}", "unreadable", fix)
                 continue
             for warning in discovery.warnings:
-                if _REFUSED not in warning:
+                if NOT_RUN not in warning:  # the finding of the tool itself says it
                     yield explained(self._project, kind, warning)
             for hint in discovery.hints:
                 yield explained(self._project, kind, hint, level="info")
@@ -109,7 +109,7 @@ class Checks:
     def _script_paths(self) -> Iterator[str]:
         for discovery in self._found.values():
             for item in discovery.items if not isinstance(discovery, OSError) else ():
-                yield from completions_beside(item)
+                yield from completions_of(item)
                 if isinstance(item, Tool) or (isinstance(item, Prompt) and item.is_program and item.path):
                     yield str(item.path)
                 elif isinstance(item, (Resource, ResourceTemplate)) and (
@@ -126,7 +126,7 @@ class Checks:
             yield from self._provider_problems(item.provider, source)
             if isinstance(item, Resource):
                 yield from self._file_problems(item, source)
-        for path in completions_beside(item):
+        for path in completions_of(item):
             yield from self._scripts.faults(path, obeys_first_line=False, subject="its completion ")
         description = source.description if not source.is_registered else None
         for keys, position in description.doubles() if description else ():
@@ -266,15 +266,9 @@ def _no_tools_in(directory: Directory) -> Iterator[tuple[str, str, str]]:
                 yield name, "it is not a regular file", "put a script there, or remove it"
 
 
-def completions_beside(item: Item) -> Iterator[str]:
-    """Yield the completion script of an item."""
+def completions_of(item: Item) -> list[str]:
     path = getattr(item, "path", None)
-    if path is None:
-        return
-    stem = os.path.join(os.path.dirname(path), metadata.described_stem(os.path.basename(path)))
-    for suffix in metadata.COMPLETION_SUFFIXES:
-        if os.path.isfile(stem + suffix):
-            yield stem + suffix
+    return metadata.completions_beside(path) if path is not None else []
 
 
 def schema_problems(tool: Tool, source: Source) -> Iterator[Problem]:

@@ -84,7 +84,6 @@ _ROWS: tuple[tuple[str, str, str] | tuple[str, str, str, Keys], ...] = (
     (r"template must be one of|config\.", "app", "correct the template as docs/ui.md shows it"),
     (r"entrypoint", "app", "name a file in the directory of the MCP App"),
     (r"there is no file|leads out of|path (must|.+ is not a)", "path", "name a file below that directory", ("path",)),
-    (r"calls will be refused", "writable", "remove write permission for others: chmod go-w, or validate --fix"),
     (r"must be ", "field", "correct the value, or remove it"),
 )
 ROWS = [Remedy(*row) for row in _ROWS]

@@ -46,6 +46,7 @@ _HARMLESS_PTH = ("distutils-precedence.pth", "_virtualenv.pth")
 
 PUT_SDK_FIRST = 'drop -I or -E from its first line, or put sys.path.insert(0, os.environ["MCP_SDK"]) before the import'
 MEND_LINE_ENDS = "save it with Unix line endings, or run validate --fix"
+WRITABLE = "writable"  # the code of a file that others may write to
 MEND_SYNTAX = "correct the script at that line"
 # A part of the sentence about the first line, its code, and the fix.
 FIRST_LINES = (
@@ -221,8 +222,9 @@ class Scripts:
 def refused(sentence: str, problem: str, path: str) -> Problem:
     """Make the problem for a file that is not trusted. `problem` is the reason, with the remedy in brackets."""
     remedy = problem[problem.rfind("(") + 1 : -1] if problem.endswith(")") else ""
+    sentence = sentence.removesuffix(f" ({remedy})")
     if "written to by others" in problem:
-        return Problem("error", "writable", sentence, f"{remedy}, or run validate --fix", path)
+        return Problem("error", WRITABLE, sentence, remedy, path)
     if "another user" in problem:
         return Problem("error", "owner", sentence, remedy, path)
     return Problem("error", "untrusted", sentence, "put the file itself there, as a regular file of your own", path)

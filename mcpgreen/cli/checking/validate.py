@@ -22,12 +22,13 @@ from mcpgreen.cli.checking.findings import Finding, Position, Problem, Report
 from mcpgreen.cli.checking.item_checks import Checks
 from mcpgreen.cli.checking.places import description_in
 from mcpgreen.cli.checking.remedies import explained
-from mcpgreen.cli.checking.scripts import MEND_LINE_ENDS, Scripts, content_of, refused
+from mcpgreen.cli.checking.scripts import MEND_LINE_ENDS, WRITABLE, Scripts, content_of, refused
 from mcpgreen.cli.commands import Options
 from mcpgreen.cli.making.drafts import replacing
 from mcpgreen.cli.opening import open_named
 from mcpgreen.errors import ProjectError, Untrusted
 from mcpgreen.files.regular_files import change_mode
+from mcpgreen.files.writers import WRITABLE_BY_OTHERS
 from mcpgreen.project.icons import wire_icons
 from mcpgreen.project.project import (
     DEFAULT_DIRECTORIES,
@@ -43,7 +44,7 @@ from mcpgreen.project.roots import refused_directories, roots_in_file
 from mcpgreen.running.hooks import HookShell
 from mcpgreen.running.scripts import shebang
 from mcpgreen.running.scripts.shebang import SHELLS, program_of
-from mcpgreen.running.trust import WRITABLE_BY_OTHERS
+from mcpgreen.running.trust import MEND, told_together
 from mcpgreen.settings.settings import Settings, load
 from mcpgreen.text.uris import is_within
 
@@ -65,12 +66,25 @@ def report_on(options: Options) -> Report:
             # First, because a project that others can change is not even opened.
             fixes += fix(_bare(options))
         project, settings, environ = open_named(options)
+        if options["--fix"]:  # again, because its settings may name other directories
+            fixes += [each for each in fix(project) if each not in fixes]
     except Untrusted as error:
         project = _bare(options)
         problem = refused(f"the server will not start: {error.reason}", error.reason, error.path)
         return Report(project, [problem.about(project, "server", project.shown(error.path))], 0, options["--strict"])
-    findings = [*server_findings(project, settings), *fixes, *_items(project, settings, environ)]
+    findings = told_once([*server_findings(project, settings), *fixes, *_items(project, settings, environ)])
     return Report(project, findings, sum(each.code == FIXED for each in fixes), options["--strict"])
+
+
+def told_once(findings: list[Finding]) -> list[Finding]:
+    """Put together all files whose modes `--fix` corrects: they have one cause and one remedy."""
+    found = [each for each in findings if (each.code, each.fix) == (WRITABLE, MEND)]
+    files = list(dict.fromkeys(each.file for each in found if each.file))
+    if len(files) < 2:
+        return findings
+    rest = [each for each in findings if each not in found[1:]]
+    rest[rest.index(found[0])] = found[0]._replace(message=told_together(files))
+    return rest
 
 
 def registration_of(
@@ -204,31 +218,16 @@ def _fault_of_hook(project: Project, path: str) -> Problem | None:
 
 def fix(project: Project) -> Iterator[Finding]:
     """Fix what can be fixed. Yield an info for each success, and an error for each failure."""
-    homes = (project.server_dir, project.tools_dir, project.prompts_dir, project.providers_dir)
-    tree = survey(project, [home for home in homes if is_within(home, project.root)])
-    places = {project.root}
-    for place in [directory.path for directory in tree.directories]:
-        while place not in places:
-            places.add(place)
-            place = os.path.dirname(place)
-    for place in sorted(places):
-        yield from _lock_out_others(project, place)
-    for directory in tree.directories:
+    homes = (project.server_dir, project.tools_dir, project.prompts_dir, project.providers_dir, project.registry_dir)
+    trees = [(project.ground(home), survey(project, [home]).directories) for home in homes]
+    paths = ((ground, f"{each.path}/{name}") for ground, tree in trees for each in tree for name in ("", *each.files))
+    for place in sorted({place for ground, path in paths for place in ground.open_places(path)}):
+        done = "write permission for other users removed"
+        yield _change_mode(project, place, done, "chmod go-w", remove=WRITABLE_BY_OTHERS)
+    for directory in [each for _, tree in trees for each in tree if is_within(each.path, project.root)]:
         for name in directory.files:
-            path = f"{directory.path}/{name}"
-            if not os.path.islink(path):  # its target may have another owner
-                yield from _lock_out_others(project, path)
+            if not os.path.islink(f"{directory.path}/{name}"):  # its target may have another owner
                 yield from _fix_script(project, directory, name)
-
-
-def _lock_out_others(project: Project, path: str) -> Iterator[Finding]:
-    """Let only the owner write to what is executed, or decides what is executed."""
-    with suppress(OSError):
-        status = os.lstat(path)
-        is_wanted = stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)
-        if is_wanted and status.st_mode & WRITABLE_BY_OTHERS and status.st_uid == os.geteuid():
-            done = "write permission for other users removed"
-            yield _change_mode(project, path, done, "chmod go-w", remove=WRITABLE_BY_OTHERS)
 
 
 def _fix_script(project: Project, directory: Directory, name: str) -> Iterator[Finding]:
@@ -263,7 +262,7 @@ def _change_mode(project: Project, path: str, done: str, command: str, *, add: i
 
 def _lacks_bit(directory: Directory, name: str) -> bool:
     """Tell whether a script is described as a tool and is not executable."""
-    if name.endswith(metadata.ACCOMPANYING) or directory.files[name].st_mode & metadata.EXECUTABLE_BITS:
+    if metadata.is_accompanying(name) or directory.files[name].st_mode & metadata.EXECUTABLE_BITS:
         return False
     path = f"{directory.path}/{name}"
     with suppress(OSError, ProjectError):  # the checks report it

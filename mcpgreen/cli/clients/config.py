@@ -65,10 +65,12 @@ def run(options: Options) -> int:
         words = ("npx", "@modelcontextprotocol/inspector", *_variables(launch, "-e"), "--", *launch.words)
         say(shlex.join(words) + "\n", is_exact=True)
         return 0
+    has_workspace = client and client.workspace and options["--scope"] == "project" and not options["--file"]
+    local = launch.inside(project.root, client.workspace) if client and has_workspace else launch
     if client and (options["--install"] or options["--uninstall"]):
-        new = None if options["--uninstall"] else launch
+        new = None if options["--uninstall"] else local
         return _make_change(options, client, launch.name, project.root, new)
-    return _print(options, client, launch, project.root)
+    return _print(options, client, launch, local, project.root)
 
 
 def _check_options(options: Options, client: Client | None) -> None:
@@ -193,7 +195,8 @@ def shown(change: Change, launch: Launch | None = None) -> str:
     return text
 
 
-def _print(options: Options, client: Client | None, launch: Launch, root: str) -> int:
+def _print(options: Options, client: Client | None, launch: Launch, local: Launch, root: str) -> int:
+    """`local` is for the client's file; links and commands of the client do not tell where they write."""
     if options["--json"]:
         report: Json = {
             "name": launch.name,
@@ -207,8 +210,8 @@ def _print(options: Options, client: Client | None, launch: Launch, root: str) -
                 "client": client.word,
                 "file": _shown_place(options, client, launch, root),
                 "format": client.format,
-                "entry": client.entry(launch),
-                "snippet": snippet(client, launch),
+                "entry": client.entry(local),
+                "snippet": snippet(client, local),
                 "links": links(client, launch),
                 "commands": command_lines(client, launch, options["--scope"]),
             }
@@ -217,7 +220,7 @@ def _print(options: Options, client: Client | None, launch: Launch, root: str) -
     for each in (client,) if client else CLIENTS:
         if client is None:
             say(f"# {each.title}\n")
-        say(snippet(each, launch), is_exact=True)
+        say(snippet(each, local), is_exact=True)
         for way in (*links(each, launch), *command_lines(each, launch, options["--scope"])):
             # A program reads only the snippet from stdout.
             (say if client is None else tell)(f"\n{way}\n")

@@ -1,7 +1,7 @@
 """How a client starts this server: command, arguments and variables that work from anywhere.
 
-A desktop client has another PATH, directory and environment. So paths are absolute, and the entry has the variables
-that decide what is served, except for secrets.
+A desktop client has another PATH, directory and environment. So paths are absolute, unless the client has a word for
+the folder that is open in it. The entry has the settings that are set here by variables, except for secrets.
 """
 
 from __future__ import annotations
@@ -16,16 +16,17 @@ from typing import NamedTuple
 
 from mcpgreen import PACKAGE_DIR
 from mcpgreen.project.project import Project
-from mcpgreen.settings.rows import ALIAS_PREFIX, OUR_PREFIX
+from mcpgreen.settings.rows import OUR_PREFIX
 from mcpgreen.settings.settings import ROWS, Settings
+from mcpgreen.text.uris import is_within
 
 LAUNCHER = "MCPGREEN_LAUNCHER"  # the single-file launcher that started us
-ALLOW_LIST = ALIAS_PREFIX + "TOOL_ALLOWLIST"
-ROOT = ALIAS_PREFIX + "PROJECT_ROOT"
 
 # They belong to one process, or the arguments say the same.
-_NOT_FOR_ENTRIES = (LAUNCHER, "MCPGREEN_CALL", "MCPBASH_HOME", "MCPGREEN_PROJECT_ROOT", ROOT)
+_NOT_FOR_ENTRIES = (LAUNCHER, "MCPGREEN_CALL", "MCPGREEN_PROJECT_ROOT", "MCPBASH_PROJECT_ROOT")
 _SETTINGS = {variable: row for row in ROWS for variable in row.all_variables}
+_SYNONYMS = [names for row in ROWS for names in (row.variables, *(switch.variables for switch in row.switches))]
+_OWN_NAMES = {variable: names[0] for names in _SYNONYMS for variable in names}
 _MAY_BE_SECRET = re.compile(r"TOKEN|SECRET|PASSWORD|CREDENTIAL|_KEY")
 
 
@@ -42,6 +43,15 @@ class Launch(NamedTuple):
     def words(self) -> tuple[str, ...]:
         return (self.command, *self.arguments)
 
+    def inside(self, root: str, workspace: str) -> Launch:
+        """Return the launch for a client that replaces the word `workspace` by the path of the folder `root`."""
+
+        def moved(text: str) -> str:
+            return workspace + text[len(root) :] if is_within(text, root) else text
+
+        env = {name: moved(value) for name, value in self.env.items()}
+        return self._replace(command=moved(self.command), arguments=tuple(map(moved, self.arguments)), env=env)
+
 
 def launch_of(project: Project, settings: Settings, environ: Mapping[str, str], name: str = "") -> Launch:
     info = project.server_info()
@@ -51,15 +61,15 @@ def launch_of(project: Project, settings: Settings, environ: Mapping[str, str], 
     # Variables that are passed to tools by name may be private, too.
     named = {*settings.tool_env_allowlist, *settings.provider_env_allowlist}
     private = [name for name in sorted(named) if environ.get(name) and not _is_ours(name)]
-    # Allow all tools, as mcp-bash requires, unless the project decides: the variable would overrule it.
-    is_decided = any(settings.origin(name) != "default" for name in ("tool_allowlist", "tool_allow_default"))
-    allow_list = {} if is_decided else {ALLOW_LIST: "*"}
+    env: dict[str, str] = {}
+    for variable in sorted(names, key=lambda name: name != _OWN_NAMES.get(name, name)):  # an alias counts last
+        env.setdefault(_OWN_NAMES.get(variable, variable), environ[variable])
     return Launch(
         name=name or info["name"],
         description=str(info.get("description") or info["title"]),
         command=program[0],
         arguments=(*program[1:], "serve", "--project-root", project.root),
-        env={ROOT: project.root, **allow_list, **{name: environ[name] for name in names}},
+        env=env,
         tool_secs=settings.default_tool_timeout,
         left_out=(*secrets, *private),
     )
@@ -70,10 +80,10 @@ def program_words(environ: Mapping[str, str]) -> tuple[str, ...]:
     # The command of an installed package continues as mcpgreen-python.
     started = os.path.abspath(sys.argv[0]).removesuffix("-python") if sys.argv and sys.argv[0] else ""
     for place in (
-        environ.get(LAUNCHER, ""),
+        os.path.normpath(environ.get(LAUNCHER) or "."),
         started if os.path.basename(started) == "mcpgreen" else "",
         os.path.join(os.path.dirname(PACKAGE_DIR), "scripts", "mcpgreen"),
-        os.path.join(os.path.dirname(sys.executable), "mcpgreen"),
+        os.path.normpath(os.path.join(os.path.dirname(sys.executable), "mcpgreen")),
     ):
         if os.path.isabs(place) and os.path.isfile(place) and os.access(place, os.X_OK):
             return (place,)
@@ -87,7 +97,7 @@ def shell_words(environ: Mapping[str, str]) -> str:
 
 
 def _is_ours(name: str) -> bool:
-    return (name in _SETTINGS or name.startswith((OUR_PREFIX, ALIAS_PREFIX))) and name not in _NOT_FOR_ENTRIES
+    return (name in _SETTINGS or name.startswith(OUR_PREFIX)) and name not in _NOT_FOR_ENTRIES
 
 
 def _is_secret(name: str) -> bool:

@@ -46,6 +46,7 @@ class Client(NamedTuple):
     spoiler: str = ""  # a file that the client would no longer read if we made ours
     names: str = ".*"  # a pattern for the names that it accepts
     patience: Patience | None = None
+    workspace: str = ""  # what its file for a project may write for the folder that is open
     is_in_terminal: bool = False  # it runs in a terminal, and so with the person's PATH and directory
 
     def spot(self, name: str) -> Spot:
@@ -109,7 +110,11 @@ def _absolute(environ: Mapping[str, str], name: str) -> str:
 
 
 def _plain(launch: Launch) -> Json:
-    return {"command": launch.command, "args": list(launch.arguments), "env": dict(launch.env)}
+    return {"command": launch.command, "args": list(launch.arguments), **_env(launch)}
+
+
+def _env(launch: Launch, key: str = "env") -> Json:
+    return {key: dict(launch.env)} if launch.env else {}
 
 
 def _typed(launch: Launch) -> Json:
@@ -134,15 +139,22 @@ _IN_VSCODE = Spot("servers", has_comments=True, has_trailing_commas=True)
 _IN_ZED = _IN_VSCODE._replace(root="context_servers")
 _IN_GEMINI = Spot("mcpServers", has_comments=True)
 _terminal_client = partial(Client, is_in_terminal=True)
+_editor = partial(Client, workspace="${workspaceFolder}")
 _gemini_cli = partial(_terminal_client, entries=_IN_GEMINI, patience=Patience("timeout", 1000, 600))
 
 CLIENTS = (
     Client("claude-desktop", "Claude Desktop", _plain, ("{support}/Claude/claude_desktop_config.json",)),
     _terminal_client(
-        "claude-code", "Claude Code", _typed, ("{claude}/.claude.json",), ".mcp.json", other_words=("claude-cli",)
+        "claude-code",
+        "Claude Code",
+        _typed,
+        ("{claude}/.claude.json",),
+        ".mcp.json",
+        other_words=("claude-cli",),
+        workspace="${CLAUDE_PROJECT_DIR:-.}",  # where the variable is not set, the server starts in that folder
     ),
-    Client("cursor", "Cursor", _plain, ("{home}/.cursor/mcp.json",), ".cursor/mcp.json"),
-    Client("vscode", "VS Code", _typed, ("{support}/Code/User/mcp.json",), ".vscode/mcp.json", entries=_IN_VSCODE),
+    _editor("cursor", "Cursor", _plain, ("{home}/.cursor/mcp.json",), ".cursor/mcp.json"),
+    _editor("vscode", "VS Code", _typed, ("{support}/Code/User/mcp.json",), ".vscode/mcp.json", entries=_IN_VSCODE),
     Client("windsurf", "Windsurf", _plain, ("{home}/.codeium/windsurf/mcp_config.json",)),
     Client("zed", "Zed", _plain, ("{own_config}/zed/settings.json",), ".zed/settings.json", entries=_IN_ZED),
     _gemini_cli("gemini", "Gemini CLI", _plain, ("{home}/.gemini/settings.json",), ".gemini/settings.json"),
@@ -205,7 +217,7 @@ CLIENTS = (
     _terminal_client(
         "opencode",
         "OpenCode",
-        lambda launch: {"type": "local", "command": [*launch.words], "enabled": True, "environment": dict(launch.env)},
+        lambda launch: {"type": "local", "command": [*launch.words], "enabled": True, **_env(launch, "environment")},
         ("{config}/opencode/opencode.json", "{config}/opencode/opencode.jsonc"),
         "opencode.json",
         entries=_IN_VSCODE._replace(root="mcp"),

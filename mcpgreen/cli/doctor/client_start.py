@@ -21,7 +21,7 @@ from mcpgreen.cli import children
 from mcpgreen.cli.checking.findings import ERROR, OK, WARNING, Check
 from mcpgreen.cli.clients.formats.spot import Unfit
 from mcpgreen.cli.clients.install import ClientFile
-from mcpgreen.cli.clients.launch import ALLOW_LIST, ROOT, launch_of
+from mcpgreen.cli.clients.launch import launch_of
 from mcpgreen.cli.clients.table import FORMATS, Client
 from mcpgreen.errors import McpgreenError, ProjectError, UsageError
 from mcpgreen.project.project import Project
@@ -46,9 +46,6 @@ if sys.platform != "darwin":
     DESKTOP_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 COMMAND_KEYS, ENV_KEYS = ("command", "cmd"), ("env", "envs", "environment")
 PROJECT_FILE = "project file: "  # of an origin
-
-# The entry's arguments name the project, and without an allow-list all tools are allowed.
-NOT_NEEDED = (ROOT, ALLOW_LIST)
 
 
 class Start(NamedTuple):
@@ -104,12 +101,15 @@ def _start(client: Client, path: str, entry: object, root: str) -> Start:
         raise ProjectError(path, "the entry has no command; it is for a server elsewhere, or incomplete")
     if not isinstance(arguments, list) or not isinstance(given, dict):
         raise ProjectError(path, "args must be a list, and env an object")
+    word = client.workspace or root
+    words = [str(each).replace(word, root) for each in (command, *arguments)]
+    variables = {str(key): str(value).replace(word, root) for key, value in given.items()}
     own_path = os.environ.get("PATH") if client.is_in_terminal else None
     kept = {key: os.environ[key] for key in KEPT_VARIABLES if key in os.environ}
-    env = {**kept, "PATH": own_path or DESKTOP_PATH, **{str(key): str(value) for key, value in given.items()}}
+    env = {**kept, "PATH": own_path or DESKTOP_PATH, **variables}
     cwd = entry.get("cwd")
     default = root if client.is_in_terminal else os.sep
-    return Start(client, path, (command, *map(str, arguments)), env, cwd if isinstance(cwd, str) and cwd else default)
+    return Start(client, path, tuple(words), env, cwd if isinstance(cwd, str) and cwd else default)
 
 
 def start_checks(start: Start, project: Project, settings: Settings) -> Iterator[Check]:
@@ -167,7 +167,8 @@ def _missing(start: Start, project: Project, settings: Settings, listed: list[st
         fix = "add a PATH with these interpreters to env in the entry, or name them by their whole path"
         yield Check("missing", ERROR, _some(unrunnable), fix)
     launch = launch_of(project, settings, os.environ)
-    unset = [name for name in (*launch.env, *launch.left_out) if name not in start.env and name not in NOT_NEEDED]
+    given = {each for row in ROWS if not start.env.keys().isdisjoint(row.all_variables) for each in row.all_variables}
+    unset = [name for name in (*launch.env, *launch.left_out) if name not in start.env and name not in given]
     if unset:
         fix = f"mcpgreen config --client {start.client.word} --install; add secrets to env in the entry yourself"
         yield Check("missing", WARNING, f"variables that are set here, and not in the entry: {_some(unset)}", fix)

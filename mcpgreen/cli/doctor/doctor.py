@@ -22,6 +22,7 @@ from mcpgreen.catalog.tree_scan import survey
 from mcpgreen.cli import children
 from mcpgreen.cli.checking.findings import ERROR, OK, WARNING, Check, Finding
 from mcpgreen.cli.checking.item_checks import WORD_OF, Checks, discoveries
+from mcpgreen.cli.checking.scripts import WRITABLE
 from mcpgreen.cli.checking.validate import HOOKS, registration_of, server_findings
 from mcpgreen.cli.clients.table import CLIENTS, Client, client_named
 from mcpgreen.cli.commands import Options
@@ -35,6 +36,7 @@ from mcpgreen.project.project import Project
 from mcpgreen.running.scripts import jq
 from mcpgreen.running.scripts.packages import REMEDY
 from mcpgreen.running.scripts.shebang import SHELL_SUFFIXES
+from mcpgreen.running.trust import MEND, NOT_RUN, told_together
 from mcpgreen.settings.settings import ROWS, Settings
 from mcpgreen.text.json_types import Json
 
@@ -46,7 +48,6 @@ MAX_VALUE_CHARS = 200
 REQUIREMENTS_FILE = "requirements.json"
 KNOWN_FRAMEWORK = (1, 3)  # the newest mcp-bash whose projects can be served
 MOST_FILES = 10  # reported
-MEND = "chmod go-w, or run mcpgreen validate --fix"
 MEND_FILE = "correct that file, or restore its backup"
 
 
@@ -61,7 +62,7 @@ def run(options: Options) -> int:
     except ProjectError as error:
         status, fix = 2, "make one with mcpgreen new or mcpgreen init, or name yours with --project-root"
         if isinstance(error, Untrusted):
-            status, fix = 1, "run mcpgreen validate --fix"
+            status, fix = 1, MEND
         checks = [*machine_checks(os.environ, None), Check("project", ERROR, str(error), fix)]
     else:
         name = options["--name"] or project.server_name()
@@ -189,24 +190,20 @@ def project_checks(project: Project, settings: Settings, environ: Mapping[str, s
 
 
 def _permissions(project: Project, settings: Settings) -> Iterator[Check]:
-    faults = 0
-    for home in _homes(project):
-        if problem := project.ground(home).problem_with_directory():
-            faults += 1
-            sentence = f"{project.shown(home)}/: nothing in it is run: {problem}"
-            yield Check("permissions", ERROR, sentence, _remedy(problem))
-    for path, problem in _untrusted_files(project) if not faults else ():
-        faults += 1
-        if faults > MOST_FILES:
-            yield Check("permissions", ERROR, "there are more of these", MEND)
-            break
-        yield Check("permissions", ERROR, f"{project.shown(path)}: it is not run: {problem}", _remedy(problem))
+    faults = sorted(_untrusted_files(project))
+    if open_files := [project.shown(path) for path, problem in faults if MEND in problem]:
+        yield Check("permissions", ERROR, told_together(open_files), MEND)
+    of_others = [(project.shown(path), problem) for path, problem in faults if MEND not in problem]
+    for shown, problem in of_others[:MOST_FILES]:
+        fix = problem[problem.rfind("(") + 1 : -1] if problem.endswith(")") else "put a file of your own there"
+        yield Check("permissions", ERROR, f"{shown}: it is {NOT_RUN} {problem.removesuffix(f' ({fix})')}", fix)
+    if len(of_others) > MOST_FILES:
+        yield Check("permissions", ERROR, f"there are {len(of_others) - MOST_FILES} more of these", "do the same")
     place = settings.tmp_root or tempfile.gettempdir()
     if not os.access(place, os.W_OK | os.X_OK):
-        faults += 1
         fix = "set MCPGREEN_TMP_ROOT or TMPDIR to a directory of your own"
         yield Check("permissions", ERROR, f"{place}: temporary files cannot be written there", fix)
-    if not faults:
+    elif not faults:
         yield Check("permissions", OK, f"only you can change what is run; temporary files go to {place}")
 
 
@@ -226,10 +223,6 @@ def _untrusted_files(project: Project) -> Iterator[tuple[str, str]]:
                 with suppress(FileNotFoundError):
                     if problem := ground.problem_with(f"{directory.path}/{name}"):
                         yield f"{directory.path}/{name}", problem
-
-
-def _remedy(problem: str) -> str:
-    return MEND if "by others" in problem else "chown it to yourself"
 
 
 def _settings(settings: Settings) -> Iterator[Check]:
@@ -257,7 +250,8 @@ def _hooks(project: Project, settings: Settings, findings: list[Finding]) -> Ite
         message = finding.message
         if finding.level == OK and message.endswith("register.sh") and not settings.allow_project_hooks:
             message += ", but not run: MCPGREEN_ALLOW_PROJECT_HOOKS is not true"
-        yield Check("hooks", OK if finding.level == OK else ERROR, message, finding.fix)
+        if finding.code != WRITABLE:  # `permissions` says so
+            yield Check("hooks", OK if finding.level == OK else ERROR, message, finding.fix)
     if not there:
         yield Check("hooks", OK, "there are none")
 
@@ -285,7 +279,8 @@ def _registry(project: Project) -> Iterator[Check]:
 def _items(project: Project, settings: Settings, environ: Mapping[str, str], server: list[Finding]) -> Iterator[Check]:
     registration, error = registration_of(project, settings, environ)
     items = list(Checks(project, settings, environ, registration).findings(is_served=error is None))
-    errors = sum(finding.level == "error" for finding in (*server, *items)) + (error is not None)
+    failed = [finding for finding in (*server, *items) if finding.level == ERROR and finding.code != WRITABLE]
+    errors = len(failed) + (error is not None)
     found = discoveries(project, registration)
     counts = {kind: len(each.items) for kind, each in found.items() if not isinstance(each, OSError) and kind != "ui"}
     offered = ", ".join(f"{count} {WORD_OF[kind]}{'' if count == 1 else 's'}" for kind, count in counts.items())

@@ -17,9 +17,9 @@ from typing import BinaryIO
 from mcpgreen import PACKAGE_DIR
 from mcpgreen.errors import ProjectError
 from mcpgreen.files.regular_files import new_file, unguessable
+from mcpgreen.files.writers import WRITABLE_BY_OTHERS
 
 HIDDEN = ".mcpgreen-"  # how a name begins until all is written; hidden, so that no server looks at it
-WRITABLE_BY_OTHERS = 0o022
 # Clients put names of servers and tools together, and models accept no more than this.
 SAFE_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 SCHEME = re.compile(r"[a-z][a-z0-9-]{0,63}")

@@ -10,18 +10,21 @@ import json
 import os
 import re
 import shlex
+import subprocess
+import sys
 from collections.abc import Iterable, Sequence
+from keyword import iskeyword
 from shutil import which
 from typing import Any, NamedTuple
 
-from mcpgreen import __version__
-from mcpgreen.catalog.descriptions.metadata import stem_of
+from mcpgreen.catalog.descriptions.metadata import completions_beside, described_stem
 from mcpgreen.catalog.prompts import discover_prompts
 from mcpgreen.catalog.resources import discover_resources
 from mcpgreen.catalog.schemes import PROVIDERS
 from mcpgreen.catalog.tools import Tool, discover_tools
 from mcpgreen.catalog.tree_scan import survey
-from mcpgreen.cli.clients.launch import shell_words
+from mcpgreen.cli import children
+from mcpgreen.cli.clients.launch import program_words, shell_words
 from mcpgreen.cli.commands import Options
 from mcpgreen.cli.making.drafts import Draft, filled, nearest_name, replacing, require_name, require_scheme, title_of
 from mcpgreen.cli.opening import open_named
@@ -29,8 +32,10 @@ from mcpgreen.cli.output import ask, can_ask, say
 from mcpgreen.errors import ProjectError
 from mcpgreen.project.project import Project
 
-TRIALS = {"tool": "run-tool {}", "prompt": "prompt {} topic=tides", "resource": "read resource.{}"}
+TRIALS = {"tool": "run-tool {}", "prompt": "prompt {} topic=tides", "resource": "read {}"}
+VENDOR_SECS = 120.0
 FIRST_TOOL = "hello"  # of a new project
+TAKEN = "this exists already; choose another name, or move it away"
 KINDS = ("tool", "resource", "template", "prompt", "completion", "provider", "ui", "test")
 MAX_SAMPLE_DEPTH = 8
 MAX_SAMPLE_ITEMS = 16
@@ -43,7 +48,6 @@ class Language(NamedTuple):
     suffix: str
     program: str
     debian_package: str = ""  # if the image of the Dockerfile lacks it
-    has_signatures: bool = False  # a tool is described by its signature
 
 
 LANGUAGES = {
@@ -51,7 +55,7 @@ LANGUAGES = {
     for language in (
         Language("bash", "sh", "bash"),
         Language("sh", "sh", "sh"),
-        Language("python", "py", "python3", has_signatures=True),
+        Language("python", "py", "python3"),
         Language("node", "cjs", "node", "nodejs"),  # `.js` would be a module where a package.json says so
         Language("perl", "pl", "perl", "perl"),
         Language("ruby", "rb", "ruby", "ruby"),
@@ -88,7 +92,8 @@ def run_new(options: Options) -> int:
         draft |= _docker_files(root, name, language.debian_package)
     draft[os.path.join(root, ".gitignore")] = filled("project/gitignore")
     draft.write()
-    made = "\n".join(f"  {path}" for path in _relative(draft, root))
+    copies = _vendor(root) if options["--docker"] else ()
+    made = "\n".join(f"  {path}" for path in sorted([*_relative(draft, root), *copies]))
     trial = shell_words(os.environ) + (f" run-tool {FIRST_TOOL}" if has_hello else " scaffold tool NAME")
     relative = os.path.relpath(root)
     place = root if relative.startswith(os.pardir) else relative
@@ -101,16 +106,14 @@ def run_init(options: Options) -> int:
     if not os.path.isdir(root):
         raise ProjectError(root, "there is no such folder; mcpgreen new NAME makes one")
     name = require_name(options["--name"] or nearest_name(os.path.basename(root)), "--name")
-    # The files of a tool belong together: an existing first tool gets no new ones.
-    first_tool = os.path.join(root, "tools", FIRST_TOOL)
-    wants_tool, has_tool = not options["--no-hello"], os.path.lexists(first_tool)
+    wants_tool, first_tool = not options["--no-hello"], _taken(os.path.join(root, "tools"), FIRST_TOOL)
     title = title_of(name)
-    language = LANGUAGES[DEFAULT_LANGUAGE] if wants_tool and not has_tool else None
+    language = LANGUAGES[DEFAULT_LANGUAGE] if wants_tool and not first_tool else None
     draft = _project_draft(root, name, title, f"The tools of {title}", language)
     skipped = [path for path in draft if os.path.lexists(path)]
     for path in skipped:
         del draft[path]
-    skipped += [first_tool] if wants_tool and has_tool else []
+    skipped += [first_tool] if wants_tool and first_tool else []
     ignored = os.path.join(root, ".gitignore")
     has_list = os.path.lexists(ignored)
     if not has_list:
@@ -134,9 +137,9 @@ def _project_draft(root: str, name: str, title: str, description: str, language:
     draft[f"{server_dir}/server.meta.json"] = text + "\n"
     first_try = ""
     if language:
-        _require_free(os.path.join(root, "tools"), FIRST_TOOL)
         _add_tool(draft, os.path.join(root, "tools"), FIRST_TOOL, language)
-        first_try = f'    mcpgreen run-tool {FIRST_TOOL} --args \'{{"name": "Ada"}}\'\n'
+        draft[f"{root}/test/{FIRST_TOOL}.sh"] = _test_of(FIRST_TOOL, {"name": "Ada"})
+        first_try = f"    mcpgreen run-tool {FIRST_TOOL} name=Ada\n"
     _add_tests(draft, root)
     values = {"title": title, "description": description, "try": first_try}
     draft[f"{root}/README.md"] = filled("project/README.md", **values)
@@ -148,8 +151,21 @@ def _docker_files(root: str, name: str, package: str) -> Draft:
     """Draft the files for a container, with the Debian package that the first tool needs, if any."""
     install = f"apt-get update && apt-get install -y --no-install-recommends {package} && rm -rf /var/lib/apt/lists/*"
     packages = f"RUN {install}" if package else "# What your tools need besides Python and a shell is installed here."
-    dockerfile = filled("project/Dockerfile", name=name, version=__version__, packages=packages)
+    python = "{}.{}".format(*sys.version_info)  # for which the packages in the copy of mcpgreen are compiled
+    dockerfile = filled("project/Dockerfile", name=name, python=python, packages=packages)
     return Draft({f"{root}/Dockerfile": dockerfile, f"{root}/.dockerignore": filled("project/dockerignore")})
+
+
+def _vendor(root: str) -> tuple[str, ...]:
+    """Put a copy of mcpgreen into a new project, and return what was added."""
+    words = (*program_words(os.environ), "vendor", "--project-root", root)
+    done = children.run(
+        words, env=os.environ, cwd=root, stderr=subprocess.PIPE, secs=VENDOR_SECS, max_bytes=children.MAX_ANSWER_BYTES
+    )
+    if done.status != 0:
+        reason = done.stderr.strip() or "it took too long"
+        raise ProjectError(root, f"this is made, but its Dockerfile needs mcpgreen vendor, which failed: {reason}")
+    return ".mcpgreen/", "run-server.sh"
 
 
 def _ignore_more(path: str) -> list[str]:
@@ -195,11 +211,7 @@ def run(options: Options) -> int:
             return 0
     if options["--lang"] and which(language.program) is None:
         hints.append(f"{language.program} is not on the PATH; install it before you run this.")
-    if kind == "completion":
-        place, registration = _add_completion(draft, project, name, language)
-        hints += [registration] if registration else []
-    else:
-        place = _add(draft, project, kind, name, language, options)
+    place = _add(draft, project, kind, name, language, options)
     _name_schemas(draft, project.server_dir)
     draft.write()
     lines = [f"Scaffolded {kind}{f' {name}' if name else ''} at {project.shown(place)}"]
@@ -212,16 +224,17 @@ def _add(draft: Draft, project: Project, kind: str, name: str, language: Languag
     """Add an item of this kind, and return its directory or script. The functions below return the same."""
     if kind == "tool":
         _require_free(project.tools_dir, name)
-        place = _add_tool(draft, project.tools_dir, name, language)
+        place = os.path.join(project.tools_dir, name if options["--ui"] else "").rstrip("/")
         if options["--ui"]:
             _add_page(draft, os.path.join(place, "ui"), name)
-        return place
+        return _add_tool(draft, place, name, language)
     if kind == "template":
         _require_free(project.resources_dir, name)
         scheme = require_scheme(name.lower().replace("_", "-").strip("-"))
-        script = os.path.basename(_add_provider(draft, project, scheme, language))
-        files = {f"{name}.meta.json": "template.meta.json", "README.md": "template.README.md"}
-        return _fill(draft, os.path.join(project.resources_dir, name), name, files, scheme=scheme, script=script)
+        _add_provider(draft, project, scheme, language)
+        return _fill(draft, project.resources_dir, name, {f"{name}.meta.json": "template.meta.json"}, scheme=scheme)
+    if kind == "completion":
+        return _add_completion(draft, project, name, language)
     if kind == "provider":
         return _add_provider(draft, project, name, language)
     if kind == "test":
@@ -230,29 +243,32 @@ def _add(draft: Draft, project: Project, kind: str, name: str, language: Languag
         tool = options["--tool"]
         if not tool:
             return _add_page(draft, os.path.join(project.ui_dir, name), name)
-        directory = os.path.dirname(_tool(project, tool).path)
+        directory, script = os.path.split(_tool(project, tool).path)
         if directory == project.tools_dir:
-            raise ProjectError(tool, f"its script lies directly in tools/; move it into tools/{tool}/ first")
+            shown = project.shown(directory)
+            move = f"mkdir {shown}/{tool} && mv {shown}/{script} {shown}/{tool}/"
+            raise ProjectError(tool, f"its MCP App needs a folder; make one first: {move}")
         return _add_page(draft, os.path.join(directory, "ui"), name or tool)
     home = project.prompts_dir if kind == "prompt" else project.resources_dir
     _require_free(home, name)
-    files = {f"{name}.txt": f"{kind}.txt", f"{name}.meta.json": f"{kind}.meta.json", "README.md": f"{kind}.README.md"}
-    return _fill(draft, os.path.join(home, name), name, files)
+    suffix = "md" if kind == "prompt" else "txt"
+    files = {f"{name}.{suffix}": f"{kind}.{suffix}", f"{name}.meta.json": f"{kind}.meta.json"}
+    return _fill(draft, home, name, files)
 
 
 def _fill(draft: Draft, place: str, name: str, files: dict[str, str], **values: str) -> str:
-    """Add files to a directory, each from the named template."""
+    """Add files to a directory, each from the named template. Return the first."""
     for file, template in files.items():
         draft[f"{place}/{file}"] = filled(f"items/{template}", name=name, title=title_of(name), **values)
-    return place
+    return f"{place}/{next(iter(files))}"
 
 
-def _add_tool(draft: Draft, tools_dir: str, name: str, language: Language) -> str:
-    script = f"tool.{language.suffix}"
-    described = "its signature and docstring say" if language.has_signatures else "`tool.meta.json` says"
-    meta = {} if language.has_signatures else {"tool.meta.json": "tool.meta.json"}
-    files = {script: f"tool.{language.name}", **meta, "README.md": "tool.README.md", "smoke.sh": "smoke.sh"}
-    return _fill(draft, os.path.join(tools_dir, name), name, files, script=script, described=described)
+def _add_tool(draft: Draft, place: str, name: str, language: Language) -> str:
+    function = name.replace("-", "_")
+    if language.name == "python" and (name in sys.stdlib_module_names or name == "mcp_tool"):
+        raise ProjectError(f"{name}.py", f"it would hide the module {name} from the tools; choose another name")
+    function += "_" if iskeyword(function) else ""
+    return _fill(draft, place, name, {f"{name}.{language.suffix}": f"tool.{language.name}"}, function=function)
 
 
 def _add_provider(draft: Draft, project: Project, scheme: str, language: Language) -> str:
@@ -265,28 +281,26 @@ def _add_provider(draft: Draft, project: Project, scheme: str, language: Languag
     return script
 
 
-def _add_completion(draft: Draft, project: Project, name: str, language: Language) -> tuple[str, str]:
-    """Add a completion. Return its directory, and what the author still has to do to register it, or nothing."""
-    place = os.path.join(project.root, "completions", name)
-    _require_free(os.path.dirname(place), name)
-    item = _completed_item(project, name)
-    script = f"completion.{language.suffix}"
-    files = {script: f"completion.{language.name}", "README.md": "completion.README.md"}
-    _fill(draft, place, name, files, script=script, item=item)
-    entry = {"name": item, "path": f"completions/{name}/{script}"}
-    registered = os.path.join(project.server_dir, "register.json")
-    computed = os.path.join(project.server_dir, "register.sh")
-    if os.path.lexists(registered):
-        return place, f'Add this to "completions" in {project.shown(registered)}:\n  {json.dumps(entry)}'
-    if os.path.lexists(computed):  # a register.json next to it would switch it off
-        return place, f"Add this line to {project.shown(computed)}:\n  mcp_register_completion '{json.dumps(entry)}'"
-    fields = {"$schema": f"{MARK}/register.schema.json", "version": 1, "completions": [entry]}
-    draft[registered] = json.dumps(fields, indent=2) + "\n"
-    return place, ""
+def _add_completion(draft: Draft, project: Project, name: str, language: Language) -> str:
+    """Add a completion script next to the prompt, or the description of the resource template, of this name."""
+    prompts, resources = project.prompts_dir, project.resources_dir
+    items = [(prompts, item) for item in discover_prompts(project, survey(project, [prompts])).items]
+    for found in discover_resources(project, survey(project, [resources])).values():
+        items += [(resources, item) for item in found.items]
+    places = [item.path or os.path.join(home, item.relative_path) for home, item in items if item.name == name]
+    if not places:
+        reason = f"no prompt or resource template has this name; mcpgreen scaffold prompt {name} makes one"
+        raise ProjectError(name, reason)
+    for script in completions_beside(places[0]):
+        raise ProjectError(script, TAKEN)
+    directory, file = os.path.split(places[0])
+    script = f"{described_stem(file)}.completion.{language.suffix}"
+    return _fill(draft, directory, name, {script: f"completion.{language.name}"})
 
 
 def _add_page(draft: Draft, place: str, name: str) -> str:
-    return _fill(draft, place, name, {"index.html": "ui.html", "ui.meta.json": "ui.meta.json"})
+    _fill(draft, place, name, {"index.html": "ui.html", "ui.meta.json": "ui.meta.json"})
+    return place
 
 
 def _add_tests(draft: Draft, root: str) -> str:
@@ -301,25 +315,31 @@ def _add_test(draft: Draft, project: Project, tool_name: str) -> str:
     """Add a test of one tool, with arguments that its schema admits."""
     arguments = sample_of(_tool(project, tool_name).definition.get("inputSchema", {}))
     place = os.path.join(project.root, "test", f"{tool_name}.sh")
-    draft[place] = filled("items/test.sh", name=tool_name, arguments=shlex.quote(json.dumps(arguments)))
+    draft[place] = _test_of(tool_name, arguments)
     runner = os.path.join(project.root, "test", "run.sh")
     if not os.path.lexists(runner):
         draft[runner] = filled("project/run.sh")
     return place
 
 
+def _test_of(tool_name: str, arguments: object) -> str:
+    return filled("items/test.sh", name=tool_name, arguments=shlex.quote(json.dumps(arguments)))
+
+
 def _require_free(directory: str, name: str) -> None:
     """Raise ProjectError if the directory has something of this name, in any language."""
+    if path := _taken(directory, name):
+        raise ProjectError(path, TAKEN)
+
+
+def _taken(directory: str, name: str) -> str | None:
     try:
         entries = sorted(os.listdir(directory))
     except FileNotFoundError:
-        return
+        return None
     except OSError as error:
         raise ProjectError(directory, f"it cannot be read: {error.strerror}") from error
-    for entry in entries:
-        if name in (entry, stem_of(entry)):
-            path = os.path.join(directory, entry)
-            raise ProjectError(path, "this exists already; choose another name, or move it away")
+    return next((os.path.join(directory, entry) for entry in entries if name in (entry, described_stem(entry))), None)
 
 
 def _tool(project: Project, name: str) -> Tool:
@@ -330,14 +350,6 @@ def _tool(project: Project, name: str) -> Tool:
     known = ", ".join(tool.name for tool in tools[:20]) or "none yet"
     reason = f"there is no such tool in this project ({known}); mcpgreen scaffold tool {name} makes one"
     raise ProjectError(name, reason)
-
-
-def _completed_item(project: Project, name: str) -> str:
-    """Find the prompt, resource or template to complete: by its name, or as `scaffold` names prompts."""
-    found = discover_resources(project, survey(project, [project.resources_dir])).values()
-    discoveries = [discover_prompts(project, survey(project, [project.prompts_dir])), *found]
-    names = {item.name for discovery in discoveries for item in discovery.items}
-    return next((each for each in (name, f"prompt.{name}") if each in names), name)
 
 
 def _name_schemas(draft: Draft, server_dir: str) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from mcpgreen import journal
 from mcpgreen.errors import ProjectError
+from mcpgreen.files.writers import others_may_write
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -76,6 +77,6 @@ def _doubt_about(path: str) -> str | None:
         return None  # the part that needs it will say so
     if status.st_uid not in (0, os.geteuid()):
         return f"its owner (uid {status.st_uid}) could replace them; set tmp_root to a directory of your own"
-    if status.st_mode & stat.S_IWGRP and not status.st_mode & stat.S_ISVTX:
+    if not status.st_mode & stat.S_ISVTX and others_may_write(os.path.realpath(path), status):
         return f"its group (gid {status.st_gid}) could replace them; chmod +t or g-w it, or set tmp_root"
     return None

@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
-# What is printed here is the result. The arguments were checked against tool.meta.json before.
+# Greet somebody by name.
+# @arg name=World  Who to greet
 set -euo pipefail
 # shellcheck source=/dev/null
 source "${MCP_SDK:?run this with: mcpgreen run-tool @NAME@}/tool-sdk.sh"
+mcp_args_parse
 
-name=$(mcp_args_get '.name // "World"')
-mcp_emit_json "$(mcp_json_obj message "Hello, $name!")"
+# The comments at the top describe the tool to the model. What is printed is the result.
+echo "Hello, ${name:?}!"

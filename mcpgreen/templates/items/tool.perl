@@ -1,5 +1,12 @@
 #!/usr/bin/env perl
-# What is printed here is the result. The arguments were checked against tool.meta.json before.
+# This comment describes the tool to the model:
+# mcp:
+#   title: "@TITLE@"
+#   description: Greet somebody by name.
+#   inputSchema:
+#     properties:
+#       name: {type: string, default: World, description: Who to greet}
+#   annotations: {readOnlyHint: true, openWorldHint: false}
 use strict;
 use warnings;
 use JSON::PP;
@@ -14,4 +21,5 @@ if (my $file = $ENV{MCP_TOOL_ARGS_FILE}) {
 my $arguments = decode_json($text);
 my $name = $arguments->{name} // 'World';
 
-print encode_json({ message => "Hello, $name!" }), "\n";
+binmode STDOUT, ':encoding(UTF-8)';
+print "Hello, $name!\n";    # what is printed is the result

@@ -1,5 +1,12 @@
 #!/usr/bin/env ruby
-# What is printed here is the result. The arguments were checked against tool.meta.json before.
+# This comment describes the tool to the model:
+# mcp:
+#   title: "@TITLE@"
+#   description: Greet somebody by name.
+#   inputSchema:
+#     properties:
+#       name: {type: string, default: World, description: Who to greet}
+#   annotations: {readOnlyHint: true, openWorldHint: false}
 require 'json'
 
 # Arguments are a JSON object: in a variable, or in a file when they are long.
@@ -8,4 +15,4 @@ text = file.empty? ? ENV.fetch('MCP_TOOL_ARGS_JSON', '{}') : File.read(file, enc
 arguments = JSON.parse(text.dup.force_encoding('UTF-8'))
 name = arguments.fetch('name', 'World')
 
-puts JSON.generate({ message: "Hello, #{name}!" })
+puts "Hello, #{name}!" # what is printed is the result

@@ -1,12 +1,15 @@
 #!/bin/sh
-# What is printed here is the result. The arguments were checked against tool.meta.json before.
+# Greet somebody by name.
+# @arg name=World  Who to greet
 set -eu
 
-# Arguments are a JSON object: in a variable, or in a file when they are long.
+# The comments above describe the tool to the model. Arguments are a JSON object: in a variable, or in a file when they
+# are long.
 if [ -n "${MCP_TOOL_ARGS_FILE:-}" ]; then
   arguments=$(cat "$MCP_TOOL_ARGS_FILE")
 else
   arguments=${MCP_TOOL_ARGS_JSON:-"{}"}
 fi
 
-printf '%s' "$arguments" | jq -c '{message: "Hello, \(.name // "World")!"}'
+# What is printed is the result.
+printf '%s' "$arguments" | jq -r '"Hello, \(.name // "World")!"'

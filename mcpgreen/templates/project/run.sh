@@ -1,5 +1,5 @@
 #!/bin/sh
-# Test the whole project: what would not be served, the smoke test of each tool, and the other scripts in this folder.
+# Test the whole project: what would not be served, the scripts in this folder, and smoke tests next to tools.
 # MCPGREEN names the command if it is not on the PATH.
 set -eu
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)

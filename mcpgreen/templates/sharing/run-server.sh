@@ -2,6 +2,7 @@
 # Serve the project with the copy of mcpgreen in .mcpgreen/, or run the command that is given: run-server.sh validate
 # Written by `mcpgreen vendor`, and again by `mcpgreen vendor --upgrade`.
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd -P) || exit 1
+export MCPGREEN_LAUNCHER="$here/run-server.sh" # for entries in the files of clients
 
 # Any Python can begin: start.py finds another one if this one cannot serve. Programs that are started from a desktop
 # have a short PATH, hence the usual places.

@@ -24,11 +24,14 @@ from mcpgreen.transports.http.wire.connection import TEXT, Request, Response
 from mcpgreen.transports.http.wire.heads import BadRequest
 
 if TYPE_CHECKING:
+    from mcpgreen.engine.call_log import Mentions
     from mcpgreen.transports.http.oauth.resource_server import ResourceServer
 
 ENDPOINT = "/mcp"
 HEALTH = "/healthz"
 METRICS = "/metrics"
+TOLD = ("401", "403", "404", "429")  # refusals that the operator should know of
+MAX_TOLD_CHARS = 200
 MAX_RANGES = 64  # of types that a client accepts; the ones beyond are ignored
 REFUSED = frozenset({"q=0", "q=0.0", "q=0.00", "q=0.000"})  # the parameter of a type that a client does not accept
 
@@ -44,6 +47,7 @@ class Application:
         self._handshake = handshake.HandshakeEra(parts)
         self._door = door
         self._reader = reader
+        self._mentions: Mentions | None = None
         self._metrics: Metrics | None = None
         with suppress(ImportError):
             self._metrics = Metrics(parts, connections)
@@ -66,6 +70,8 @@ class Application:
         try:
             response = self._response(request)
         except Refusal as refusal:
+            if refusal.status[:3] in TOLD:
+                self._tell(request, refusal)
             response = refusal.response()
         except (OSError, BadRequest):
             raise
@@ -78,6 +84,15 @@ class Application:
         if self._metrics is not None:
             self._metrics.count(request.path, response.status)
         return response
+
+    def _tell(self, request: Request, refusal: Refusal) -> None:
+        if self._mentions is None:
+            from mcpgreen.engine.call_log import Mentions
+
+            self._mentions = Mentions()
+        if self._mentions.count(refusal.status):
+            target = journal.cut(f"{request.method} {request.path}", MAX_TOLD_CHARS)
+            journal.warning("%s from %s refused: %s: %s", target, request.connection.place, refusal.status, refusal)
 
     def _response(self, request: Request) -> Response:
         serve = self._routes.get(request.path)

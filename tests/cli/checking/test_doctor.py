@@ -42,10 +42,10 @@ def as_cursor(project: ProjectBuilder, entry: Any, **options: Any) -> tuple[int,
     return doctor(project, "--as", "cursor", "--file", str(file), **options)
 
 
-def install(project: ProjectBuilder, file: Path, client: str = "cursor") -> None:
+def install(project: ProjectBuilder, file: Path, client: str = "cursor", **env: str) -> None:
     arguments = ("--client", client, "--file", str(file), "--install", "--project-root", str(project.root))
     # The launcher of a checkout looks for a Python of its own, unless its entry names one.
-    environ = {"HOME": str(project.root.parent / "home"), "MCPGREEN_PYTHON": sys.executable}
+    environ = {"HOME": str(project.root.parent / "home"), "MCPGREEN_PYTHON": sys.executable, **env}
     done = mcpgreen("config", *arguments, env=environ)
     assert done.returncode == 0, done.stderr
 
@@ -124,10 +124,8 @@ def test_settings_have_an_origin_and_secrets_stay_secret(correct: ProjectBuilder
     [
         ("tools", 0o777, "permissions"),
         ("tools/greet.sh", 0o777, "permissions"),
-        ("providers/table.sh", 0o775, "permissions"),
+        ("providers/table.sh", 0o757, "permissions"),
         ("server.d/policy.sh", 0o666, "permissions"),
-        ("server.d/policy.sh", 0o666, "hooks"),
-        ("tools/greet.sh", 0o666, "items"),
     ],
 )
 def test_what_is_wrong_is_an_error_with_a_remedy(correct: ProjectBuilder, path: str, mode: int, name: str) -> None:
@@ -135,7 +133,7 @@ def test_what_is_wrong_is_an_error_with_a_remedy(correct: ProjectBuilder, path: 
     status, report = doctor(correct)
 
     assert (status, report["status"]) == (1, "error")
-    assert [check["status"] for check in checks(report, name)] == ["error"]
+    assert [check["name"] for check in report["checks"] if check["status"] == "error"] == [name]  # told once
     assert all(check["fix"] for check in report["checks"] if check["status"] != "ok")
 
 
@@ -175,13 +173,13 @@ def test_the_entry_of_a_client_starts(correct: ProjectBuilder, tmp_path: Path, c
 def test_an_entry_that_undoes_what_the_project_says_is_named(correct: ProjectBuilder, tmp_path: Path) -> None:
     """An allow-list that was written after the entry was installed had no effect, and nothing said so."""
     file = tmp_path / "client-file"
-    install(correct, file)
+    install(correct, file, MCPGREEN_TOOL_ALLOWLIST="*")
     correct.write("server.d/env", "MCPGREEN_TOOL_ALLOWLIST=greet\n").chmod(0o644)
 
     _, report = doctor(correct, "--as", "cursor", "--file", str(file))
     assert report["status"] == "warning"
     (warning,) = [check for check in checks(report, "entry") if check["status"] == "warning"]
-    assert warning["message"].startswith("MCPBASH_TOOL_ALLOWLIST in the entry overrules tool_allowlist")
+    assert warning["message"].startswith("MCPGREEN_TOOL_ALLOWLIST in the entry overrules tool_allowlist")
 
     install(correct, file)
     assert doctor(correct, "--as", "cursor", "--file", str(file))[1]["status"] == "ok"

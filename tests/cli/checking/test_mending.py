@@ -44,19 +44,32 @@ def test_texts_keep_their_line_ends(correct: ProjectBuilder) -> None:
     assert text.read_bytes() == b"Dear {{to}}\r\n"
 
 
-def test_what_a_umask_of_002_makes_is_mended(correct: ProjectBuilder) -> None:
-    """Whoever has that umask got a project of which no tool could be called."""
+def test_what_a_umask_of_000_makes_is_one_finding_and_is_mended(correct: ProjectBuilder) -> None:
     for directory, _, files in os.walk(correct.root):
-        os.chmod(directory, 0o775)
+        os.chmod(directory, 0o777)
         for name in files:
             path = Path(directory, name)
-            path.chmod(mode_of(path) | 0o020)
-    assert faults_in(validated(correct))
+            path.chmod(mode_of(path) | 0o022)
+    (fault,) = faults_in(validated(correct))
+    assert (fault.code, fault.fix) == ("writable", "run mcpgreen validate --fix")
     report = validated(correct, "--fix")
 
     assert faults_in(report) == []
     assert report.fixes > 5
     assert validated(correct, "--fix").fixes == 0
+
+
+def test_every_folder_on_the_way_is_mended(correct: ProjectBuilder) -> None:
+    """Also one that only a link leads through."""
+    (correct.root / "kinds").mkdir()
+    (correct.root / "kinds/tools").symlink_to("../tools")
+    (correct.root / "tools/deep/er").mkdir(parents=True)
+    for name in (".", "kinds", "tools", "tools/deep", "tools/deep/er"):
+        (correct.root / name).chmod(0o777)
+    correct.write("server.d/env", "MCPGREEN_TOOLS_DIR=kinds/tools\n").chmod(0o644)
+    report = validated(correct, "--fix")
+
+    assert (faults_in(report), report.fixes) == ([], 5)
 
 
 def test_a_project_that_cannot_be_opened_is_mended_first(correct: ProjectBuilder) -> None:

@@ -167,7 +167,7 @@ BY_VALIDATE = [
     Fault("not-on-path", script("tools/add", "#!/usr/bin/env no-such-program\n"), "interpreter", "tools/add", 1),
     Fault("no-first-line", lambda project: project.write("tools/add", "echo\n").chmod(0o755), "no-shebang",
           "tools/add", None, "warning"),
-    Fault("writable", mode("tools/greet.sh", 0o775), "writable", "tools/greet.sh"),
+    Fault("writable", mode("tools/greet.sh", 0o757), "writable", "tools/greet.sh"),
     Fault("not-executable", mode("tools/greet.sh", 0o644), "not-executable", "tools/greet.sh", None, "warning"),
     Fault("sdk-not-found", script(COUNT_FILE, ALONE + "import mcp_tool\n"), "sdk-import", COUNT_FILE, 3),
     Fault("sdk-too-late", script(COUNT_FILE, ALONE + "import mcp_tool\n" + SDK), "sdk-import", COUNT_FILE, 3),

@@ -61,7 +61,7 @@ def test_an_entry_in_the_file_starts_the_server(config: Config, home: Path) -> N
     entry = json.loads((home / ".cursor/mcp.json").read_bytes())["mcpServers"]["demo"]
     assert entry["args"][0] == "serve"
     assert all(os.path.isabs(path) for path in (entry["command"], entry["args"][-1]))
-    command = ["env", "-i", *(f"{name}={value}" for name, value in entry["env"].items()), entry["command"]]
+    command = ["env", "-i", *(f"{name}={value}" for name, value in entry.get("env", {}).items()), entry["command"]]
     wire = Wire(None, command=[*command, *entry["args"]], cwd="/")
     try:
         assert wire.handshake()["serverInfo"]["name"] == "demo"
@@ -233,6 +233,8 @@ def test_settings_go_along_and_secrets_do_not(config: Config, project: ProjectBu
         "MCPGREEN_TOOL_ALLOWLIST": "greet",
         "MCPBASH_DEFAULT_TOOL_TIMEOUT": "90",
         "MCP_TOOLS_TTL": "9",
+        "MCPBASH_TOOL_ALLOWLIST": "*",  # our own name counts
+        "MCPBASH_HOME": "/opt/mcp-bash",
         "MCPGREEN_REMOTE_TOKEN": "t" * 40,
         "MCPBASH_STATE_KEY": "k" * 40,
         "MCPGREEN_OTHER_TOKEN": "secret",
@@ -243,10 +245,9 @@ def test_settings_go_along_and_secrets_do_not(config: Config, project: ProjectBu
     done = config("--client", "codex", "--json", env=env)
     report = json.loads(done.stdout)
     assert report["env"] == {
-        "MCPBASH_PROJECT_ROOT": str(project.root),
         "MCPGREEN_TOOL_ALLOWLIST": "greet",
-        "MCPBASH_DEFAULT_TOOL_TIMEOUT": "90",
-        "MCP_TOOLS_TTL": "9",
+        "MCPGREEN_DEFAULT_TOOL_TIMEOUT": "90",
+        "MCPGREEN_TOOLS_TTL": "9",
         "MCPGREEN_TOOL_ENV_ALLOWLIST": "API_KEY,UNSET",
     }
     assert report["leftOut"] == ["MCPBASH_STATE_KEY", "MCPGREEN_OTHER_TOKEN", "MCPGREEN_REMOTE_TOKEN", "API_KEY"]
@@ -254,10 +255,31 @@ def test_settings_go_along_and_secrets_do_not(config: Config, project: ProjectBu
     assert "secret: MCPBASH_STATE_KEY, " in config("--client", "codex", "--install", env=env).stderr
 
 
-def test_an_allow_list_of_the_project_is_not_overruled(config: Config, project: ProjectBuilder) -> None:
-    assert json.loads(config("--json").stdout)["env"]["MCPBASH_TOOL_ALLOWLIST"] == "*"
-    project.write("server.d/env", "MCPGREEN_TOOL_ALLOWLIST=greet\n")
-    assert json.loads(config("--json").stdout)["env"].keys() == {"MCPBASH_PROJECT_ROOT"}
+@pytest.mark.parametrize("client", CLIENTS, ids=lambda client: client.word)
+def test_an_entry_contains_what_is_needed_and_nothing_else(config: Config, client: Client) -> None:
+    report = json.loads(config("--client", client.word, "--json").stdout)
+    assert report["env"] == {}
+    assert not {"env", "environment"} & report["entry"].keys()
+
+
+@pytest.mark.parametrize(
+    ("client", "word"),
+    [("vscode", "${workspaceFolder}"), ("cursor", "${workspaceFolder}"), ("claude-code", "${CLAUDE_PROJECT_DIR:-.}")],
+)
+def test_an_entry_for_everybody_names_the_open_folder(
+    config: Config, project: ProjectBuilder, client: str, word: str
+) -> None:
+    env = {"MCPGREEN_ROOTS": f"{project.root}/data"}
+    report = json.loads(config("--client", client, "--scope", "project", "--json", env=env).stdout)
+    assert report["entry"]["args"] == ["serve", "--project-root", word]
+    assert report["entry"]["env"] == {"MCPGREEN_ROOTS": f"{word}/data"}
+    assert str(project.root) not in report["snippet"]
+    own = json.loads(config("--client", client, "--json", env=env).stdout)["entry"]
+    assert own["args"][-1] == str(project.root)
+    config("--client", client, "--scope", "project", "--install")
+    done = mcpgreen("doctor", "--as", client, "--json", "--project-root", str(project.root), env={"HOME": "/nowhere"})
+    started = [check["status"] for check in json.loads(done.stdout)["checks"] if check["name"] == "start"]
+    assert started == ["ok"]
 
 
 def test_what_is_printed_is_a_whole_file(config: Config, home: Path) -> None:
@@ -310,7 +332,7 @@ def test_the_lines_for_the_clients_own_commands(config: Config, project: Project
     start = ["--", str(CHECKOUT / "scripts/mcpgreen"), "serve", "--project-root", str(project.root)]
     assert words("claude-code")[:6] == ["claude", "mcp", "add", "--scope", "user", "demo"]
     assert words("claude-code")[-5:] == words("codex")[-5:] == words("copilot")[-5:] == start
-    assert words("codex")[:6] == ["codex", "mcp", "add", "demo", "--env", f"MCPBASH_PROJECT_ROOT={project.root}"]
+    assert words("codex")[:5] == ["codex", "mcp", "add", "demo", "--"]
     assert words("vscode")[:2] == ["code", "--add-mcp"]
     assert json.loads(words("vscode")[2])["name"] == "demo"
 

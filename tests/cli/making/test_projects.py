@@ -6,6 +6,7 @@ import json
 import os
 import pty
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -19,14 +20,11 @@ PROJECT = {
     ".gitignore",
     "README.md",
     "server.d/schemas/server.schema.json",
-    "server.d/schemas/tool.schema.json",
     "server.d/server.meta.json",
     "test/README.md",
+    "test/hello.sh",
     "test/run.sh",
-    "tools/hello/README.md",
-    "tools/hello/smoke.sh",
-    "tools/hello/tool.meta.json",
-    "tools/hello/tool.sh",
+    "tools/hello.sh",
 }
 
 
@@ -85,8 +83,7 @@ def test_a_project_can_begin_without_a_tool(tmp_path: Path) -> None:
     done = mcpgreen("new", "demo", "--no-hello", cwd=tmp_path)
 
     assert done.returncode == 0
-    of_the_tool = ("tools/", "server.d/schemas/tool")
-    assert files_in(tmp_path / "demo") == {name for name in PROJECT if not name.startswith(of_the_tool)}
+    assert files_in(tmp_path / "demo") == {name for name in PROJECT if "hello" not in name}
     assert "run-tool hello" not in (tmp_path / "demo/README.md").read_text(encoding="utf-8")
     assert says_nothing_bad(tmp_path / "demo")
 
@@ -98,8 +95,21 @@ def test_a_dockerfile_serves_the_project_with_what_its_tool_needs(tmp_path: Path
     text = (tmp_path / "demo/Dockerfile").read_text(encoding="utf-8")
     assert not re.search("@[A-Z]+@", text)
     assert " nodejs " in text
-    assert 'ENTRYPOINT ["mcpgreen", "serve", "--project-root", "/srv/demo"]' in text
-    assert "**/.*\n" in (tmp_path / "demo/.dockerignore").read_text(encoding="utf-8")  # .env is not for everybody
+    assert text.endswith('ENTRYPOINT ["/srv/demo/run-server.sh"]\n')
+    assert "**/.*\n!.mcpgreen\n" in (tmp_path / "demo/.dockerignore").read_text(encoding="utf-8")
+
+
+def test_the_image_needs_no_index_that_has_us(tmp_path: Path) -> None:
+    """As in the image: a copy of the folder, the Python that the Dockerfile names, and no environment."""
+    done = mcpgreen("new", "demo", "--docker", cwd=tmp_path)
+    assert "  .mcpgreen/\n" in done.stdout
+    assert f"FROM python:{sys.version_info[0]}.{sys.version_info[1]}-slim" in (tmp_path / "demo/Dockerfile").read_text()
+    place = shutil.copytree(tmp_path / "demo", tmp_path / "srv")
+    env = {"PATH": os.environ["PATH"], "MCPGREEN_PYTHON": sys.executable, "HOME": "/nowhere"}
+    ran = subprocess.run(
+        [place / "run-server.sh", "run-tool", "hello", "--plain"], env=env, capture_output=True, timeout=60, check=False
+    )
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, b"Hello, World!\n", b"")
 
 
 def test_nothing_of_it_is_writable_by_others_whatever_the_umask(tmp_path: Path) -> None:
@@ -176,7 +186,7 @@ def test_at_a_terminal_it_asks_for_title_description_and_language(tmp_path: Path
     assert "Please choose one of bash, sh, python" in seen
     meta = json.loads((tmp_path / "demo/server.d/server.meta.json").read_text(encoding="utf-8"))
     assert (meta["title"], meta["description"]) == ("My äpps", 'Do "things"')
-    assert (tmp_path / "demo/tools/hello/tool.py").exists()
+    assert (tmp_path / "demo/tools/hello.py").exists()
 
 
 def test_an_empty_folder_becomes_a_project(tmp_path: Path) -> None:

@@ -55,38 +55,28 @@ def test_a_tool_of_every_language_is_valid_and_runs(root: Path, language: str) -
     require_language(language)
     done = scaffold(root, "tool", "greet-all", "--lang", language)
 
-    script = f"tools/greet-all/tool.{LANGUAGES[language].suffix}"
-    assert done.stdout.startswith("Scaffolded tool greet-all at tools/greet-all\n")
-    assert {name for name in files_in(root) if name.startswith("tools/")} == {
-        script,
-        *([] if language == "python" else ["tools/greet-all/tool.meta.json"]),
-        "tools/greet-all/README.md",
-        "tools/greet-all/smoke.sh",
-    }
+    script = f"tools/greet-all.{LANGUAGES[language].suffix}"
+    assert done.stdout.startswith(f"Scaffolded tool greet-all at {script}\n")
+    assert {name for name in files_in(root) if name.startswith("tools/")} == {script}
     assert says_nothing_bad(root)
-    ran = mcpgreen("run-tool", "greet-all", "--args", '{"name": "Äda"}', cwd=root)
-    assert json.loads(ran.stdout)["structuredContent"] == {"message": "Hello, Äda!"}
-    ran = mcpgreen("run-tool", "greet-all", cwd=root)
-    assert json.loads(ran.stdout)["structuredContent"] == {"message": "Hello, World!"}
+
+    def said(*arguments: str) -> str:
+        ran = mcpgreen("run-tool", "greet-all", "--plain", *arguments, cwd=root)
+        return ran.stdout.strip()
+
+    assert said("--args", '{"name": "Äda"}') == "Hello, Äda!"
+    assert said() == "Hello, World!"
     # Long arguments come in a file.
     (root / "long.json").write_text(json.dumps({"name": "x" * 200_000}), encoding="utf-8")
-    ran = mcpgreen("run-tool", "greet-all", "--args", "@long.json", cwd=root)
-    assert json.loads(ran.stdout)["structuredContent"] == {"message": f"Hello, {'x' * 200_000}!"}
+    assert said("--args", "@long.json") == f"Hello, {'x' * 200_000}!"
 
 
-def test_the_smoke_test_of_a_tool_passes_until_the_tool_is_spoilt(root: Path) -> None:
-    scaffold(root, "tool", "greet", "--lang", "sh")
-    smoke = root / "tools/greet/smoke.sh"
+@pytest.mark.parametrize(("name", "function"), [("word-count", "word_count"), ("pass", "pass_"), ("yes", "yes")])
+def test_a_python_function_is_named_like_the_tool(root: Path, name: str, function: str) -> None:
+    scaffold(root, "tool", name, "--lang", "python")
 
-    def status() -> int:
-        env = {"MCPGREEN": str(command_of_tests()), "MCPGREEN_PYTHON": sys.executable}
-        done = subprocess.run([smoke], env=clean_environment(env), capture_output=True, timeout=120, check=False)
-        return done.returncode
-
-    assert status() == 0
-    script = root / "tools/greet/tool.sh"
-    script.write_text(script.read_text(encoding="utf-8").replace("Hello", "Bye"), encoding="utf-8")
-    assert status() == 1
+    assert f"def {function}(name: str" in (root / f"tools/{name}.py").read_text(encoding="utf-8")
+    assert says_nothing_bad(root)
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -111,11 +101,15 @@ def test_a_template_and_its_provider_of_every_language_can_be_read(root: Path, l
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_a_completion_of_every_language_answers_without_hooks(root: Path, language: str) -> None:
+def test_a_completion_of_every_language_lies_beside_its_prompt(root: Path, language: str) -> None:
     require_language(language)
-    scaffold(root, "completion", "letters", "--lang", language)
+    scaffold(root, "prompt", "letters")
+    done = scaffold(root, "completion", "letters", "--lang", language)
 
+    script = f"prompts/letters.completion.{LANGUAGES[language].suffix}"
+    assert done.stdout == f"Scaffolded completion letters at {script}\n  {script}\n"
     assert says_nothing_bad(root)
+    assert [prompt["name"] for prompt in answer(root, "prompts/list", {})["prompts"]] == ["letters"]
     assert completed(root, "letters", "") == ["alpha", "beta", "gamma"]
     assert completed(root, "letters", "be") == ["beta"]
 
@@ -136,16 +130,12 @@ def test_a_tool_gets_no_name_that_lint_refuses(root: Path, name: str) -> None:
         assert mcpgreen("lint", "--strict", cwd=root).returncode == 0
 
 
-def test_a_registration_that_exists_is_not_changed_and_the_line_is_told(root: Path) -> None:
-    scaffold(root, "completion", "first")
-    register = root / "server.d/register.json"
-    before = register.read_bytes()
+def test_a_completion_of_a_template_lies_beside_its_description(root: Path) -> None:
+    scaffold(root, "template", "rows")
 
-    done = scaffold(root, "completion", "second")
-
-    assert register.read_bytes() == before
-    entry = '{"name": "second", "path": "completions/second/completion.sh"}'
-    assert done.stdout.endswith(f'Add this to "completions" in server.d/register.json:\n  {entry}\n')
+    assert "resources/rows.completion.sh" in scaffold(root, "completion", "rows").stdout
+    params = {"ref": {"type": "ref/resource", "uri": "rows://{name}"}, "argument": {"name": "name", "value": "b"}}
+    assert answer(root, "completion/complete", params)["completion"]["values"] == ["beta"]
 
 
 def test_a_prompt_and_a_resource_are_texts_with_descriptions(root: Path) -> None:
@@ -154,12 +144,10 @@ def test_a_prompt_and_a_resource_are_texts_with_descriptions(root: Path) -> None
 
     assert says_nothing_bad(root)
     assert {name for name in files_in(root) if name.startswith(("prompts/", "resources/"))} == {
-        "prompts/explain/explain.txt",
-        "prompts/explain/explain.meta.json",
-        "prompts/explain/README.md",
-        "resources/notes/notes.txt",
-        "resources/notes/notes.meta.json",
-        "resources/notes/README.md",
+        "prompts/explain.md",
+        "prompts/explain.meta.json",
+        "resources/notes.txt",
+        "resources/notes.meta.json",
     }
     server = Wire(root)
     try:
@@ -167,7 +155,7 @@ def test_a_prompt_and_a_resource_are_texts_with_descriptions(root: Path) -> None
         prompt = server.result("prompts/get", {"name": "explain", "arguments": {"topic": "gravity"}})
         assert prompt["messages"][0]["content"]["text"].startswith("Explain gravity to somebody")
         (resource,) = server.result("resources/list")["resources"]
-        assert resource["name"] == "resource.notes"
+        assert resource["name"] == "notes"
         text = server.result("resources/read", {"uri": resource["uri"]})["contents"][0]["text"]
         assert text == "Write here what clients shall read.\n"
     finally:
@@ -177,6 +165,10 @@ def test_a_prompt_and_a_resource_are_texts_with_descriptions(root: Path) -> None
 def test_pages_stand_alone_or_beside_a_tool(root: Path) -> None:
     scaffold(root, "tool", "board", "--ui", "--lang", "sh")
     scaffold(root, "tool", "plain", "--lang", "sh")
+    refused = mcpgreen("scaffold", "ui", "--tool", "plain", cwd=root)
+    remedy = refused.stderr.strip().partition("make one first: ")[2]
+    assert remedy == "mkdir tools/plain && mv tools/plain.sh tools/plain/"
+    subprocess.run(remedy, shell=True, cwd=root, check=True)
     scaffold(root, "ui", "--tool", "plain")
     scaffold(root, "ui", "map")
 
@@ -220,6 +212,8 @@ def test_the_test_of_a_tool_calls_it_with_arguments_that_fit(root: Path) -> None
         (["tool"], "a name is missing"),
         (["tool", "../up"], "A-Z a-z 0-9 _ -"),
         (["tool", "x", "--lang", "cobol"], "choose one of bash"),
+        (["tool", "json", "--lang", "python"], "it would hide the module json"),
+        (["completion", "nothing"], "scaffold prompt nothing makes one"),
         (["provider", "file"], "choose another name"),
         (["provider", "No_scheme"], "a letter first"),
         (["ui"], "a name is missing"),
@@ -241,6 +235,8 @@ def test_what_cannot_be_done_is_told_and_leaves_nothing(root: Path, arguments: l
 
 @pytest.mark.parametrize("kind", ["tool", "resource", "template", "prompt", "completion", "provider", "ui"])
 def test_a_second_of_the_same_name_is_refused(root: Path, kind: str) -> None:
+    if kind == "completion":
+        scaffold(root, "prompt", "one")
     scaffold(root, kind, "one")
     before = {name: (root / name).read_bytes() for name in files_in(root)}
 

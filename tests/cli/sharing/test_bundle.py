@@ -136,12 +136,12 @@ def manifest(bundle: Path) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def installed(bundle: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """As a careless program unpacks it: no executable bits, and a group that may write."""
+    """As a careless program unpacks it: no executable bits, and all users may write."""
     place = tmp_path_factory.mktemp("extensions") / "installed"
     with zipfile.ZipFile(bundle) as archive:
         archive.extractall(place)
     for path in [place, *place.rglob("*")]:
-        path.chmod(0o775 if path.is_dir() else 0o664)
+        path.chmod(0o777 if path.is_dir() else 0o666)
     outside = place.parent / "outside.txt"
     outside.touch()
     outside.chmod(0o600)
@@ -237,7 +237,7 @@ def test_only_what_is_served_is_packed(bundle: Path) -> None:
         modes = {entry.filename: entry.external_attr >> 16 & 0o777 for entry in archive.infolist()}
     assert names[0] == "manifest.json"
     ours = {name for name in names if not name.startswith("server/.mcpgreen/")}
-    assert {"icon.png", "server/tools/hello/tool.sh", "server/data/table.csv", "server/.registry/tools.json"} <= ours
+    assert {"icon.png", "server/tools/hello.sh", "server/data/table.csv", "server/.registry/tools.json"} <= ours
     assert not {name for name in ours if "private" in name or "pycache" in name or "test/" in name}
     assert (modes["server/tools/show.sh"], modes["server/data/table.csv"]) == (0o755, 0o644)
 
@@ -294,7 +294,7 @@ def test_it_starts_with_nothing_but_python_and_serves(
     installed: Path, manifest: dict[str, Any], tmp_path: Path
 ) -> None:
     chosen = {"api_key": "s3cret", "folders": str(tmp_path)}
-    notes = (installed / "server/resources/notes/notes.txt").as_uri()
+    notes = (installed / "server/resources/notes.txt").as_uri()
 
     hello, shown, read, plain = client_call(
         installed,
@@ -306,11 +306,11 @@ def test_it_starts_with_nothing_but_python_and_serves(
         {"method": "resources/list"},
     )
 
-    assert hello["result"]["structuredContent"] == {"message": "Hello, Ada!"}
+    assert hello["result"]["content"][0]["text"] == "Hello, Ada!\n"
     # What the user left open is not a value, and scripts see what was chosen.
     assert shown["result"]["structuredContent"] == {"key": "s3cret", "region": "unset", "roots": str(tmp_path)}
     assert read["result"]["contents"][0]["text"] == "Write here what clients shall read.\n"
-    assert {resource["name"] for resource in plain["result"]["resources"]} == {"resource.notes", "plain"}
+    assert {resource["name"] for resource in plain["result"]["resources"]} == {"notes", "plain"}
     # It got the mode of the link that leads to it.
     assert (installed.parent / "outside.txt").stat().st_mode & 0o777 == 0o600
 
@@ -336,7 +336,7 @@ def test_another_kind_of_python_fetches_its_packages_once(
         about.write_text(json.dumps({**fields, "packages": {}}), encoding="utf-8")
         for _ in range(2):
             (answer,) = client_call(installed, manifest, {}, call, python=sys.executable, **cache)
-            assert answer["result"]["structuredContent"] == {"message": "Hello, World!"}
+            assert answer["result"]["content"][0]["text"] == "Hello, World!\n"
         (runtime,) = (tmp_path / "mcpgreen/runtimes").iterdir()
         assert (tmp_path / "mcpgreen").stat().st_mode & 0o777 == 0o700
 
@@ -353,12 +353,12 @@ def test_another_kind_of_python_fetches_its_packages_once(
 
 def test_a_project_with_errors_is_not_bundled(tmp_path: Path) -> None:
     mcpgreen("new", "demo", cwd=tmp_path)
-    (tmp_path / "demo/tools/hello/tool.meta.json").write_text("{", encoding="utf-8")
+    (tmp_path / "demo/tools/hello.meta.json").write_text("{", encoding="utf-8")
 
     done = mcpgreen("bundle", cwd=tmp_path / "demo")
 
     assert (done.returncode, done.stdout) == (1, "")
-    assert "tools/hello/tool.meta.json: not valid JSON" in done.stderr
+    assert "tools/hello.meta.json: not valid JSON" in done.stderr
     assert not list((tmp_path / "demo").glob("*.mcpb"))
 
 

@@ -38,7 +38,9 @@ def test_it_serves_and_obeys_commands(root: Path) -> None:
     served = run_server(root)
     assert (served.returncode, json.loads(served.stdout)) == (0, {"jsonrpc": "2.0", "id": 1, "result": {}})
     ran = run_server(root, "run-tool", "hello")
-    assert json.loads(ran.stdout)["structuredContent"] == {"message": "Hello, World!"}
+    assert json.loads(ran.stdout)["content"][0]["text"] == "Hello, World!\n"
+    entry = json.loads(run_server(root, "config", "--client", "vscode", "--scope", "project", HOME="/none").stdout)
+    assert entry["servers"]["demo"]["command"] == "${workspaceFolder}/run-server.sh"
 
 
 @pytest.mark.parametrize("python_path", PYTHON_PATHS)

@@ -1,10 +1,20 @@
-"""What the log tells of requests over HTTP: a line for each call at info, every frame at debug, nothing otherwise."""
+"""What the log tells of requests over HTTP: refused ones, a line for each call at info, every frame at debug."""
 
 from __future__ import annotations
 
+import socket
+import threading
+import time
+from contextlib import suppress
+
+import pytest
+
+from tests.deployment.cluster import free_port
 from tests.support.http import HttpServer
 from tests.support.project import ProjectBuilder
+from tests.support.terminal import at_terminal
 from tests.support.waiting import eventually
+from tests.transports.http.attacking import TOKEN, asked, discovery, head
 
 
 def test_a_call_has_a_line_at_info(project: ProjectBuilder) -> None:
@@ -34,3 +44,54 @@ def test_a_quiet_server_says_that_it_serves_and_nothing_else(project: ProjectBui
         assert server.stop() == 0
         assert server.stderr_lines == [f"mcpgreen: serving {server.url}"]
         assert server.stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("request_head", "line"),
+    [
+        (discovery(), "POST /mcp from 127.0.0.1 refused: 401 Unauthorized: A bearer token is needed."),
+        (discovery("Authorization: Bearer wrong"), "refused: 401 Unauthorized: The token is wrong."),
+        (head("GET", "/x?token=hush"), "refused: 404 Not Found: There is nothing here; MCP is served at /mcp."),
+        (discovery("Origin: https://evil.example"), "refused: 403 Forbidden: This origin is not allowed;"),
+    ],
+)
+def test_a_refused_request_is_a_warning_with_its_reason(
+    project: ProjectBuilder, request_head: bytes, line: str
+) -> None:
+    with HttpServer(project.root, http_token=TOKEN) as server:
+        asked(server, request_head)
+        eventually(lambda: line in server.stderr)
+
+        assert "mcpgreen: warning: " in server.stderr
+        assert "hush" not in server.stderr
+
+
+def test_refused_requests_cannot_fill_the_log(project: ProjectBuilder) -> None:
+    with HttpServer(project.root, http_token=TOKEN) as server:
+        began_at = time.monotonic()
+        for _ in range(60):
+            asked(server, discovery())
+        seconds = int(time.monotonic() - began_at) + 2
+        eventually(lambda: "more requests of this kind (401 Unauthorized) are not mentioned" in server.stderr)
+
+        assert server.stderr.count("refused: 401") <= min(59, 20 * seconds)
+
+
+def test_at_a_terminal_every_request_has_a_line(project: ProjectBuilder) -> None:
+    port = free_port()
+
+    def ask() -> None:
+        for _ in range(200):
+            with suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
+                connection.sendall(discovery())
+                connection.recv(1000)
+                return
+            time.sleep(0.05)
+
+    client = threading.Thread(target=ask, daemon=True)
+    client.start()
+    typed = [("server/discover ok", "\x03")]
+    seen = at_terminal(["serve", "--http", f"127.0.0.1:{port}"], cwd=project.root, answers=typed)
+    client.join(10)
+
+    assert seen.status == 0
