@@ -188,10 +188,10 @@ def _tools_of(file: ItemFile) -> list[Tool]:
     file.warnings.extend(f"{file.shown}: {note}" for each in described for note in each.notes)
     if len(functions) < 2:
         function = functions[0] if functions else None
-        others = function.fields if function is not None else {}
-        if "arguments" in stated:  # another name for the schema
-            others = {key: value for key, value in others.items() if key != "inputSchema"}
-        tools = [_tool(file, head, command, {**others, **stated}, function)]
+        fields = {**(function.fields if function is not None else {}), **stated}
+        if "arguments" in stated and "inputSchema" not in stated:  # another name for the schema
+            fields.pop("inputSchema", None)
+        tools = [_tool(file, head, command, fields, function)]
     else:
         tools = _tools_of_functions(file, head, command, stated, functions)
     file.warnings.extend(f"{file.project.shown(source)}: {each}" for each in complaints)
@@ -203,26 +203,23 @@ def _tools_of(file: ItemFile) -> list[Tool]:
 def _tools_of_functions(
     file: ItemFile, head: bytes, command: list[str], stated: Json, functions: list[FunctionTool]
 ) -> list[Tool]:
-    """Return the tools of a file with several functions. The description of the file counts for each of them. Raises
-    ProjectError if it only fits one tool."""
+    """Return the tools of a file with several functions. Its description counts for each. Raises ProjectError."""
     if key := next((key for key in OF_ONE_FUNCTION if key in stated), None):
         reason = f"{key} cannot count for {len(functions)} functions; remove it, and write it at each function"
         raise ProjectError(file.origin.path, reason)
     tools = []
     for function in functions:
         try:
-            tools.append(_tool(file, head, command, {**stated, **function.fields}, function, stated))
+            fields = with_all_scopes(file.path, b"", {**stated, **function.fields}, stated)
+            tools.append(_tool(file, head, command, fields, function))
         except ProjectError as error:
             file.lose(error, f"the tool {function.name}")
     return tools
 
 
-def _tool(
-    file: ItemFile, head: bytes, command: list[str], fields: Json, function: FunctionTool | None, *others: Json
-) -> Tool:
-    """Make a tool of its fields. The scopes in `others` are needed, too."""
+def _tool(file: ItemFile, head: bytes, command: list[str], fields: Json, function: FunctionTool | None) -> Tool:
     project, source = file.project, file.origin.path
-    fields = _with_scopes_of_script(file.path, head, fields, function, *others)
+    fields = _with_scopes_of_script(file.path, head, fields, function)
     own_name = function.name if function is not None else ""
     stem = own_name or metadata.stem_of(file.name)
     if stem == "tool" and not own_name and file.directory.path != project.tools_dir.rstrip("/"):
@@ -248,14 +245,13 @@ def _functions_in(path: str, head: bytes) -> list[FunctionTool]:
     return reading.function_tools(head if is_whole else metadata.read_start(path, reading.MAX_BYTES + 1))
 
 
-def _with_scopes_of_script(path: str, head: bytes, fields: Json, function: FunctionTool | None, *others: Json) -> Json:
-    """Return the fields with all scopes: from a description in another file, and from the script itself. Raises
-    ProjectError if the function cannot be served."""
+def _with_scopes_of_script(path: str, head: bytes, fields: Json, function: FunctionTool | None) -> Json:
+    """Return the fields with all scopes, those in the script included. Raises ProjectError for a bad function."""
     if function is not None and function.problem:
         raise ProjectError(path, function.problem)
     if function is not None and function.hides_scopes and "scopes" not in fields:
         raise ProjectError(path, "its scopes cannot be read; write them as strings, or into a description next to it")
-    return with_all_scopes(path, head, fields, function.fields if function is not None else {}, *others)
+    return with_all_scopes(path, head, fields, function.fields if function is not None else {})
 
 
 def _described_tool(project: Project, path: str, command: list[str], description: Description) -> Tool:

@@ -380,13 +380,13 @@ def test_a_stateless_tool_goes_on_with_what_it_was_told(tmp_path: Path, is_spill
 TESTED = """
 from mcp_tool import Declined, Dismissed, Unsupported, ask, can_elicit, confirm, elicit, sample, testing
 form = {"properties": {"a": {"type": "string"}, "b": {"type": "integer"}}}
-with testing.answers(True, {"a": "x", "b": 2}, "Hi", Declined, Dismissed, Unsupported, ["file:///x"]) as questions:
+with testing.answers(True, {"a": "x", "b": 2}, "Hi", Declined, Dismissed, Unsupported, {"roots": []}) as questions:
     assert can_elicit() and confirm("Sure?") is True
     assert elicit("Fill in", form).content == {"a": "x", "b": 2}
     assert sample("Say hi", 10).text == "Hi"
     assert [elicit("Go?", form).action for _ in "ab"] == ["decline", "cancel"]
     replies = ask({"u": mcp_tool.url_request("See", "https://a"), "r": mcp_tool.roots_request()})
-    assert (replies["u"].status, replies["r"].result) == ("unsupported", {"roots": [{"uri": "file:///x"}]})
+    assert (replies["u"].status, replies["r"].result) == ("unsupported", {"roots": []})
 assert [each["params"].get("message") for each in questions[:2]] == ["Sure?", "Fill in"]
 assert not can_elicit()
 for answers, question in (((), "confirm('Sure?')"), ((True, False), "confirm('Sure?')"), (("no",), "confirm('Sure?')")):

@@ -76,8 +76,7 @@ class Member(NamedTuple):
     default: ast.expr | None = None
     factory: str = ""
     is_argument: bool = True  # of the constructor
-    is_result: bool = True
-    field: pydantic.Field | None = None
+    field: pydantic.Field = pydantic.Field()
 
 
 class Schemas:
@@ -323,24 +322,23 @@ class Schemas:
         properties: Json = {}
         required: list[str] = []
         for member in self._members(name, kind):
-            if not (member.is_argument if self._is_input else member.is_result):
+            if not member.is_argument if self._is_input else member.field.is_excluded:
                 continue
             try:
                 inner = self.schema(member.node)
             except Unreadable as error:
                 self.notes.append(f"line {member.node.lineno}: {member.name} of {name} takes anything: {error}")
                 inner = {}
-            if member.field:
-                pydantic.restrict(inner, member.field.keywords)
+            pydantic.restrict(inner, member.field.keywords)
             if not member.is_required and (self._is_input or kind == "model"):
                 self.add_default(inner, member.default, factory=member.factory)
             if text := documented.arguments.get(member.name):
                 inner.setdefault("description", text)
-            key = member.field.alias if self._is_input and member.field else ""
-            properties[key or member.name] = inner
+            key = (member.field.alias if self._is_input else "") or member.name
+            properties[key] = inner
             # A result has all of its members, but those of a TypedDict or a model may be left out.
             if member.is_required or (not self._is_input and kind not in ("TypedDict", "model")):
-                required.append(key or member.name)
+                required.append(key)
         demands = {"required": required} if required else {}
         is_closed = self._is_input and (extra == "forbid" if kind == "model" else kind != "TypedDict")
         limits = {"additionalProperties": False} if is_closed else {}
@@ -400,11 +398,10 @@ class Schemas:
             return None
         if kind == "model":
             inner = self._parts_of(annotation)[1][1:] if outer == "typing.Annotated" else []
-            own = pydantic.field_in(self.module, value)
             field = pydantic.field_in(self.module, *inner, value) or pydantic.Field()
-            default = value if own is None and value is not None else field.default
-            is_required = field.is_required and (value is None or own is not None)
-            return Member(name, annotation, is_required, default, is_result=not field.is_excluded, field=field)
+            if value is not None and pydantic.field_in(self.module, value) is None:
+                field = field._replace(default=value, is_required=False)
+            return Member(name, annotation, field.is_required, field.default, field=field)
         if isinstance(value, ast.Call) and self.module.dotted(value.func) == "dataclasses.field":
             given = {keyword.arg: keyword.value for keyword in value.keywords}
             factory = self.module.dotted(given["default_factory"]) if "default_factory" in given else ""

@@ -173,10 +173,10 @@ def result_error(error: Mapping[str, Any] | BaseException | str) -> None:
 
 
 def error(type: str, message: str | None = None, *, hint: str | None = None, data: object = None) -> None:
-    """Print the result of a failed call, and go on. A hint is also logged as a warning. With one text alone, send that
-    to the client's log instead."""
+    """Print the result of a failed call, and go on. A hint is also logged as a warning. One text alone is logged."""
     if message is None:
-        return log("error", type)
+        log("error", type)
+        return
     fields: Json = {"type": type, "message": message}
     if hint is not None:
         fields["hint"] = hint
@@ -221,7 +221,7 @@ def progress(percent: float, message: str = "", total: float | None = 100) -> No
 
 
 def log(level: str, logger: object, data: object = _ABSENT) -> None:
-    """Send a log line to the client. Does nothing outside of a call. The logger may be left out: it is the tool then."""
+    """Send a log line to the client. Does nothing outside of a call. Without a logger, it is named after the tool."""
     if data is _ABSENT:
         logger, data = _tool_name(), logger
     known = str(level).lower()

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
+from unittest import mock
 
 import mcp_tool_asking as asking
 
@@ -16,17 +17,17 @@ __all__ = ["testing"]
 testing = sys.modules[__name__]
 _CLIENT = {"MCP_ASK_REPLY": "testing", "MCP_LOG_STREAM": os.devnull}
 _CLIENT |= {"MCP_ELICIT_MODES": "form url", "MCP_SAMPLING_SUPPORTED": "1"}
-_NO_ANSWER: dict[object, Any] = {kind: {"status": status} for status, (kind, _) in asking._WHY_NOT.items()}
-_ACTIONS: dict[object, Any] = {asking.Declined: {"action": "decline"}, asking.Dismissed: {"action": "cancel"}}
+_REPLIES: dict[object, Any] = {kind: {"status": status} for status, (kind, _) in asking._WHY_NOT.items()}
+for _kind, _action in ((asking.Declined, "decline"), (asking.Dismissed, "cancel")):
+    _REPLIES[_kind] = {"status": "answered", "result": {"action": _action}}
 
 
 @contextmanager
 def answers(*given: Any) -> Iterator[list[dict[str, Any]]]:
     """Answer each question with the next of these values, and yield the list of the questions.
 
-    A form gets a dictionary, or the value of its only field; what a model says is a text. A subclass of NotAnswered
-    means that there is no answer. Raises AssertionError for a question without an answer, and at the end for an answer
-    without a question.
+    A form gets a dictionary, or the value of its only field; what a model says is a text; other questions get their
+    result. A subclass of NotAnswered means no answer. Raises AssertionError if answers are missing or left over.
     """
     questions: list[dict[str, Any]] = []
 
@@ -37,29 +38,18 @@ def answers(*given: Any) -> Iterator[list[dict[str, Any]]]:
         assert not missing, f"no answer is left for {json.dumps(missing[0]['params'])}"
         return dict(zip(asked, map(_reply, asked.values(), given[len(questions) - len(asked) :]), strict=False))
 
-    before, round_trip = dict(os.environ), asking._round_trip
-    os.environ.update(_CLIENT)
-    asking._round_trip = reply
-    try:
+    with mock.patch.dict(os.environ, _CLIENT), mock.patch.object(asking, "_round_trip", reply):
         yield questions
-    finally:
-        asking._round_trip = round_trip
-        os.environ.clear()
-        os.environ.update(before)
     assert len(questions) >= len(given), f"no question was left for {given[len(questions) :]!r}"
 
 
 def _reply(question: dict[str, Any], value: Any) -> dict[str, Any]:
-    if isinstance(value, type) and value in _NO_ANSWER:
-        return dict(_NO_ANSWER[value])
-    if isinstance(value, type) and value in _ACTIONS:
-        value = _ACTIONS[value]
-    elif question["method"] == "elicitation/create":
+    if isinstance(value, type):
+        return dict(_REPLIES[value])
+    if question["method"] == "elicitation/create":
         fields = list(question["params"].get("requestedSchema", {}).get("properties", ()))
         content = {fields[0]: value} if len(fields) == 1 and not isinstance(value, dict) else value
         value = {"action": "accept", **({"content": content} if fields else {})}
     elif isinstance(value, str):
         value = {"role": "assistant", "content": {"type": "text", "text": value}, "model": "testing"}
-    elif isinstance(value, list):
-        value = {"roots": [{"uri": uri} for uri in value]}
     return {"status": "answered", "result": value}

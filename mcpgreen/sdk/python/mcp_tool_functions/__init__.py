@@ -162,7 +162,7 @@ def tool(
                 # Already here, because Python flushes stdout before we learn that the file has ended. Of several
                 # functions, another one may be called.
                 _Registered.printed = Printed(function if is_first else None)
-            _Registered.marked.append((function, name or function.__name__, tuple(scopes or ())))
+            _Registered.marked.append((function, name or str(getattr(function, "__name__", "")), tuple(scopes or ())))
         return function
 
     return mark if function is None else mark(function)
@@ -369,10 +369,7 @@ def _run_by_hand(function: Function | None) -> int:
     given = sys.argv[1:]
     if function is None and len(names) > 1:
         if not given or given[0] not in names:
-            is_help = given[:1] in (["-h"], ["--help"])
-            usage = f"Usage: {os.path.basename(sys.argv[0])} {'|'.join(names)} [NAME=VALUE …]"
-            print(usage, file=sys.stdout if is_help else sys.stderr)
-            return 0 if is_help else 2
+            raise ToolError(f"Usage: {os.path.basename(sys.argv[0])} {'|'.join(names)} [NAME=VALUE …]")
         sys.argv[0] += f" {given[0]}"  # for the usage
         function = _called_function(given.pop(0))
     function = function or _called_function("")

@@ -38,10 +38,10 @@ def shown(value: object) -> str:
 
 
 class Unfit(Exception):
-    """A value does not fit an annotation."""
+    """A value does not fit an annotation. Without what is `wanted`, `where` is the whole text."""
 
-    def __init__(self, where: str, wanted: str, value: object) -> None:
-        super().__init__(f"{where} must be {wanted}, got {shown(value)}")
+    def __init__(self, where: str, wanted: str = "", value: object = None) -> None:
+        super().__init__(f"{where} must be {wanted}, got {shown(value)}" if wanted else where)
 
 
 class Signature:
@@ -64,12 +64,11 @@ class Signature:
         defaults = inner.__defaults__ or ()
         self.defaults = dict(zip(names[count - len(defaults) : count], defaults, strict=True))
         optional: Json = {**self.defaults, **(inner.__kwdefaults__ or {})}
-        self.fields = {name: value for name, value in optional.items() if _is_field(value)}  # of pydantic
-        self.required = [
-            name
-            for name in self.names
-            if name not in optional or (name in self.fields and optional[name].is_required())
-        ]
+        self.fields = {name: value for name, value in optional.items() if type(value).__name__ == "FieldInfo"}
+        optional = {
+            name: value for name, value in optional.items() if not (name in self.fields and value.is_required())
+        }
+        self.required = [name for name in self.names if name not in optional]
 
 
 def call_arguments(function: Function, given: Json) -> tuple[list[Any], Json]:
@@ -103,7 +102,7 @@ def call_arguments(function: Function, given: Json) -> tuple[list[Any], Json]:
 def converted(value: object, kind: Any, scope: Scope, where: str) -> Any:
     """Convert a value to the type of an annotation. Raises Unfit."""
     kind = resolved(kind, scope, keeps_annotated=True)
-    if "pydantic" in sys.modules:
+    if hasattr(sys.modules.get("pydantic"), "TypeAdapter"):
         from mcp_tool_functions import pydantic_values
 
         if pydantic_values.is_of_pydantic(kind, scope):
@@ -126,10 +125,6 @@ def converted(value: object, kind: Any, scope: Scope, where: str) -> Any:
     if not isinstance(main, type):
         return value
     return _of_class(value, main, getattr(kind, "__args__", ()) if origin is not None else (), scope, where)
-
-
-def _is_field(value: object) -> bool:
-    return type(value).__name__ == "FieldInfo" and type(value).__module__ == "pydantic.fields"
 
 
 def resolved(kind: Any, scope: Scope, *, keeps_annotated: bool = False) -> Any:
