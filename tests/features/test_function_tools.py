@@ -114,8 +114,7 @@ RESULTS: list[tuple[str, str, Json]] = [
      {"structuredContent": {"result": ["-PT23H30M", "PT0S"]}}),
     (" -> list[Decimal]", "[Decimal('0.10')]", {"structuredContent": {"result": ["0.10"]}}),
     (" -> datetime.datetime", "datetime.datetime(2020, 1, 2, tzinfo=datetime.timezone.utc)",
-     {"content": [{"type": "text", "text": "2020-01-02T00:00:00Z"}],
-      "structuredContent": {"result": "2020-01-02T00:00:00Z"}}),
+     {"structuredContent": {"result": "2020-01-02T00:00:00Z"}}),
     (" -> bytes", "'é'.encode()", {"content": [{"type": "text", "text": "é"}]}),
     ("", "Path('notes.txt')", {"content": [{"type": "text", "text": "notes.txt"}]}),
 ]  # fmt: skip
@@ -306,8 +305,7 @@ def test_scopes_and_words_belong_to_one_function_of_a_file(tmp_path: Path) -> No
 
 
 PYDANTIC = """\
-from typing import Annotated
-from pydantic import AfterValidator, BaseModel, Field, model_validator
+from pydantic import BaseModel, Field, model_validator
 class Size(BaseModel):
     width: int = Field(alias="w", gt=0)
 class Box(BaseModel):
@@ -318,13 +316,8 @@ class Box(BaseModel):
         if self.name == "none":
             raise ValueError("a box needs a name")
         return self
-def even(n: int) -> int:
-    if n % 2:
-        raise ValueError("it is odd")
-    return n
 @mcp_tool.tool
-def pack(box: Box, others: list["Box"] | None = None, n: Annotated[int, AfterValidator(even)] = 2,
-         deep: int = Field(7, lt=9)) -> dict[str, Box]:
+def pack(box: Box, others: list["Box"] | None = None, deep: int = Field(7, lt=9)) -> dict[str, Box]:
     assert type(box) is Box and type(deep) is int
     return {"box": box, **{other.name: other for other in others or []}}
 """
@@ -337,14 +330,11 @@ def test_pydantic_makes_its_values_and_says_what_is_wrong(project: ProjectBuilde
 
     box = {"name": "a", "sizes": [{"w": 2}]}
     packed = client.call_tool("pack", {"box": box, "others": [{"name": "b"}]})
-    assert packed["isError"] is False, packed
-    assert packed["structuredContent"]["box"] == {"name": "a", "sizes": [{"width": 2}]}
-    assert packed["structuredContent"]["b"] == {"name": "b", "sizes": []}
-    refused = client.call_tool("pack", {"box": {"name": "none"}, "n": 4})
+    expected = {"box": {"name": "a", "sizes": [{"width": 2}]}, "b": {"name": "b", "sizes": []}}
+    assert packed["structuredContent"] == expected, packed
+    refused = client.call_tool("pack", {"box": {"name": "none"}})
     assert refused["isError"] is True
     assert text_of(refused) == 'Invalid arguments: box: Value error, a box needs a name, got {"name": "none"}'
-    assert "n: Value error, it is odd, got 3" in text_of(client.call_tool("pack", {"box": box, "n": 3}))
-    assert "width" not in text_of(client.call_tool("pack", {"box": {"name": "a", "sizes": [{"w": 0}]}}))
 
 
 def test_a_choice_of_functions_is_an_error(project: ProjectBuilder, speak: Speak) -> None:

@@ -389,10 +389,10 @@ with testing.answers(True, {"a": "x", "b": 2}, "Hi", Declined, Dismissed, Unsupp
     assert (replies["u"].status, replies["r"].result) == ("unsupported", {"roots": []})
 assert [each["params"].get("message") for each in questions[:2]] == ["Sure?", "Fill in"]
 assert not can_elicit()
-for answers, question in (((), "confirm('Sure?')"), ((True, False), "confirm('Sure?')"), (("no",), "confirm('Sure?')")):
+for answers in ((), (True, False), ("no",)):
     try:
         with testing.answers(*answers):
-            eval(question)
+            confirm("Sure?")
     except (AssertionError, mcp_tool.AskFailed) as problem:
         print(problem)
 """

@@ -36,7 +36,6 @@ PLAIN: dict[str, Json] = {
     "bytes": {"type": "string", "format": "binary"},
     **pydantic.TYPES,
 }
-DECIMAL = "decimal.Decimal"
 
 
 def _names(row: str) -> frozenset[str]:
@@ -66,7 +65,11 @@ KIND_OF_BASE = {
     **dict.fromkeys(("enum.Enum", "enum.IntEnum", "enum.StrEnum"), "enum"),
 }
 FACTORIES: Json = {"list": [], "dict": {}, "set": [], "tuple": [], "str": "", "int": 0, "bool": False}
-WRITTEN = (DECIMAL, "pathlib.Path", "uuid.UUID")  # a default of these types is known by the text that it is made from
+WRITTEN = (
+    "decimal.Decimal",
+    "pathlib.Path",
+    "uuid.UUID",
+)  # a default of these types is known by the text that it is made from
 
 
 class Member(NamedTuple):
@@ -116,7 +119,7 @@ class Schemas:
             self._depth -= 1
 
     def _schema(self, node: ast.expr) -> Json:
-        name, inner = self._parts_of(node)
+        name, inner = self.parts_of(node)
         if name in CONTAINERS:
             return self._container(name, inner)
         if inner and name == "typing.Union":
@@ -129,7 +132,7 @@ class Schemas:
             return self.schema(inner[0])
         if not inner and name in PLAIN:
             return dict(PLAIN[name])
-        if not inner and name == DECIMAL:  # a number of JSON is exact only to fifteen digits
+        if not inner and name == "decimal.Decimal":  # a number of JSON is exact only to fifteen digits
             return {"anyOf": [{"type": "number"}, {"type": "string"}]} if self._is_input else {"type": "string"}
         if not inner and name in self.module.classes:
             return self._class(name)
@@ -174,7 +177,7 @@ class Schemas:
         values: dict[tuple[type, str], Any] = {}
         for node in nodes:
             if isinstance(node, ast.Subscript):  # a Literal in a Literal
-                found = self._literal(self._parts_of(node)[1]).get("enum", [])
+                found = self._literal(self.parts_of(node)[1]).get("enum", [])
             else:
                 is_member = self.module.dotted(node).rpartition(".")[0] in self.module.classes
                 found = [self._enum_member(node) if is_member else self.module.value_of(node)]
@@ -219,25 +222,22 @@ class Schemas:
         # For clients that do not know prefixItems, and want to know what is in every array.
         return {"type": "array", "prefixItems": places, "items": {"anyOf": distinct}, **bounds}
 
-    def is_annotated(self, node: ast.expr) -> bool:
-        return self._parts_of(node)[0] == "typing.Annotated"
-
     def _may_be_key(self, node: ast.expr) -> bool:
-        name, _ = self._parts_of(node)
+        name, _ = self.parts_of(node)
         return name in ("str", "int", "typing.Any", "object", "typing.Literal") or self._kind(name) == "enum"
 
     def _alternatives(self, node: ast.expr) -> list[ast.expr]:
         """Return the types of a union, or the one type, without quotes and Annotated. Raises Unreadable."""
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             return self._alternatives(_unquoted(node.value))
-        name, inner = self._parts_of(node)
+        name, inner = self.parts_of(node)
         if inner and name == "typing.Annotated":
             return self._alternatives(inner[0])
         if inner and name == "typing.Union":
             return [each for part in inner for each in self._alternatives(part)]
         return [node]
 
-    def _parts_of(self, node: ast.expr) -> tuple[str, list[ast.expr]]:
+    def parts_of(self, node: ast.expr) -> tuple[str, list[ast.expr]]:
         """Return the name of a type, and the types in its brackets. `X | Y` and Optional are a Union."""
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
             operands = [node.right]
@@ -256,7 +256,7 @@ class Schemas:
         return any(map(self._is_content, self._alternatives(node)))
 
     def _is_content(self, node: ast.expr) -> bool:
-        name, inner = self._parts_of(node)
+        name, inner = self.parts_of(node)
         if name in MAPPINGS:
             return len(inner) != 2 or self.module.dotted(inner[1]) in ("typing.Any", "object")
         if name in SEQUENCES | TUPLES:
@@ -312,12 +312,10 @@ class Schemas:
         if name not in self._documented:
             self._documented[name] = docstrings.read(ast.get_docstring(self.module.classes[name]) or "")
         documented = self._documented[name]
-        extra = None
-        if kind == "model":
-            lineage = self._lineage(name)
-            if not self._is_input and any(pydantic.writes_itself(self.module, each) for each in lineage):
-                return {"type": "object"}
-            extra = next(filter(None, (pydantic.extra_of(self.module, each) for each in lineage)), None)
+        lineage = self._lineage(name) if kind == "model" else []
+        if not self._is_input and any(pydantic.writes_itself(self.module, each) for each in lineage):
+            return {"type": "object"}
+        extra = next(filter(None, (pydantic.extra_of(self.module, each) for each in lineage)), None)
         described = {"description": documented.text} if documented.text else {}
         properties: Json = {}
         required: list[str] = []
@@ -397,7 +395,7 @@ class Schemas:
         if outer in ("typing.ClassVar", "dataclasses.KW_ONLY") or (kind == "model" and name[0] == "_"):
             return None
         if kind == "model":
-            inner = self._parts_of(annotation)[1][1:] if outer == "typing.Annotated" else []
+            inner = self.parts_of(annotation)[1][1:] if outer == "typing.Annotated" else []
             field = pydantic.field_in(self.module, *inner, value) or pydantic.Field()
             if value is not None and pydantic.field_in(self.module, value) is None:
                 field = field._replace(default=value, is_required=False)

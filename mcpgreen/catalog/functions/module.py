@@ -186,8 +186,7 @@ def _standard(origin: str) -> str:
 
 
 def times_bound(tree: ast.Module, *, has_globals: bool) -> Counter[str]:
-    """How often each name may get a meaning when the file runs, by whatever statement. A name that a function declares
-    `global` may get any number of them."""
+    """How often each name may get a meaning when the file runs, by whatever statement, also `global`."""
     pending: list[ast.AST] = list(tree.body)
     times: Counter[str] = Counter()
     while pending:

@@ -19,8 +19,8 @@ TYPES: dict[str, Json] = {
     **{f"pydantic.{sign}{name}": {"type": kind, key: 0} for sign, key in _LIMITS.items() for name, kind in _NUMBERS},
 }
 REMARKS = ("title", "description", "examples", "deprecated")
-_OF_NUMBERS = {"gt": "exclusiveMinimum", "ge": "minimum", "lt": "exclusiveMaximum", "le": "maximum"}
-_OF_NUMBERS["multiple_of"] = "multipleOf"
+_OF_NUMBERS = {"gt": "exclusiveMinimum", "ge": "minimum", "lt": "exclusiveMaximum"}
+_OF_NUMBERS |= {"le": "maximum", "multiple_of": "multipleOf"}
 # The keyword of JSON Schema for each constraint, by the type of the value.
 _RULES: dict[str, dict[str, str]] = {
     "string": {"min_length": "minLength", "max_length": "maxLength", "pattern": "pattern"},
@@ -31,7 +31,6 @@ _RULES: dict[str, dict[str, str]] = {
 }
 _READ = (*REMARKS, *_RULES["string"], *_OF_NUMBERS)
 _FIELDS = ("pydantic.Field", "pydantic.fields.Field", "pydantic.StringConstraints")
-_SERIALIZERS = ("pydantic.field_serializer", "pydantic.model_serializer")
 
 
 class Field(NamedTuple):
@@ -82,8 +81,7 @@ def restrict(schema: Json, keywords: Json) -> None:
 
 
 def extra_of(module: Module, node: ast.ClassDef) -> str | None:
-    """Return what a model says about unknown members: forbid, allow or ignore; None if it says nothing. Raises
-    Unreadable for a model that names its members by a function."""
+    """Return what a model says about unknown members, if anything: forbid, allow or ignore. Raises Unreadable."""
     options = list(node.keywords)
     for each in node.body:
         if isinstance(each, ast.Assign) and isinstance(each.value, ast.Call):
@@ -97,4 +95,4 @@ def extra_of(module: Module, node: ast.ClassDef) -> str | None:
 def writes_itself(module: Module, node: ast.ClassDef) -> bool:
     """Tell whether a model has a function that decides how results look."""
     marks = (mark for each in node.body for mark in getattr(each, "decorator_list", ()))
-    return any(module.decorator_name(mark) in _SERIALIZERS for mark in marks)
+    return any(module.decorator_name(mark).endswith("_serializer") for mark in marks)

@@ -125,9 +125,8 @@ def _several(
             problem = f"a tool cannot be called {name}; give the function a name= of A-Z a-z 0-9 _ . -"
         elif named is not None:
             problem = f"mcp_tool.run in line {named.lineno} names one of several marked functions; remove the call"
-        if problem:
-            problem = f"line {by_name[function][-1][0].lineno}: {problem}"
-        found.append(tool._replace(name=name, problem=problem))
+        line = by_name[function][-1][0].lineno
+        found.append(tool._replace(name=name, problem=problem and f"line {line}: {problem}"))
     if len(by_name) > MAX_FUNCTIONS:
         problem = f"it marks more than {MAX_FUNCTIONS} functions; move the others to another file"
         found.append(FunctionTool({}, [], name="others", problem=problem))
@@ -264,7 +263,8 @@ class SignatureReader:
             field = Field(is_required=False)
         if default is None if field is None else field.is_required:
             self._required.append(parameter.arg)
-        is_said = parameter.annotation is not None and self._schemas.is_annotated(parameter.annotation)
+        kind = parameter.annotation
+        is_said = kind is not None and self._schemas.parts_of(kind)[0] == "typing.Annotated"
         if field is not None:
             default = field.default
             restrict(schema, field.keywords)

@@ -257,8 +257,7 @@ def log_error(logger: str, data: object) -> None:
 
 def debug(*words: Any) -> None:
     """Send a line to the client's log, and append it to the debug log of the call. Does nothing outside of a call."""
-    text = " ".join(map(str, words))
-    log("debug", text)
+    log("debug", text := " ".join(map(str, words)))
     _write_debug(text)
 
 

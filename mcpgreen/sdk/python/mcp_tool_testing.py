@@ -15,8 +15,8 @@ import mcp_tool_asking as asking
 __all__ = ["testing"]
 
 testing = sys.modules[__name__]
-_CLIENT = {"MCP_ASK_REPLY": "testing", "MCP_LOG_STREAM": os.devnull}
-_CLIENT |= {"MCP_ELICIT_MODES": "form url", "MCP_SAMPLING_SUPPORTED": "1"}
+_CLIENT = {"MCP_ASK_REPLY": "x", "MCP_LOG_STREAM": os.devnull, "MCP_ELICIT_MODES": "form url"}
+_CLIENT["MCP_SAMPLING_SUPPORTED"] = "1"
 _REPLIES: dict[object, Any] = {kind: {"status": status} for status, (kind, _) in asking._WHY_NOT.items()}
 for _kind, _action in ((asking.Declined, "decline"), (asking.Dismissed, "cancel")):
     _REPLIES[_kind] = {"status": "answered", "result": {"action": _action}}

@@ -159,8 +159,7 @@ def tool(
             if is_first:
                 _watch_the_end(sys._getframe(1))
             if _is_called() and (_Registered.printed is None or _Registered.printed.is_result):
-                # Already here, because Python flushes stdout before we learn that the file has ended. Of several
-                # functions, another one may be called.
+                # Already here, because Python flushes stdout before the file has ended. Another function may be called.
                 _Registered.printed = Printed(function if is_first else None)
             _Registered.marked.append((function, name or str(getattr(function, "__name__", "")), tuple(scopes or ())))
         return function
@@ -263,8 +262,8 @@ def _run(function: Function | None) -> int:
 
 
 def _require_scopes(chosen: Function) -> None:
-    """Refuse a caller without the scopes of this function; for one that is not marked, of all marked ones. As in the
-    server, a caller without claims is not restricted."""
+    """Refuse a caller without the scopes of this function; if it is not marked, without those of all that are. As in
+    the server, a caller without claims is not restricted."""
     own = [scopes for function, _, scopes in _Registered.marked if function is chosen]
     needed = [scope for scopes in own for scope in scopes] if own else list(_Registered.scopes)
     claims = mcp_tool.auth() if needed else {}
@@ -363,8 +362,7 @@ def _print_traceback(problem: BaseException) -> None:
 
 
 def _run_by_hand(function: Function | None) -> int:
-    """Call the function with the words of the command line, print its result, and return the exit status. If there are
-    several, the first word names one."""
+    """Call the function, of several the one that the first word names, with the words of the command line."""
     names = list(dict.fromkeys(name for _, name, _ in _Registered.marked))
     given = sys.argv[1:]
     if function is None and len(names) > 1:

@@ -192,10 +192,6 @@ def _of_class(value: object, kind: type, inner: tuple[Any, ...], scope: Scope, w
         if isinstance(value, bool) or not isinstance(value, _NUMBERS) or (kind is int and value != int(value)):
             raise Unfit(where, "an integer" if kind is int else "a number", value)
         return kind(value)  # JSON does not tell 5 from 5.0
-    elif kind is bytes:
-        if not isinstance(value, str):
-            raise Unfit(where, "a string", value)
-        return value.encode()
     elif is_enum(kind):
         return _enum(value, kind, where)
     elif is_record(kind):
@@ -205,7 +201,7 @@ def _of_class(value: object, kind: type, inner: tuple[Any, ...], scope: Scope, w
         if has_members or hasattr(kind, "__required_keys__"):
             return _record(value, kind, where)
         return _mapping(value, inner, scope, where)
-    elif kind.__module__ in _TEXTS or kind.__module__.startswith("pathlib."):
+    elif kind is bytes or kind.__module__ in _TEXTS or kind.__module__.startswith("pathlib."):
         return _from_text(value, kind, where)
     elif issubclass(kind, (list, tuple, set, frozenset)) or kind.__module__ in ("collections", "collections.abc"):
         return _collection(value, kind, inner, scope, where)
@@ -289,6 +285,8 @@ def _from_text(value: object, kind: Any, where: str) -> object:
     if not isinstance(value, (str, *_NUMBERS) if is_number else str):
         raise Unfit(where, "a string", value)
     text = str(value)
+    if kind is bytes:
+        return text.encode()
     try:
         if kind.__name__ == "timedelta":
             return _duration(text, kind)

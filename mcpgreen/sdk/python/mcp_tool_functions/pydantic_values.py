@@ -11,10 +11,9 @@ from mcp_tool_functions.conversion import Unfit, resolved, shown
 
 MAX_ERRORS = 10
 MAX_DEPTH = 32
-Scope = dict[str, object]
 
 
-def is_of_pydantic(kind: Any, scope: Scope, depth: int = 0) -> bool:
+def is_of_pydantic(kind: Any, scope: Any, depth: int = 0) -> bool:
     """Tell whether pydantic has to convert values of a type: one of its own, or one with it in brackets."""
     kind = resolved(kind, scope, keeps_annotated=True)
     remarks = getattr(kind, "__metadata__", ())
@@ -27,7 +26,7 @@ def is_of_pydantic(kind: Any, scope: Scope, depth: int = 0) -> bool:
     return isinstance(inner, tuple) and any(is_of_pydantic(each, scope, depth + 1) for each in inner)
 
 
-def converted(value: object, kind: Any, scope: Scope, where: str) -> object:
+def converted(value: object, kind: Any, scope: Any, where: str) -> object:
     # Evaluated there, because pydantic looks for names in quotes where it is called.
     adapter: Any = eval("adapter(kind)", {**scope, "adapter": pydantic.TypeAdapter, "kind": kind})
     try:
