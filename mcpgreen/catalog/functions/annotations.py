@@ -237,7 +237,7 @@ class Schemas:
             return [each for part in inner for each in self._alternatives(part)]
         return [node]
 
-    def parts_of(self, node: ast.expr) -> tuple[str, list[ast.expr]]:
+    def parts_of(self, node: ast.AST) -> tuple[str, list[ast.expr]]:
         """Return the name of a type, and the types in its brackets. `X | Y` and Optional are a Union."""
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
             operands = [node.right]
@@ -348,8 +348,7 @@ class Schemas:
         node = self.module.classes.get(name)
         if node is None or depth > MAX_DEPTH:
             return []
-        bases = [base for base in map(self.module.dotted, node.bases) if base != name]
-        return [node, *(each for base in bases for each in self._lineage(base, depth + 1))]
+        return [node, *(each for base in node.bases for each in self._lineage(self.module.dotted(base), depth + 1))]
 
     def add_default(self, schema: Json, node: ast.expr | None, *, factory: str = "") -> None:
         """Add a default, if it can be read. For a default of None, null is removed from the schema instead: it says no

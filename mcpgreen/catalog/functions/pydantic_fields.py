@@ -93,6 +93,5 @@ def extra_of(module: Module, node: ast.ClassDef) -> str | None:
 
 
 def writes_itself(module: Module, node: ast.ClassDef) -> bool:
-    """Tell whether a model has a function that decides how results look."""
     marks = (mark for each in node.body for mark in getattr(each, "decorator_list", ()))
     return any(module.decorator_name(mark).endswith("_serializer") for mark in marks)

@@ -125,8 +125,8 @@ def _several(
             problem = f"a tool cannot be called {name}; give the function a name= of A-Z a-z 0-9 _ . -"
         elif named is not None:
             problem = f"mcp_tool.run in line {named.lineno} names one of several marked functions; remove the call"
-        line = by_name[function][-1][0].lineno
-        found.append(tool._replace(name=name, problem=problem and f"line {line}: {problem}"))
+        problem = problem and f"line {by_name[function][-1][0].lineno}: {problem}"
+        found.append(tool._replace(name=name, problem=problem))
     if len(by_name) > MAX_FUNCTIONS:
         problem = f"it marks more than {MAX_FUNCTIONS} functions; move the others to another file"
         found.append(FunctionTool({}, [], name="others", problem=problem))
@@ -134,7 +134,6 @@ def _several(
 
 
 def _function(module: Module, times: Counter[str], marked: list[Marked], text_of_file: str) -> FunctionTool:
-    """Describe the only one of these functions; if there is another number, say so."""
     if len(marked) != 1 or _is_replaced(module, times, *marked[0]):
         options = [each.arg for _, mark in marked if isinstance(mark, ast.Call) for each in mark.keywords]
         hides_scopes = any(name is None or _SCOPES.fullmatch(name) for name in options)
@@ -263,8 +262,7 @@ class SignatureReader:
             field = Field(is_required=False)
         if default is None if field is None else field.is_required:
             self._required.append(parameter.arg)
-        kind = parameter.annotation
-        is_said = kind is not None and self._schemas.parts_of(kind)[0] == "typing.Annotated"
+        is_said = self._schemas.parts_of(parameter.annotation or parameter)[0] == "typing.Annotated"
         if field is not None:
             default = field.default
             restrict(schema, field.keywords)

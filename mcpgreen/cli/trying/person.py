@@ -52,7 +52,6 @@ def values_of(words: Sequence[str], properties: Json) -> Json:
         key, equals, text = word.partition("=")
         if not equals or not key or key == ":":
             raise UsageError(f"{word}: write key=value, key:=JSON, or key=@FILE.")
-        is_json = key.endswith(":")
         name, members, known = key.removesuffix(":"), values, properties
         while name not in known and name.partition(".")[0] in known and "." in name:
             outer, _, name = name.partition(".")
@@ -60,7 +59,7 @@ def values_of(words: Sequence[str], properties: Json) -> Json:
             members = members.setdefault(outer, {})
             if not isinstance(members, dict):
                 raise UsageError(f"{word}: {outer} already has a value; write its members or all of it, not both.")
-        if is_json:
+        if key.endswith(":"):
             try:
                 members[name] = jsontext.loads(content_of(text))
             except ValueError as error:

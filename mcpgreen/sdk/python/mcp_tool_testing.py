@@ -8,7 +8,6 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
-from unittest import mock
 
 import mcp_tool_asking as asking
 
@@ -29,6 +28,8 @@ def answers(*given: Any) -> Iterator[list[dict[str, Any]]]:
     A form gets a dictionary, or the value of its only field; what a model says is a text; other questions get their
     result. A subclass of NotAnswered means no answer. Raises AssertionError if answers are missing or left over.
     """
+    from unittest import mock  # takes long to import, and `from mcp_tool import *` imports this file
+
     questions: list[dict[str, Any]] = []
 
     def reply(stream: str, line: bytes, path: str) -> dict[str, Any]:

@@ -32,11 +32,9 @@ def converted(value: object, kind: Any, scope: Any, where: str) -> object:
     try:
         return adapter.validate_json(json.dumps(value))
     except pydantic.ValidationError as problem:
-        faults = [_described(where, fault) for fault in problem.errors(include_url=False)[:MAX_ERRORS]]
+        faults = []
+        for fault in problem.errors(include_url=False)[:MAX_ERRORS]:
+            place = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in fault["loc"])
+            given = "" if fault["type"] == "missing" else f", got {shown(fault['input'])}"
+            faults.append(f"{where}{place}: {fault['msg']}{given}")
         raise Unfit(f"Invalid arguments: {'; '.join(faults)}") from None
-
-
-def _described(where: str, fault: Any) -> str:
-    place = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in fault["loc"])
-    given = "" if fault["type"] == "missing" else f", got {shown(fault['input'])}"
-    return f"{where}{place}: {fault['msg']}{given}"
