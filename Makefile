@@ -25,6 +25,7 @@ ABUSE_SECS ?= 200
 SUITE := tests/conformance
 FRAMEWORKS := tests/frameworks
 FRAMEWORKS_VENV := .venv-frameworks
+FASTMCP_VENV := .venv-fastmcp
 TYPESCRIPT_PEER := scripts/bench/typescript
 
 help: ## List the targets
@@ -57,7 +58,7 @@ conformance: $(VENV)/.tests $(SUITE)/node_modules/.ready ## Let the official con
 	@$(BIN)/python scripts/conformance.py $(CONFORMANCE)
 	@$(BIN)/python -m pytest -q $(SUITE)/checks.py
 
-frameworks: $(FRAMEWORKS_VENV)/.ready $(FRAMEWORKS)/node/node_modules/.ready ## Install agent frameworks; the tests then try them
+frameworks: $(FASTMCP_VENV)/.ready $(FRAMEWORKS_VENV)/.ready $(FRAMEWORKS)/node/node_modules/.ready ## Install agent frameworks; the tests then try them
 
 dist: $(VENV)/.build ## Build wheel and sdist in dist/, and try the wheel in an environment of its own
 	@rm -rf build dist/*.whl dist/*.tar.gz
@@ -125,6 +126,13 @@ $(FRAMEWORKS_VENV)/.ready: $(FRAMEWORKS)/requirements.txt
 	@echo "Installing the frameworks of Python into $(FRAMEWORKS_VENV) (once) ..."
 	@$(PYTHON) -m venv $(FRAMEWORKS_VENV)
 	@$(FRAMEWORKS_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --only-binary :all: -r $<
+	@touch $@
+
+# Apart from our own packages: with its server, FastMCP may need an older version of its client.
+$(FASTMCP_VENV)/.ready:
+	@echo "Installing FastMCP into $(FASTMCP_VENV) (once) ..."
+	@$(PYTHON) -m venv $(FASTMCP_VENV)
+	@$(FASTMCP_VENV)/bin/python -m pip install --quiet --disable-pip-version-check "fastmcp-slim[client,server]>=4"
 	@touch $@
 
 $(FRAMEWORKS)/node/node_modules/.ready: $(FRAMEWORKS)/node/package.json

@@ -376,6 +376,13 @@ FAULTS = [
         "tests/catalog/functions/test_discovery.py::test_a_tool_whose_scopes_cannot_be_read_is_served_to_nobody",
     ),
     Fault(
+        "scopes-of-one-function-replace-those-of-the-file",
+        "mcpgreen/catalog/tools.py",
+        'with_all_scopes(file.path, b"", {**stated, **function.fields}, stated)',
+        "{**stated, **function.fields}",
+        "tests/catalog/functions/test_discovery.py::test_a_description_of_the_file_counts_for_each_function",
+    ),
+    Fault(
         "provider-read-for-somebody-else",
         "mcpgreen/features/resources.py",
         "variables={**request.variables, AUTH_VARIABLE: call.auth_json}",

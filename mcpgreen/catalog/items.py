@@ -65,6 +65,12 @@ class ItemFile(NamedTuple):
     def has_description(self) -> bool:
         return metadata.is_description(self.origin.path)
 
+    def lose(self, error: ProjectError, what: str) -> None:
+        """Note that an item of this file is left out."""
+        loss = Loss(f"{self.project.shown(error.path)}: {reason_with_place(error)}; {what} is left out")
+        loss.hides = _hidden(self, error.reason)
+        self.warnings.append(loss)
+
 
 def read_files(
     project: Project,
@@ -73,8 +79,8 @@ def read_files(
     read: Callable[[ItemFile], object],
     what: str,
 ) -> Discovery:
-    """Read the items of a tree. `names_in` chooses the files of a directory that are items. A bad file costs one
-    item and a warning."""
+    """Read the items of a tree. `names_in` chooses the files of a directory that are items; `read` returns the item of
+    a file, several as a list, or None. A bad file costs one item and a warning."""
     items: list[Any] = []
     warnings: list[str] = []
     hints: list[str] = []
@@ -107,13 +113,13 @@ def _read_item(
     file = ItemFile(project, directory, name, origin, [], [])
     try:
         _require_one_description(directory, name, meta_files)
-        item = read(file)
+        found = read(file)
     except ProjectError as error:
-        loss = Loss(f"{project.shown(error.path)}: {reason_with_place(error)}; {what} is left out")
-        loss.hides = _hidden(file, error.reason)
-        return Discovery([], [*file.warnings, loss], file.hints)
+        file.lose(error, what)
+        return Discovery([], file.warnings, file.hints)
     complaints = [f"{file.shown}: {complaint}" for complaint in origin.complaints]
-    return Discovery([] if item is None else [item], [*file.warnings, *complaints], file.hints)
+    items = found if isinstance(found, list) else [] if found is None else [found]
+    return Discovery(items, [*file.warnings, *complaints], file.hints)
 
 
 def _hidden(file: ItemFile, reason: str) -> list[str]:

@@ -1,8 +1,8 @@
 """Find the tools of a project among the files below tools/, and read their descriptions.
 
 A tool is an executable program, or a script with a description: in a file next to it, in a comment, or in the signature
-of a Python function (`functions`). Hidden files and directories, smoke.sh, descriptions and everything below a
-directory `ui` are not tools.
+of a Python function (`functions`). A file with several such functions has several tools. Hidden files and directories,
+smoke.sh, descriptions and everything below a directory `ui` are not tools.
 
 Schemas are only checked for plain mistakes: compiling one takes longer than scanning ten tools, so the first call does
 it.
@@ -93,6 +93,7 @@ FIELD_RULES = {
 }
 
 KNOWN_FIELDS = frozenset(FIELD_RULES) | {"icons", "path"}
+OF_ONE_FUNCTION = ("name", "title", "description", "inputSchema", "arguments", "outputSchema")
 
 
 class Description(NamedTuple):
@@ -148,7 +149,7 @@ def discover_tools(project: Project, tree: Tree) -> Discovery:
         hints.append(f"{place}: not a tool, and contains none: the files below ui/ belong to a page")
     of_tools = [each for each in tree.directories if UI_DIRECTORY not in each.path.removeprefix(top).split("/")]
     below = tree._replace(directories=of_tools)
-    tools, more, own_hints = read_files(project, below, _scripts_in, _tool_of, "the tool")
+    tools, more, own_hints = read_files(project, below, _scripts_in, _tools_of, "the tool")
     found = sorted(tools, key=lambda tool: (tool.name, tool.relative_path))
     warnings += more
     hints += own_hints
@@ -182,58 +183,88 @@ def _with_apps(project: Project, tools: list[Tool], pace: Pace) -> list[Tool]:
     return linked
 
 
-def _tool_of(file: ItemFile) -> Tool | None:
-    project, path, source = file.project, file.path, file.origin.path
-    status = file.directory.files[file.name]
-    is_executable = bool(status.st_mode & metadata.EXECUTABLE_BITS)
+def _tools_of(file: ItemFile) -> list[Tool]:
+    path, source = file.path, file.origin.path
+    is_executable = bool(file.directory.files[file.name].st_mode & metadata.EXECUTABLE_BITS)
     readable_head = metadata.head_of(path)
     head = readable_head or b""
     command = command_of(path, head, is_executable=is_executable, is_described=True)
     if command is None:
         if file.has_description:
             file.warnings.append(f"{file.shown}: described, but neither executable nor a script (chmod +x)")
-        return None
+        return []
     written = ScriptDescription(metadata.read_meta_file(source)) if file.has_description else read_script(path, head)
-    function = _function_tool(path, head)
-    if function is not None and (function.fields or function.notes):
-        stated = written or ScriptDescription({})
-        has_schema = "arguments" in stated.fields  # another name for the schema
-        others = {key: value for key, value in function.fields.items() if not (has_schema and key == "inputSchema")}
-        written = stated._replace(fields={**others, **stated.fields})
-        file.warnings.extend(f"{file.shown}: {note}" for note in function.notes)
-    if written is None and not (is_executable and (readable_head is None or is_program(path, head))):
+    functions = _functions_in(path, head)
+    described = [each for each in functions if each.fields or each.notes]
+    if written is None and not described and not (is_executable and (readable_head is None or is_program(path, head))):
         # A library for tools, a text file on a file system where all files are executable, or a tool without its bit.
         lack = "neither a script (#!) nor a program" if is_executable else "not executable (chmod +x)"
         file.hints.append(f"{file.shown}: not a tool: {lack} and without a description")
-        return None
-    fields, complaints, own_hints = written or ScriptDescription({})
-    fields = _with_scopes_of_script(path, head, fields, function)
-    stem = metadata.stem_of(file.name)
-    if stem == "tool" and file.directory.path != project.tools_dir.rstrip("/"):
+        return []
+    stated, complaints, own_hints = written or ScriptDescription({})
+    file.warnings.extend(f"{file.shown}: {note}" for each in described for note in each.notes)
+    if len(functions) < 2:
+        function = functions[0] if functions else None
+        fields = {**(function.fields if function is not None else {}), **stated}
+        if "arguments" in stated and "inputSchema" not in stated:  # another name for the schema
+            fields.pop("inputSchema", None)
+        tools = [_tool(file, head, command, fields, function)]
+    else:
+        tools = _tools_of_functions(file, head, command, stated, functions)
+    file.warnings.extend(f"{file.project.shown(source)}: {each}" for each in complaints)
+    file.hints.extend(f"{file.project.shown(source)}: {hint}" for hint in own_hints)
+    return tools
+
+
+def _tools_of_functions(
+    file: ItemFile, head: bytes, command: list[str], stated: Json, functions: list[FunctionTool]
+) -> list[Tool]:
+    """Return the tools of a file with several functions. Its description counts for each. Raises ProjectError."""
+    if key := next((key for key in OF_ONE_FUNCTION if key in stated), None):
+        reason = f"{key} cannot count for {len(functions)} functions; remove it, and write it at each function"
+        raise ProjectError(file.origin.path, reason)
+    tools = []
+    for function in functions:
+        try:
+            fields = with_all_scopes(file.path, b"", {**stated, **function.fields}, stated)
+            tools.append(_tool(file, head, command, fields, function))
+        except ProjectError as error:
+            file.lose(error, f"the tool {function.name}")
+    return tools
+
+
+def _tool(file: ItemFile, head: bytes, command: list[str], fields: Json, function: FunctionTool | None) -> Tool:
+    project, source = file.project, file.origin.path
+    fields = _with_scopes_of_script(file.path, head, fields, function)
+    own_name = function.name if function is not None else ""
+    stem = own_name or metadata.stem_of(file.name)
+    if stem == "tool" and not own_name and file.directory.path != project.tools_dir.rstrip("/"):
         stem = os.path.basename(file.directory.path)  # each tool has a folder of its own
     description = describe_tool(source, fields, stem=stem, private=project.private)
-    file.warnings.extend(f"{project.shown(source)}: {each}" for each in (*complaints, *description.complaints))
-    file.hints.extend(f"{project.shown(source)}: {hint}" for hint in own_hints)
+    complaints = [f"{project.shown(source)}: {each}" for each in description.complaints]
+    file.warnings.extend(each for each in complaints if each not in file.warnings)
     name = description.definition["name"]
     if name not in (stem, fields.get("name")):
         file.hints.append(f"{file.shown}: the tool is called {name}: a name consists of A-Z a-z 0-9 _ . -")
-    return _described_tool(project, path, command, description)
+    return _described_tool(project, file.path, command, description)
 
 
-def _function_tool(path: str, head: bytes) -> FunctionTool | None:
-    """Read a tool that is a Python function; None for any other script."""
+def _functions_in(path: str, head: bytes) -> list[FunctionTool]:
+    """Read the tools that are Python functions; none for any other script."""
     if not is_python(path, head):
-        return None
+        return []
     is_whole = len(head) < HEAD_BYTES
     if is_whole and b"mcp_tool" not in head:
-        return None
+        return []
     from mcpgreen.catalog.functions import reading  # most projects have no such tools
 
-    return reading.function_tool(head if is_whole else metadata.read_start(path, reading.MAX_BYTES + 1))
+    return reading.function_tools(head if is_whole else metadata.read_start(path, reading.MAX_BYTES + 1))
 
 
 def _with_scopes_of_script(path: str, head: bytes, fields: Json, function: FunctionTool | None) -> Json:
-    """Return the fields with all scopes: from a description in another file, and from the script itself."""
+    """Return the fields with all scopes, those in the script included. Raises ProjectError for a bad function."""
+    if function is not None and function.problem:
+        raise ProjectError(path, function.problem)
     if function is not None and function.hides_scopes and "scopes" not in fields:
         raise ProjectError(path, "its scopes cannot be read; write them as strings, or into a description next to it")
     return with_all_scopes(path, head, fields, function.fields if function is not None else {})
@@ -252,7 +283,12 @@ def tool_at(project: Project, path: str, fields: Json, *, status: os.stat_result
     command = command_of(path, head, is_executable=is_executable, is_described=True)
     if command is None:
         raise ProjectError(path, f"{project.shown(path)} is neither executable nor a script (chmod +x)")
-    fields = _with_scopes_of_script(path, head, fields, _function_tool(path, head))
+    functions = _functions_in(path, head)
+    if len(functions) > 1:  # scripts find their function by the name of the tool
+        functions = [each for each in functions if each.name == fields.get("name")]
+        if not functions:
+            raise ProjectError(path, f"{project.shown(path)} has several functions; register one by its name")
+    fields = _with_scopes_of_script(path, head, fields, functions[0] if functions else None)
     stem = metadata.stem_of(os.path.basename(path))
     description = describe_tool(path, fields, stem=stem, private=project.private)
     return _described_tool(project, path, command, description), description.complaints

@@ -20,6 +20,11 @@ def command(project: ProjectBuilder, *arguments: str) -> subprocess.CompletedPro
     return mcpgreen(*arguments, "--project-root", str(project.root))
 
 
+# An object that may be null, with an object and an array of texts in it.
+DEEP: dict[str, Any] = {"properties": {"b": {"properties": {"c": {"type": "integer"}}}, "d": {"type": "array"}}}
+DEEP = {"anyOf": [DEEP, {"type": "null"}]}
+
+
 @pytest.mark.parametrize(
     ("words", "schema", "values"),
     [
@@ -38,6 +43,10 @@ def command(project: ProjectBuilder, *arguments: str) -> subprocess.CompletedPro
         (["a:=[true]"], {}, {"a": [True]}),
         (["a=b=c"], {}, {"a": "b=c"}),
         (["a="], {}, {"a": ""}),
+        (["a.b=1"], {}, {"a.b": "1"}),
+        (["a.b=1"], {"a.b": {}}, {"a.b": "1"}),
+        (["a.b=*.py", "a.n:=2"], {"a": {"type": "object"}}, {"a": {"b": "*.py", "n": 2}}),
+        (["a.b.c=1", "a.d=x", "a.d=y"], {"a": DEEP}, {"a": {"b": {"c": 1}, "d": ["x", "y"]}}),
     ],
 )
 def test_words_become_values_by_the_schema(words: list[str], schema: dict[str, Any], values: dict[str, Any]) -> None:
@@ -52,12 +61,24 @@ def test_words_become_values_by_the_schema(words: list[str], schema: dict[str, A
         ("a=x", {"a": {"type": "integer"}}, "a=x: this is not a valid integer."),
         ("a=maybe", {"a": {"type": "boolean"}}, "a=maybe: this is not a valid boolean."),
         ("a:={", {}, "a:= is not JSON"),
+        ("a.b=x", {"a": {"properties": {"b": {"type": "integer"}}}}, "a.b=x: this is not a valid integer."),
         ("a=@/does/not/exist", {}, "@/does/not/exist: No such file or directory."),
     ],
 )
 def test_words_that_make_no_sense(word: str, schema: dict[str, Any], said: str) -> None:
     with pytest.raises(UsageError, match=said.replace("(", r"\(")):
         values_of([word], schema)
+
+
+def test_an_object_is_given_whole_or_by_its_members() -> None:
+    with pytest.raises(UsageError, match="a already has a value; write its members or all of it, not both"):
+        values_of(["a:=5", "a.b=1"], {"a": {"type": "object"}})
+
+
+def test_the_name_of_a_file_leads_to_its_tools(project: ProjectBuilder) -> None:
+    project.write("tools/maths.py", "import mcp_tool\n@mcp_tool.tool\ndef sub(): 0\n@mcp_tool.tool\ndef add(): 0\n")
+
+    assert "maths is a file with the tools add, sub." in command(project, "run-tool", "maths").stderr
 
 
 def test_a_value_from_a_file(project: ProjectBuilder) -> None:

@@ -75,6 +75,7 @@ SNIPPETS = [
     Snippet(PYTHON, "remove_rows", "def remove_rows(): print('removed')", "", "removed"),
     Snippet(PYTHON, "is_accepted", "greet = print", "", "Ada"),
     Snippet(PYTHON, "mcp_tool.ask(", "", "print(name.content, joke['model'])", "{'name': 'Ada'} m"),
+    Snippet(PYTHON, "testing.answers", "", "test_the_user_is_asked(); print('passed')", "passed"),
     Snippet(PYTHON, "input_responses", "", "", '"resultType":"input_required"'),
     Snippet(SHELL, "[[ -r $file", "file=gone", "", '"message":"No file gone"'),
     Snippet(SHELL, "plot-sales", "", "", '"Sales by month"'),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from pathlib import Path
@@ -21,6 +20,7 @@ HEAD = f"#!{sys.executable}\nimport mcp_tool\n"
 TYPES = """\
 import datetime
 from dataclasses import dataclass, field
+from decimal import Decimal
 from enum import Enum, IntEnum, auto
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, Optional, TypedDict
@@ -88,6 +88,9 @@ ARGUMENTS: list[tuple[str, Any, Any]] = [
     ("datetime.date", "2020-02-03", "date datetime.date(2020, 2, 3)"),
     ("Path", "a/b", "PosixPath PosixPath('a/b')"),
     ("Any", {"a": [1]}, "dict {'a': [1]}"),
+    ("datetime.timedelta", "P1DT2H0.5S", "timedelta datetime.timedelta(days=1, seconds=7200, microseconds=500000)"),
+    ("Decimal", "0.10", "Decimal Decimal('0.10')"),
+    ("bytes", "é", "bytes b'\\xc3\\xa9'"),
 ]  # fmt: skip
 
 RESULTS: list[tuple[str, str, Json]] = [
@@ -107,6 +110,12 @@ RESULTS: list[tuple[str, str, Json]] = [
     ("", "mcp_tool.text_block('hi')", {"content": [{"type": "text", "text": "hi"}]}),
     (" -> list[str | mcp_tool.Block]", "['a', mcp_tool.text_block('b')]",
      {"content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}),
+    (" -> list[datetime.timedelta]", "[datetime.timedelta(-1, 1800), datetime.timedelta(0)]",
+     {"structuredContent": {"result": ["-PT23H30M", "PT0S"]}}),
+    (" -> list[Decimal]", "[Decimal('0.10')]", {"structuredContent": {"result": ["0.10"]}}),
+    (" -> datetime.datetime", "datetime.datetime(2020, 1, 2, tzinfo=datetime.timezone.utc)",
+     {"structuredContent": {"result": "2020-01-02T00:00:00Z"}}),
+    (" -> bytes", "'é'.encode()", {"content": [{"type": "text", "text": "é"}]}),
     ("", "Path('notes.txt')", {"content": [{"type": "text", "text": "notes.txt"}]}),
 ]  # fmt: skip
 
@@ -179,7 +188,7 @@ def test_none_is_a_good_result_of_a_function_that_may_return_it(
     result = called(speak, project, body)
 
     assert (result["isError"], result["structuredContent"]) == (False, {"result": None})
-    assert json.loads(text_of(result)) == {"result": None}
+    assert text_of(result) == "null"
 
 
 @pytest.mark.parametrize("returned", ["", " -> None", " -> str | None"])
@@ -246,25 +255,100 @@ def test_the_only_public_function_is_run_without_a_mark(project: ProjectBuilder,
     assert called(speak, project, body, {"a": 1})["structuredContent"] == {"result": 2}
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        "@mcp_tool.tool\ndef f(): 0\n@mcp_tool.tool\ndef g(): 0\n",
-        "def f(): 0\ndef g(): 0\nmcp_tool.run()\n",
-    ],
-)
-def test_a_choice_of_functions_is_an_error(project: ProjectBuilder, speak: Speak, body: str) -> None:
-    result = called(speak, project, body, {"any": "thing"})
+SEVERAL = """\
+CALLS = []
+def noted(name):
+    CALLS.append(name)
+    return f"{name} {len(CALLS)}"
+print("loading")
+@mcp_tool.tool
+def first() -> None:
+    print(noted("first"))
+@mcp_tool.tool(name="other")
+def second(a: int) -> str:
+    print("aside")
+    return noted(f"second {a}")
+@mcp_tool.tool(scopes=["write"])
+def third() -> list[str]:
+    return CALLS
+"""
+
+
+@pytest.mark.parametrize("end", ["", "mcp_tool.run()\n"])
+def test_each_function_of_a_file_is_called_by_its_name(project: ProjectBuilder, speak: Speak, end: str) -> None:
+    project.tool("many.py", HEAD + SEVERAL + end)
+    client = speak(result_meta="always")
+
+    assert text_of(client.call_tool("first")) == "loading\nfirst 1\n"
+    assert text_of(client.call_tool("other", {"a": 3})) == "second 3 1"
+    assert client.call_tool("third")["structuredContent"] == {"result": []}
+
+
+def by_hand(path: Path, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    env = {"PYTHONPATH": PYTHON_DIR, **variables}
+    return subprocess.run([sys.executable, path, *words], env=env, capture_output=True, text=True, timeout=120)
+
+
+def test_scopes_and_words_belong_to_one_function_of_a_file(tmp_path: Path) -> None:
+    """The script itself refuses a caller without the scopes of the function, and no other caller."""
+    path = tmp_path / "many.py"
+    path.write_text(HEAD + SEVERAL)
+    call = {"MCP_TOOL_ARGS_JSON": '{"a": 1}', "MCP_AUTH_JSON": '{"scope": "read"}'}
+
+    assert "second 1 1" in by_hand(path, **call, MCP_TOOL_NAME="other").stdout
+    refused = by_hand(path, MCP_TOOL_NAME="third", MCP_AUTH_JSON='{"scope": "read"}', MCP_TOOL_ARGS_JSON="{}")
+    assert "This needs the scope write" in refused.stdout
+    unknown = by_hand(path, MCP_TOOL_NAME="fourth", MCP_TOOL_ARGS_JSON="{}")
+    assert "Which function is the tool is not clear: first, second, third." in unknown.stdout
+    assert by_hand(path, "other", "a=5").stdout == "loading\naside\nsecond 5 1\n"
+    assert "many.py first|other|third [NAME=VALUE" in by_hand(path, "fifth").stderr
+
+
+PYDANTIC = """\
+from pydantic import BaseModel, Field, model_validator
+class Size(BaseModel):
+    width: int = Field(alias="w", gt=0)
+class Box(BaseModel):
+    name: str
+    sizes: list[Size] = []
+    @model_validator(mode="after")
+    def check(self):
+        if self.name == "none":
+            raise ValueError("a box needs a name")
+        return self
+@mcp_tool.tool
+def pack(box: Box, others: list["Box"] | None = None, deep: int = Field(7, lt=9)) -> dict[str, Box]:
+    assert type(box) is Box and type(deep) is int
+    return {"box": box, **{other.name: other for other in others or []}}
+"""
+
+
+def test_pydantic_makes_its_values_and_says_what_is_wrong(project: ProjectBuilder, speak: Speak) -> None:
+    pytest.importorskip("pydantic")
+    project.tool("pack.py", HEAD.replace("import", "from __future__ import annotations\nimport", 1) + PYDANTIC)
+    client = speak()
+
+    box = {"name": "a", "sizes": [{"w": 2}]}
+    packed = client.call_tool("pack", {"box": box, "others": [{"name": "b"}]})
+    expected = {"box": {"name": "a", "sizes": [{"width": 2}]}, "b": {"name": "b", "sizes": []}}
+    assert packed["structuredContent"] == expected, packed
+    refused = client.call_tool("pack", {"box": {"name": "none"}})
+    assert refused["isError"] is True
+    assert text_of(refused) == 'Invalid arguments: box: Value error, a box needs a name, got {"name": "none"}'
+
+
+def test_a_choice_of_functions_is_an_error(project: ProjectBuilder, speak: Speak) -> None:
+    result = called(speak, project, "def f(): 0\ndef g(): 0\nmcp_tool.run()\n", {"any": "thing"})
 
     assert result["isError"] is True
-    assert text_of(result) == "Which function is the tool is not clear: f, g. Mark one with @mcp_tool.tool."
+    assert text_of(result) == "Which function is the tool is not clear: f, g. Mark each tool with @mcp_tool.tool."
 
 
 def test_a_process_of_the_file_does_not_run_the_function_again(project: ProjectBuilder, speak: Speak) -> None:
     body = "import os\n@mcp_tool.tool\ndef f() -> int:\n    return 5\n"
     body += "child = os.fork()\nif child:\n    os.waitpid(child, 0)\n"
 
-    assert text_of(called(speak, project, body)) == '{"result": 5}'
+    assert text_of(called(speak, project, body)) == "5"
 
 
 def test_a_file_without_a_first_line_and_bit_is_run_by_python(project: ProjectBuilder, speak: Speak) -> None:

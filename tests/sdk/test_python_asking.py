@@ -370,3 +370,34 @@ def test_a_stateless_tool_goes_on_with_what_it_was_told(tmp_path: Path, is_spill
     ended = run(tmp_path, STATELESS, form(), MCP_REQUEST_STATE="step 2", **env)
 
     assert json.loads(ended.stdout) == [{"action": "cancel"}, "step 2"]
+
+
+TESTED = """
+from mcp_tool import Declined, Dismissed, Unsupported, ask, can_elicit, confirm, elicit, sample, testing
+form = {"properties": {"a": {"type": "string"}, "b": {"type": "integer"}}}
+with testing.answers(True, {"a": "x", "b": 2}, "Hi", Declined, Dismissed, Unsupported, {"roots": []}) as questions:
+    assert can_elicit() and confirm("Sure?") is True
+    assert elicit("Fill in", form).content == {"a": "x", "b": 2}
+    assert sample("Say hi", 10).text == "Hi"
+    assert [elicit("Go?", form).action for _ in "ab"] == ["decline", "cancel"]
+    replies = ask({"u": mcp_tool.url_request("See", "https://a"), "r": mcp_tool.roots_request()})
+    assert (replies["u"].status, replies["r"].result) == ("unsupported", {"roots": []})
+assert [each["params"].get("message") for each in questions[:2]] == ["Sure?", "Fill in"]
+assert not can_elicit()
+for answers in ((), (True, False), ("no",)):
+    try:
+        with testing.answers(*answers):
+            confirm("Sure?")
+    except (AssertionError, mcp_tool.AskFailed) as problem:
+        print(problem)
+"""
+
+
+def test_a_test_answers_in_place_of_a_client(tmp_path: Path) -> None:
+    ended = run(tmp_path, TESTED, unanswered("unsupported"), MCP_ASK_REPLY="", MCP_LOG_STREAM="")
+
+    assert ended.exit_code == 0, ended.stderr
+    missing, left, misfit = ended.stdout.splitlines()
+    assert missing.startswith("no answer is left for") and "Sure?" in missing
+    assert left == "no question was left for (False,)"
+    assert "does not fit the question" in misfit

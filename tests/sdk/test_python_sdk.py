@@ -326,6 +326,11 @@ LOGGED: list[tuple[str, str, object]] = [
     (f"log_warn('x', {UGLY!r})", "warning", UGLY),
     (f"log_error('x', {UGLY!r})", "error", UGLY),
     ("log_error('x', OSError('disk full'))", "error", "disk full"),
+    ("log('info', 'text')", "info", "text"),
+    ("debug('a', 5)", "debug", "a 5"),
+    ("info({'a': 1})", "info", {"a": 1}),
+    ("warning('text')", "warning", "text"),
+    ("error('text')", "error", "text"),
 ]
 NOT_LOGGED = "mcp_tool.log_error('x', float('nan')); mcp_tool.log_info('x', {(1, 2): 3}); print('went on')"
 
@@ -335,7 +340,9 @@ def test_log_lines_carry_level_logger_and_data(bench: Bench) -> None:
     assert (run.exit_code, run.stdout) == (0, "went on\n")
     assert "unknown level loud" in run.stderr
     assert {line["method"] for line in run.lines} == {"notifications/message"}
-    assert run.params == [{"level": level, "logger": "x", "data": data} for _, level, data in LOGGED]
+    loggers = ["x" if "'x'" in call else "bench" for call, _, _ in LOGGED]  # the name of the tool, if there is none
+    assert [each["logger"] for each in run.params] == loggers
+    assert [(each["level"], each["data"]) for each in run.params] == [(level, data) for _, level, data in LOGGED]
 
 
 SPEAK = "mcp_tool.progress(1, 'x'); mcp_tool.log_info('x', 'y'); print('went on')"

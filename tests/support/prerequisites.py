@@ -22,6 +22,7 @@ GEMINI_DIR = TYPESCRIPT_DIR.with_name("gemini")
 CONFORMANCE_DIR = Path(__file__).resolve().parents[1] / "conformance"
 FRAMEWORKS_DIR = CONFORMANCE_DIR.with_name("frameworks")
 FRAMEWORKS_VENV = FRAMEWORKS_DIR.parents[1] / ".venv-frameworks"
+FASTMCP_VENV = FRAMEWORKS_VENV.with_name(".venv-fastmcp")
 OLDEST_NODE = 18
 NOBODY = 65534
 
@@ -158,6 +159,13 @@ def require_frameworks() -> str:
     if not (FRAMEWORKS_VENV / ".ready").is_file():
         _missing("frameworks missing: run make frameworks")
     return str(FRAMEWORKS_VENV / "bin" / "python")
+
+
+def require_fastmcp() -> str:
+    """A Python with FastMCP, its server included."""
+    if not (FASTMCP_VENV / ".ready").is_file():
+        _missing("FastMCP missing: run make frameworks")
+    return str(FASTMCP_VENV / "bin" / "python")
 
 
 def require_frameworks_of_node() -> tuple[str, Path]:

@@ -1,8 +1,8 @@
 """Make a JSON schema from an annotation in the source of a function. Classes in the same file are included.
 
-These are TypedDict, dataclass, NamedTuple and Enum; other classes are not read. A member that cannot be read accepts
-anything, and is noted. Schemas are written out in place, because many clients follow no references; a class that
-contains itself is any object there. A type that is too deep or too large is not read.
+These are TypedDict, dataclass, NamedTuple, Enum and pydantic's models; other classes are not read. A member that cannot
+be read accepts anything, and is noted. Schemas are written out in place, because many clients follow no references; a
+class that contains itself is any object there. A type that is too deep or too large is not read.
 
 Rule: the SDK has to convert values by the same types (`mcp_tool_functions.conversion`).
 """
@@ -13,6 +13,7 @@ import ast
 from typing import Any, NamedTuple
 
 from mcpgreen.catalog.functions import docstrings
+from mcpgreen.catalog.functions import pydantic_fields as pydantic
 from mcpgreen.catalog.functions.module import MAX_DEPTH, Module, Unreadable, shown
 from mcpgreen.text.json_types import Json
 
@@ -20,16 +21,20 @@ MAX_PARTS = 1000  # in all schemas of a tool: nested classes multiply
 MAX_QUOTED_CHARS = 1000  # of an annotation in quotes
 
 PLAIN: dict[str, Json] = {
-    **{key: {"type": "string"} for key in ("str", "typing.Text", "typing.LiteralString", "pathlib.Path")},
+    **{key: {"type": "string"} for key in ("str", "typing.Text", "typing.LiteralString")},
     "int": {"type": "integer"},
-    **{key: {"type": "number"} for key in ("float", "decimal.Decimal")},
+    "float": {"type": "number"},
     "bool": {"type": "boolean"},
     "types.NoneType": {"type": "null"},
     **{key: {} for key in ("object", "typing.Any")},
     "datetime.datetime": {"type": "string", "format": "date-time"},
     "datetime.date": {"type": "string", "format": "date"},
     "datetime.time": {"type": "string", "format": "time"},
+    "datetime.timedelta": {"type": "string", "format": "duration"},
     "uuid.UUID": {"type": "string", "format": "uuid"},
+    "pathlib.Path": {"type": "string", "format": "path"},
+    "bytes": {"type": "string", "format": "binary"},
+    **pydantic.TYPES,
 }
 
 
@@ -56,9 +61,15 @@ KEYWORDS = _names(
 KIND_OF_BASE = {
     "typing.TypedDict": "TypedDict",
     "typing.NamedTuple": "NamedTuple",
+    "pydantic.BaseModel": "model",
     **dict.fromkeys(("enum.Enum", "enum.IntEnum", "enum.StrEnum"), "enum"),
 }
 FACTORIES: Json = {"list": [], "dict": {}, "set": [], "tuple": [], "str": "", "int": 0, "bool": False}
+WRITTEN = (
+    "decimal.Decimal",
+    "pathlib.Path",
+    "uuid.UUID",
+)  # a default of these types is known by the text that it is made from
 
 
 class Member(NamedTuple):
@@ -68,6 +79,7 @@ class Member(NamedTuple):
     default: ast.expr | None = None
     factory: str = ""
     is_argument: bool = True  # of the constructor
+    field: pydantic.Field = pydantic.Field()
 
 
 class Schemas:
@@ -97,6 +109,7 @@ class Schemas:
     def schema(self, node: ast.expr) -> Json:
         """Return the schema of a parameter, or of a part of a type. Raises Unreadable."""
         self._parts += 1
+        self.module.step()
         if self._depth > MAX_DEPTH or self._parts > MAX_PARTS:
             raise Unreadable("the type is too large")
         self._depth += 1
@@ -106,7 +119,7 @@ class Schemas:
             self._depth -= 1
 
     def _schema(self, node: ast.expr) -> Json:
-        name, inner = self._parts_of(node)
+        name, inner = self.parts_of(node)
         if name in CONTAINERS:
             return self._container(name, inner)
         if inner and name == "typing.Union":
@@ -114,11 +127,13 @@ class Schemas:
         if inner and name == "typing.Literal":
             return self._literal(inner)
         if inner and name == "typing.Annotated":
-            return {**self.schema(inner[0]), **self._remarks(inner[1:])}
+            return self._annotated(inner[0], inner[1:])
         if len(inner) == 1 and name in WRAPPERS:
             return self.schema(inner[0])
         if not inner and name in PLAIN:
             return dict(PLAIN[name])
+        if not inner and name == "decimal.Decimal":  # a number of JSON is exact only to fifteen digits
+            return {"anyOf": [{"type": "number"}, {"type": "string"}]} if self._is_input else {"type": "string"}
         if not inner and name in self.module.classes:
             return self._class(name)
         if not inner and (aliased := self.module.assigned.get(name)):
@@ -133,13 +148,16 @@ class Schemas:
             raise Unreadable(f"{shown(node)} is not a type")
         raise Unreadable(f"the type {shown(node)} is not known here")
 
-    def _remarks(self, nodes: list[ast.expr]) -> Json:
-        """Return the keywords that an Annotated adds to its type, by a string or an Arg."""
+    def _annotated(self, kind: ast.expr, nodes: list[ast.expr]) -> Json:
+        """Return the schema of a type with the keywords that an Annotated adds, by a string, an Arg or a Field."""
+        schema = self.schema(kind)
         found: Json = {}
         for node in nodes:
             if isinstance(node, ast.Name) and (value := self.module.assigned.get(node.id)):
                 node = value
-            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            if field := pydantic.field_in(self.module, node):
+                pydantic.restrict(schema, field.keywords)
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
                 found.setdefault("description", node.value)
             elif isinstance(node, ast.Call) and self.module.dotted(node.func) in ("mcp_tool.Arg", "typing.Doc"):
                 if node.args:
@@ -153,13 +171,13 @@ class Schemas:
                         found[keyword.arg] = self.module.value_of(keyword.value)
                     except Unreadable as error:
                         raise Unreadable(f"{keyword.arg} of Arg cannot be read: {error}") from None
-        return found
+        return {**schema, **found}
 
     def _literal(self, nodes: list[ast.expr]) -> Json:
         values: dict[tuple[type, str], Any] = {}
         for node in nodes:
             if isinstance(node, ast.Subscript):  # a Literal in a Literal
-                found = self._literal(self._parts_of(node)[1]).get("enum", [])
+                found = self._literal(self.parts_of(node)[1]).get("enum", [])
             else:
                 is_member = self.module.dotted(node).rpartition(".")[0] in self.module.classes
                 found = [self._enum_member(node) if is_member else self.module.value_of(node)]
@@ -205,21 +223,21 @@ class Schemas:
         return {"type": "array", "prefixItems": places, "items": {"anyOf": distinct}, **bounds}
 
     def _may_be_key(self, node: ast.expr) -> bool:
-        name, _ = self._parts_of(node)
+        name, _ = self.parts_of(node)
         return name in ("str", "int", "typing.Any", "object", "typing.Literal") or self._kind(name) == "enum"
 
     def _alternatives(self, node: ast.expr) -> list[ast.expr]:
         """Return the types of a union, or the one type, without quotes and Annotated. Raises Unreadable."""
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             return self._alternatives(_unquoted(node.value))
-        name, inner = self._parts_of(node)
+        name, inner = self.parts_of(node)
         if inner and name == "typing.Annotated":
             return self._alternatives(inner[0])
         if inner and name == "typing.Union":
             return [each for part in inner for each in self._alternatives(part)]
         return [node]
 
-    def _parts_of(self, node: ast.expr) -> tuple[str, list[ast.expr]]:
+    def parts_of(self, node: ast.AST) -> tuple[str, list[ast.expr]]:
         """Return the name of a type, and the types in its brackets. `X | Y` and Optional are a Union."""
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
             operands = [node.right]
@@ -238,7 +256,7 @@ class Schemas:
         return any(map(self._is_content, self._alternatives(node)))
 
     def _is_content(self, node: ast.expr) -> bool:
-        name, inner = self._parts_of(node)
+        name, inner = self.parts_of(node)
         if name in MAPPINGS:
             return len(inner) != 2 or self.module.dotted(inner[1]) in ("typing.Any", "object")
         if name in SEQUENCES | TUPLES:
@@ -247,7 +265,7 @@ class Schemas:
 
     def _is_text(self, node: ast.expr) -> bool:
         """Tell whether a result of this type is text, or nothing."""
-        names = ("str", "typing.Text", "typing.NoReturn", "typing.Never")
+        names = ("str", "bytes", "typing.Text", "typing.NoReturn", "typing.Never")
         return all(
             each.value is None if isinstance(each, ast.Constant) else self.module.dotted(each) in names
             for each in self._alternatives(node)
@@ -259,7 +277,7 @@ class Schemas:
         if kind == "enum":
             return _choices(list(dict.fromkeys(self._values(name).values())))
         if not kind:
-            raise Unreadable(f"the class {name} is not a TypedDict, dataclass, NamedTuple or Enum")
+            raise Unreadable(f"the class {name} is not a TypedDict, dataclass, NamedTuple, Enum or pydantic model")
         if name in self._within:
             return {"type": "object"}
         self._within.append(name)
@@ -294,28 +312,43 @@ class Schemas:
         if name not in self._documented:
             self._documented[name] = docstrings.read(ast.get_docstring(self.module.classes[name]) or "")
         documented = self._documented[name]
+        lineage = self._lineage(name) if kind == "model" else []
+        if not self._is_input and any(pydantic.writes_itself(self.module, each) for each in lineage):
+            return {"type": "object"}
+        extra = next(filter(None, (pydantic.extra_of(self.module, each) for each in lineage)), None)
+        described = {"description": documented.text} if documented.text else {}
         properties: Json = {}
         required: list[str] = []
         for member in self._members(name, kind):
-            if self._is_input and not member.is_argument:
+            if not member.is_argument if self._is_input else member.field.is_excluded:
                 continue
             try:
                 inner = self.schema(member.node)
             except Unreadable as error:
                 self.notes.append(f"line {member.node.lineno}: {member.name} of {name} takes anything: {error}")
                 inner = {}
-            if self._is_input and not member.is_required:
+            pydantic.restrict(inner, member.field.keywords)
+            if not member.is_required and (self._is_input or kind == "model"):
                 self.add_default(inner, member.default, factory=member.factory)
             if text := documented.arguments.get(member.name):
                 inner.setdefault("description", text)
-            properties[member.name] = inner
-            # A result has all of its members, but a TypedDict may lack members that are not required.
-            if member.is_required or (not self._is_input and kind != "TypedDict"):
-                required.append(member.name)
+            key = (member.field.alias if self._is_input else "") or member.name
+            properties[key] = inner
+            # A result has all of its members, but those of a TypedDict or a model may be left out.
+            if member.is_required or (not self._is_input and kind not in ("TypedDict", "model")):
+                required.append(key)
         demands = {"required": required} if required else {}
-        is_closed = self._is_input and kind != "TypedDict"
+        is_closed = self._is_input and (extra == "forbid" if kind == "model" else kind != "TypedDict")
         limits = {"additionalProperties": False} if is_closed else {}
-        return {"type": "object", "properties": properties, **demands, **limits}
+        return {"type": "object", **described, "properties": properties, **demands, **limits}
+
+    def _lineage(self, name: str, depth: int = 0) -> list[ast.ClassDef]:
+        """Return a class and its base classes in this file, the nearest first."""
+        self.module.step()
+        node = self.module.classes.get(name)
+        if node is None or depth > MAX_DEPTH:
+            return []
+        return [node, *(each for base in node.bases for each in self._lineage(self.module.dotted(base), depth + 1))]
 
     def add_default(self, schema: Json, node: ast.expr | None, *, factory: str = "") -> None:
         """Add a default, if it can be read. For a default of None, null is removed from the schema instead: it says no
@@ -324,12 +357,15 @@ class Schemas:
             if factory in FACTORIES:
                 schema["default"] = FACTORIES[factory]
             return
+        if isinstance(node, ast.Call) and self.module.dotted(node.func) in WRITTEN and len(node.args) == 1:
+            node = node.args[0]
         try:
             value = self._enum_member(node) if isinstance(node, ast.Attribute) else self.module.value_of(node)
         except Unreadable:
             return
         if value is None and schema.keys() & {"type", "anyOf", "enum"}:
-            _remove_null(schema)
+            if self._is_input:
+                _remove_null(schema)
         else:
             schema["default"] = value
 
@@ -355,8 +391,14 @@ class Schemas:
         if kind == "TypedDict":
             is_required = outer == "typing.Required" or (is_total and outer != "typing.NotRequired")
             return Member(name, annotation, is_required)
-        if outer in ("typing.ClassVar", "dataclasses.KW_ONLY"):
+        if outer in ("typing.ClassVar", "dataclasses.KW_ONLY") or (kind == "model" and name[0] == "_"):
             return None
+        if kind == "model":
+            inner = self.parts_of(annotation)[1][1:] if outer == "typing.Annotated" else []
+            field = pydantic.field_in(self.module, *inner, value) or pydantic.Field()
+            if value is not None and pydantic.field_in(self.module, value) is None:
+                field = field._replace(default=value, is_required=False)
+            return Member(name, annotation, field.is_required, field.default, field=field)
         if isinstance(value, ast.Call) and self.module.dotted(value.func) == "dataclasses.field":
             given = {keyword.arg: keyword.value for keyword in value.keywords}
             factory = self.module.dotted(given["default_factory"]) if "default_factory" in given else ""

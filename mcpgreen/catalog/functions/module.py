@@ -11,6 +11,7 @@ from __future__ import annotations
 import ast
 import re
 import warnings
+from collections import Counter
 from collections.abc import Iterator
 from itertools import islice
 from typing import Any
@@ -184,17 +185,19 @@ def _standard(origin: str) -> str:
     return origin.replace("typing_extensions.", "typing.", 1)
 
 
-def times_bound(name: str, tree: ast.Module) -> int:
-    """How often something may get this name when the file runs, by whatever statement."""
+def times_bound(tree: ast.Module, *, has_globals: bool) -> Counter[str]:
+    """How often each name may get a meaning when the file runs, by whatever statement, also `global`."""
     pending: list[ast.AST] = list(tree.body)
-    times = 0
+    times: Counter[str] = Counter()
     while pending:
         node = pending.pop()
         found = [getattr(node, each, None) for each in ("asname", "name", "rest", "id")]
-        is_read = isinstance(getattr(node, "ctx", None), ast.Load)
-        times += not is_read and str(next(filter(None, found), "")).partition(".")[0] == name
+        if not isinstance(getattr(node, "ctx", None), ast.Load):
+            times[str(next(filter(None, found), "")).partition(".")[0]] += 1
         if not isinstance(node, (Function, ast.ClassDef, ast.Lambda, *COMPREHENSIONS)):
             pending.extend(ast.iter_child_nodes(node))
+    for node in ast.walk(tree) if has_globals else ():
+        times.update(2 * node.names if isinstance(node, ast.Global) else ())
     return times
 
 

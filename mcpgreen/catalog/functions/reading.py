@@ -1,8 +1,8 @@
-"""Find out whether a file is a function tool, and how its signature, docstring and decorator describe it.
+"""Find the tools that are functions of a file, and how signature, docstring and decorator describe each.
 
-A file is a function tool if it marks a function with `mcp_tool.tool` or calls `mcp_tool.run`. It is parsed, never
-imported: its code runs only when the tool is called. A file that cannot be parsed, because it is too large or written
-for a newer Python, is a tool that takes anything.
+A file has such tools if it marks functions with `mcp_tool.tool`; if it calls `mcp_tool.run`, it is one. It is parsed,
+never imported: its code runs only when a tool is called. A file that cannot be parsed, because it is too large or
+written for a newer Python, is a tool that takes anything.
 
 Rule: scopes protect a tool. If a file marks functions in a way that is not understood here and mentions scopes, it is
 not served at all.
@@ -12,12 +12,14 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 from typing import NamedTuple
 
 from mcpgreen.catalog.descriptions.metadata import may_mean_scopes
 from mcpgreen.catalog.functions import docstrings
 from mcpgreen.catalog.functions.annotations import Schemas
 from mcpgreen.catalog.functions.module import Function, Module, TooLong, Unreadable, parsed, times_bound
+from mcpgreen.catalog.functions.pydantic_fields import Field, field_in, restrict
 from mcpgreen.text.json_types import Json
 
 SDK = b"mcp_tool"
@@ -32,24 +34,30 @@ HINTS = {
 }
 PLAIN_OPTIONS = ("name", "title", "description", "scopes", "env")
 MAX_PARAMETERS = 256
+MAX_FUNCTIONS = 100  # in a file
 # What a marked function looks like in a file that cannot be parsed.
 _LIKELY = re.compile(rb"^[ \t]*@(?:mcp_tool\.)?tool\b|\bmcp_tool\.run\(", re.MULTILINE)
 _SCOPES = re.compile(r"scopes?", re.IGNORECASE)
 
+Marked = tuple[Function, ast.expr | None]  # a function, and its decorator
+
 
 class FunctionTool(NamedTuple):
     """The fields of a description. `notes` say what could not be read, and in which line. `hides_scopes`: it may need
-    scopes that cannot be read, so it must not be served."""
+    scopes that cannot be read, so it must not be served. `problem`: why it is not served for another reason. `name` is
+    empty for the only function of a file, which may be named after the file."""
 
     fields: Json
     notes: list[str]
     hides_scopes: bool = False
+    name: str = ""
+    problem: str = ""
 
 
-def function_tool(source: bytes) -> FunctionTool | None:
-    """Return the tool in a file; None for other files. `source` is the file, or its first `MAX_BYTES` + 1 bytes."""
+def function_tools(source: bytes) -> list[FunctionTool]:
+    """Return the tools in a file; none for other files. `source` is the file, or its first `MAX_BYTES` + 1 bytes."""
     if SDK not in source:
-        return None
+        return []
     if len(source) > MAX_BYTES:
         return _unread(source, f"it is larger than {MAX_BYTES} bytes")
     try:
@@ -65,19 +73,19 @@ def function_tool(source: bytes) -> FunctionTool | None:
         return _unread(source, "it is nested too deeply")
 
 
-def _unread(source: bytes, reason: str, line: int = 1) -> FunctionTool | None:
+def _unread(source: bytes, reason: str, line: int = 1) -> list[FunctionTool]:
     hides_scopes = _SCOPES.search(source.decode("utf-8", "replace")) is not None
     if not hides_scopes and not _LIKELY.search(source):
-        return None
+        return []
     note = f"line {line}: the arguments of its function are not known: {reason}"
-    return FunctionTool({}, [note], hides_scopes)
+    return [FunctionTool({}, [note], hides_scopes)]
 
 
-def _described(source: bytes, tree: ast.Module) -> FunctionTool | None:
+def _described(source: bytes, tree: ast.Module) -> list[FunctionTool]:
     module = Module(tree)
     if not any(origin.partition(".")[0] == "mcp_tool" for origin in module.origins.values()):
-        return None
-    marked: list[tuple[Function, ast.expr | None]] = [
+        return []
+    marked: list[Marked] = [
         (function, mark)
         for function in module.all_functions
         for mark in function.decorator_list
@@ -86,19 +94,53 @@ def _described(source: bytes, tree: ast.Module) -> FunctionTool | None:
     # Looking at each node takes longer than parsing the file, and few files have this word or such keywords.
     may_mention = b"**" in source or b"scope" in source.lower()
     hides_scopes = may_mention and _mentions_scopes_elsewhere(module, tree, [mark for _, mark in marked if mark])
-    if not marked:
-        calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
-        run = next((call for call in calls if module.dotted(call.func) == "mcp_tool.run"), None)
-        if run is None:
-            return FunctionTool({}, [], hides_scopes=True) if hides_scopes else None
-        marked = [(function, None) for function in _candidates(module, run)]
-    if len(marked) != 1 or _is_replaced(module, tree, source, *marked[0]):
+    runs = _calls_of_run(module, tree) if not marked or b"run" in source else []
+    if not marked and not runs:
+        return [FunctionTool({}, [], hides_scopes=True)] if hides_scopes else []
+    times = times_bound(tree, has_globals=b"global" in source)
+    by_name: dict[str, list[Marked]] = {}
+    for function, mark in marked:
+        by_name.setdefault(function.name, []).append((function, mark))
+    if len(by_name) > 1:
+        tools = _several(module, times, by_name, runs)
+    else:
+        candidates = marked or [(function, None) for function in _candidates(module, runs[0])]
+        tools = [_function(module, times, candidates, ast.get_docstring(tree) or "")]
+    return [tool._replace(hides_scopes=hides_scopes or tool.hides_scopes) for tool in tools]
+
+
+def _several(
+    module: Module, times: Counter[str], by_name: dict[str, list[Marked]], runs: list[ast.Call]
+) -> list[FunctionTool]:
+    """Return the tools of a file with several marked functions. The docstring of the file describes none of them."""
+    tools = {name: _function(module, times, by_name[name], "") for name in list(by_name)[:MAX_FUNCTIONS]}
+    names = {name: str(tool.fields.get("name") or name) for name, tool in tools.items()}
+    named = next((call for call in runs if call.args or call.keywords), None)
+    found = []
+    for function, tool in tools.items():
+        name, problem = names[function], ""
+        if list(names.values()).count(name) > 1:
+            problem = f"several functions are called {name}; give each another name="
+        elif not name.isascii():
+            problem = f"a tool cannot be called {name}; give the function a name= of A-Z a-z 0-9 _ . -"
+        elif named is not None:
+            problem = f"mcp_tool.run in line {named.lineno} names one of several marked functions; remove the call"
+        problem = problem and f"line {by_name[function][-1][0].lineno}: {problem}"
+        found.append(tool._replace(name=name, problem=problem))
+    if len(by_name) > MAX_FUNCTIONS:
+        problem = f"it marks more than {MAX_FUNCTIONS} functions; move the others to another file"
+        found.append(FunctionTool({}, [], name="others", problem=problem))
+    return found
+
+
+def _function(module: Module, times: Counter[str], marked: list[Marked], text_of_file: str) -> FunctionTool:
+    if len(marked) != 1 or _is_replaced(module, times, *marked[0]):
         options = [each.arg for _, mark in marked if isinstance(mark, ast.Call) for each in mark.keywords]
-        hides_scopes |= any(name is None or _SCOPES.fullmatch(name) for name in options)
+        hides_scopes = any(name is None or _SCOPES.fullmatch(name) for name in options)
         return FunctionTool({}, [_unclear([function for function, _ in marked])], hides_scopes)
     function, mark = marked[0]
-    found = SignatureReader(module, function).described(mark, ast.get_docstring(tree) or "")
-    return FunctionTool(found.fields, found.notes[:MAX_NOTES], hides_scopes or found.hides_scopes)
+    found = SignatureReader(module, function).described(mark, text_of_file)
+    return found._replace(notes=found.notes[:MAX_NOTES])
 
 
 def _unclear(functions: list[Function]) -> str:
@@ -108,17 +150,14 @@ def _unclear(functions: list[Function]) -> str:
     if len(set(names)) == 1:
         return f"line {line}: it takes anything: {names[0]} is defined more than once, or replaced; define it once"
     shown = ", ".join(names[:5]) or "none"
-    return f"line {line}: which function is the tool is not clear: {shown}; mark one with @mcp_tool.tool"
+    return f"line {line}: which function is the tool is not clear: {shown}; mark each tool with @mcp_tool.tool"
 
 
-def _is_replaced(module: Module, tree: ast.Module, source: bytes, function: Function, mark: ast.expr | None) -> bool:
+def _is_replaced(module: Module, times: Counter[str], function: Function, mark: ast.expr | None) -> bool:
     """Tell whether the tool may be another function: one of the same name, or what a decorator of this file makes."""
-    nodes = ast.walk(tree) if b"global" in source else ()
-    if any(isinstance(node, ast.Global) and function.name in node.names for node in nodes):
-        return True
     inner = function.decorator_list[function.decorator_list.index(mark) + 1 if mark else 0 :]
     makers = [module.functions.get(module.dotted(decorator)) for decorator in inner]
-    return times_bound(function.name, tree) != 1 or any(maker and not _keeps_function(maker) for maker in makers)
+    return times[function.name] != 1 or any(maker and not _keeps_function(maker) for maker in makers)
 
 
 def _keeps_function(decorator: Function) -> bool:
@@ -150,6 +189,11 @@ def _mentions_scopes_elsewhere(module: Module, tree: ast.Module, marks: list[ast
     return is_used_otherwise and is_mentioned
 
 
+def _calls_of_run(module: Module, tree: ast.Module) -> list[ast.Call]:
+    calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
+    return [call for call in calls if module.dotted(call.func) == "mcp_tool.run"]
+
+
 def _candidates(module: Module, run: ast.Call) -> list[Function]:
     """Return the functions that a call of `mcp_tool.run` may mean: the one it names, or else every public function
     apart from the one with the call."""
@@ -170,6 +214,7 @@ class SignatureReader:
         self._schemas = Schemas(module)
         self._documented = docstrings.read(ast.get_docstring(function) or "")
         self._notes: list[str] = []
+        self._required: list[str] = []
 
     def described(self, mark: ast.expr | None, text_of_file: str) -> FunctionTool:
         """Describe the function as a tool. `mark` is its decorator; `text_of_file` describes a function without a
@@ -200,8 +245,7 @@ class SignatureReader:
             properties[arguments.vararg.arg] = {"type": "array", "items": items, **about}
         properties |= {parameter.arg: self._property(parameter, default) for parameter, default in by_name}
         schema: Json = {"type": "object", "properties": properties}
-        required = [parameter.arg for parameter, default in (*parameters, *by_name) if default is None]
-        if required:
+        if required := [name for name in self._required if arguments.vararg is None or name != arguments.vararg.arg]:
             schema["required"] = required
         if arguments.kwarg is None:
             schema["additionalProperties"] = False
@@ -211,9 +255,22 @@ class SignatureReader:
 
     def _property(self, parameter: ast.arg, default: ast.expr | None = None) -> Json:
         schema = self._schema_of(parameter)
+        try:
+            field = field_in(self._module, default)
+        except Unreadable as error:
+            self._note(parameter, f"the default of {parameter.arg} does not count: {error}")
+            field = Field(is_required=False)
+        if default is None if field is None else field.is_required:
+            self._required.append(parameter.arg)
+        is_said = self._schemas.parts_of(parameter.annotation or parameter)[0] == "typing.Annotated"
+        if field is not None:
+            default = field.default
+            restrict(schema, field.keywords)
+            is_said = is_said or "description" in field.keywords
         self._schemas.add_default(schema, default)
         text = self._documented.arguments.get(parameter.arg)
-        if text and not schema.get("description"):
+        if text and not (is_said and schema.get("description")):  # the docstring of a class tells less of it
+            schema.pop("description", None)
             schema["description"] = text
             if "default" in schema:
                 schema["default"] = schema.pop("default")  # moved to the end, after the description

@@ -82,6 +82,7 @@ class Checks:
         self._found = discoveries(project, registration)
         self._scripts = Scripts(project, environ)
         self._scripts.read(self._script_paths())
+        self._reported: set[str] = set()
 
     def findings(self, *, is_served: bool) -> Iterator[Finding]:
         """Yield all findings. Items without problems are listed only if the project `is_served`."""
@@ -146,6 +147,9 @@ class Checks:
             sentence = "it has no inputSchema, so a model does not know its arguments"
             yield source.warning("no-schema", sentence, "add an inputSchema, without properties if it takes none")
         yield from schema_problems(tool, source)
+        if tool.path in self._reported:  # another tool of this file has the same faults
+            return
+        self._reported.add(tool.path)
         runner = tool.command[0]
         if runner not in (tool.path, shebang.PYTHON[0]):
             sentence = f"{tool.relative_path} is not executable and is run by {runner} (chmod +x, or --fix)"

@@ -33,7 +33,8 @@ class Remedy(NamedTuple):
 
 _ROWS: tuple[tuple[str, str, str] | tuple[str, str, str, Keys], ...] = (
     (r"^line \d+: .*takes anything: |is not described: ", "open-type", "use a type that docs/python-tools.md names"),
-    (r"^line \d+: which function is the tool", "functions", "mark one function with @mcp_tool.tool"),
+    (r"^line \d+: which function is the tool", "functions", "mark each tool with @mcp_tool.tool"),
+    (r"functions?(;| are called)|in line \d+ names one|cannot be called", "functions", "see docs/python-tools.md"),
     (r"^line \d+: the arguments of its", "unread", "correct or shorten the file, or put a .meta.json next to it"),
     (r"of mcp_tool\.tool does not count|mcp_tool\.tool has no option", "option", "correct it, or remove it"),
     (r"^root .* is skipped: ", "root", "correct the path, make the directory, or remove the entry"),

@@ -46,26 +46,38 @@ Answer = Callable[[str, Json], Json]  # takes a method and its params; returns `
 
 
 def values_of(words: Sequence[str], properties: Json) -> Json:
-    """Return the values that the words give. For an array, each word adds an element. Raises UsageError."""
+    """Return the values that the words give. For an array, each word adds an element. `a.b` is the member `b` of an
+    object `a`, unless the schema has such a name. Raises UsageError."""
     values: Json = {}
     for word in words:
         key, equals, text = word.partition("=")
         if not equals or not key or key == ":":
             raise UsageError(f"{word}: write key=value, key:=JSON, or key=@FILE.")
+        name, members, known = key.removesuffix(":"), values, properties
+        while name not in known and name.partition(".")[0] in known and "." in name:
+            outer, _, name = name.partition(".")
+            known = _members_of(_schema_of(known[outer]))
+            members = members.setdefault(outer, {})
+            if not isinstance(members, dict):
+                raise UsageError(f"{word}: {outer} already has a value; write its members or all of it, not both.")
         if key.endswith(":"):
-            key = key[:-1]
             try:
-                values[key] = jsontext.loads(content_of(text))
+                members[name] = jsontext.loads(content_of(text))
             except ValueError as error:
-                raise UsageError(f"{key}:= is not JSON: {error}.") from error
+                raise UsageError(f"{key}= is not JSON: {error}.") from error
             continue
-        about = _schema_of(properties.get(key))
+        about = _schema_of(known.get(name))
         value = typed(key, content_of(text), about)
         if "array" in _types_of(about) and not isinstance(value, list):
-            values.setdefault(key, []).append(value)
+            members.setdefault(name, []).append(value)
         else:
-            values[key] = value
+            members[name] = value
     return values
+
+
+def _members_of(about: Json) -> Json:
+    branches = [about, *(_schema_of(each) for each in about.get("anyOf") or ())]
+    return next((each["properties"] for each in branches if isinstance(each.get("properties"), dict)), {})
 
 
 def typed(key: str, text: str, about: Json) -> Any:

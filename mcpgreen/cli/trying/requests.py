@@ -378,8 +378,12 @@ def _print_frame(frame: Json) -> None:
 
 def _report_similar(server: Server, kind: str, name: str) -> None:
     """Report what the user may have meant, if there is no such tool or prompt."""
-    names = server.services.snapshot(kind).by_name if kind in server.services.offered else {name}
-    for hint in suggestions(name, names, left_out(server)) if name not in names else ():
+    known = server.services.snapshot(kind).by_name if kind in server.services.offered else None
+    if known is None or name in known:
+        return
+    inside = [each.name for each in known.values() if kind == "tools" and stem_of(os.path.basename(each.path)) == name]
+    own = [f"{name} is a file with the tools {', '.join(sorted(inside))}."]
+    for hint in own if inside else suggestions(name, known, left_out(server)):
         journal.info("%s", hint)
 
 

@@ -97,12 +97,15 @@ class Screen:
         """Print the content of a result, then its structured part if that says more."""
         blocks = result.get("content", [])
         structured = result.get("structuredContent")
+        value = structured["result"] if isinstance(structured, dict) and structured.keys() == {"result"} else structured
+        if any(_repeats(block, value) for block in blocks):
+            structured = value  # that a function returned
         shown = [block for block in blocks if structured is None or not _repeats(block, structured)]
         if result.get("isError"):
             self.problem("The tool reports an error:")
         self.content(shown)
         if structured is not None:
-            self.text(jsontext.pretty(structured).rstrip("\n"))
+            self.text(structured if isinstance(structured, str) else jsontext.pretty(structured).rstrip("\n"))
         if not shown and structured is None and not result.get("isError"):
             self.note("(The tool printed nothing.)")
 
@@ -167,4 +170,4 @@ def _repeats(block: Json, structured: object) -> bool:
     try:
         return block.get("type") == "text" and bool(jsontext.loads(block["text"]) == structured)
     except ValueError:
-        return False
+        return bool(block["text"] == structured)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from mcp_tool_content import *  # noqa: F403
     from mcp_tool_documents import *  # noqa: F403
     from mcp_tool_functions import *  # noqa: F403
+    from mcp_tool_testing import *  # noqa: F403
 
     Json = dict[str, Any]
 
@@ -39,6 +40,7 @@ _ELSEWHERE = {
     "result_text_with_resource result_with_ui text_block",
     "mcp_tool_documents": "config_get config_load extract_cli_error json_truncate",
     "mcp_tool_functions": "Arg ToolError run tool",
+    "mcp_tool_testing": "testing",
 }
 
 _ABSENT: Any = object()  # because None may be a default
@@ -170,8 +172,11 @@ def result_error(error: Mapping[str, Any] | BaseException | str) -> None:
     _emit_error(dict(error))
 
 
-def error(type: str, message: str, *, hint: str | None = None, data: object = None) -> None:
-    """Print the result of a failed call, and go on. A hint is also logged as a warning."""
+def error(type: str, message: str | None = None, *, hint: str | None = None, data: object = None) -> None:
+    """Print the result of a failed call, and go on. A hint is also logged as a warning. One text alone is logged."""
+    if message is None:
+        log("error", type)
+        return
     fields: Json = {"type": type, "message": message}
     if hint is not None:
         fields["hint"] = hint
@@ -215,13 +220,23 @@ def progress(percent: float, message: str = "", total: float | None = 100) -> No
     _notify("MCP_PROGRESS_STREAM", "notifications/progress", params)
 
 
-def log(level: str, logger: str, data: object) -> None:
-    """Send a log line to the client. Does nothing outside of a call."""
+def log(level: str, logger: object, data: object = _ABSENT) -> None:
+    """Send a log line to the client. Does nothing outside of a call. Without a logger, it is named after the tool."""
+    if data is _ABSENT:
+        logger, data = _tool_name(), logger
     known = str(level).lower()
     if known not in LEVELS:
         print(f"log: unknown level {level}, using info", file=sys.stderr)
         known = "info"
     _notify("MCP_LOG_STREAM", "notifications/message", {"level": known, "logger": logger, "data": data})
+
+
+def info(data: object) -> None:
+    log("info", data)
+
+
+def warning(data: object) -> None:
+    log("warning", data)
 
 
 def log_debug(logger: str, data: object) -> None:
@@ -241,13 +256,18 @@ def log_error(logger: str, data: object) -> None:
 
 
 def debug(*words: Any) -> None:
-    """Append a line with the time to the debug log of the call. Does nothing outside of a call."""
+    """Send a line to the client's log, and append it to the debug log of the call. Does nothing outside of a call."""
+    log("debug", text := " ".join(map(str, words)))
+    _write_debug(text)
+
+
+def _write_debug(text: str) -> None:
     from time import strftime
 
     if target := os.environ.get("MCPBASH_DEBUG_LOG"):
         try:
             with open(target, "a", encoding="utf-8", errors="replace") as file:
-                file.write(f"[{strftime('%H:%M:%S')}] {' '.join(map(str, words))}\n")
+                file.write(f"[{strftime('%H:%M:%S')}] {text}\n")
         except OSError:
             pass  # the tool can go on without it
 

@@ -255,7 +255,7 @@ def run_with_progress(
                     last = _report(*_reading(match, extract, total), last=last, dry_run=dry_run)
                     continue
                 if not quiet:
-                    mcp_tool.debug(line)
+                    mcp_tool._write_debug(line)
                 if not progress_file:
                     others.write(f"{line}\n".encode("utf-8", "replace"))
         finally:
@@ -263,7 +263,7 @@ def run_with_progress(
         if progress_file:
             others.write(_content(err))
             for line in [] if quiet else _content(err).decode("utf-8", "replace").splitlines():
-                mcp_tool.debug(line)
+                mcp_tool._write_debug(line)
         others.flush()
         texts = [
             "" if name else _content(file).decode("utf-8", "replace")

@@ -19,6 +19,7 @@ from mcpgreen.catalog.manual.items import READERS
 from mcpgreen.catalog.prompts import discover_prompts
 from mcpgreen.catalog.tools import Tool
 from mcpgreen.catalog.tree_scan import survey
+from mcpgreen.errors import ProjectError
 from tests.catalog.test_tools import discovered, only_tool
 from tests.catalog.trees import TreeBuilder
 
@@ -151,13 +152,13 @@ def test_the_mark_of_a_function_may_come_late_in_a_file(tree: TreeBuilder) -> No
 
 def test_only_files_that_have_changed_are_read_again(tree: TreeBuilder, monkeypatch: pytest.MonkeyPatch) -> None:
     looked_at: list[bytes] = []
-    read = reading.function_tool
+    read = reading.function_tools
 
-    def recorded(source: bytes) -> FunctionTool | None:
+    def recorded(source: bytes) -> list[FunctionTool]:
         looked_at.append(source)
         return read(source)
 
-    monkeypatch.setattr(reading, "function_tool", recorded)
+    monkeypatch.setattr(reading, "function_tools", recorded)
     monkeypatch.setattr(tree_scan, "SETTLING_NS", 0)  # else files that are this young are read again
     tree.write("tools/greet.py", ENV + GREET, mode=0o755)
     tree.write("tools/hello.py", ENV + GREET, mode=0o755)
@@ -227,7 +228,7 @@ UNREADABLE = {
     "computed": GREET.replace("read_only=True", "scopes=computed()"),
     "no list": GREET.replace("read_only=True", "scopes='files:read'"),
     "among options": GREET.replace("read_only=True", "**OPTIONS"),
-    "of two functions": GREET.replace("read_only=True", "scopes=['a']") + "@mcp_tool.tool\ndef other(): 0\n",
+    "of two functions": "import mcp_tool\n@mcp_tool.tool(scopes=f())\ndef a(): 0\n@mcp_tool.tool(**B)\ndef b(): 0\n",
     "for a newer Python": GREET.replace("read_only=True", "scopes=['a']") + "match = :=\n",
     "too long": GREET.replace("read_only=True", "scopes=['a']") + "x = 1\n" * 50_000,
     "too long, another name": "from mcp_tool import tool as t\n@t(scopes=['a'])\ndef f(): 0\n" + "x = 1\n" * 50_000,
@@ -558,3 +559,86 @@ def test_a_tool_that_says_that_it_needs_no_scopes_needs_none(tree: TreeBuilder) 
     tree.write("tools/greet.py", ENV + GREET.replace("read_only=True", "scopes=None"), mode=0o755)
 
     assert only_tool(tree).description.scopes == ()
+
+
+MATHS = """\
+import mcp_tool
+
+TOTAL = 0
+
+@mcp_tool.tool
+def add(a: int, b: int) -> int:
+    '''Add two numbers.'''
+    return a + b
+
+@mcp_tool.tool(name="sub", scopes=["write"], title="Minus")
+def subtract(a: int, b: int) -> int:
+    return a - b
+"""
+
+
+def test_each_marked_function_of_a_file_is_a_tool(tree: TreeBuilder) -> None:
+    tree.write("tools/maths.py", f'''"""About the file."""\n{MATHS}''', mode=0o644)
+    found = discovered(tree)
+    add, sub = found.items
+
+    assert (found.warnings, add.name, sub.name) == ([], "add", "sub")
+    assert add.definition["description"] == "Add two numbers." and "description" not in sub.definition
+    assert (list(add.description.scopes), sub.description.scopes) == ([], ["write"])
+    assert sub.definition["title"] == "Minus"
+    assert (add.path, add.command) == (sub.path, sub.command)
+
+
+def test_a_description_of_the_file_counts_for_each_function(tree: TreeBuilder) -> None:
+    tree.write("tools/maths.py", MATHS)
+    tree.write("tools/maths.meta.json", '{"timeoutSecs": 5, "scopes": ["read"], "annotations": {"readOnlyHint": true}}')
+    add, sub = discovered(tree).items
+
+    assert [tool.description.timeout_secs for tool in (add, sub)] == [5, 5]
+    assert (add.description.scopes, sub.description.scopes) == (["read"], ["write", "read"])
+
+    tree.write("tools/maths.meta.json", '{"description": "Calculate"}')
+    (loss,) = discovered(tree).warnings
+    assert loss.startswith("tools/maths.meta.json: description cannot count for 2 functions")
+
+
+AMBIGUOUS = {
+    "one name": ("name='add'", "line 6: several functions are called add; give each another name=; the tool add is", 0),
+    "another file": ("name='other'", "tools/other.sh: skipped, tools/maths.py already provides the tool other", 2),
+    "no tool name": ("name='größe'", "line 11: a tool cannot be called größe; give the function a name= of A-Z", 1),
+    "no constant": ("name=computed()", "name of mcp_tool.tool does not count", 2),
+    "its scopes": ("scopes=computed()", "its scopes cannot be read; write them as strings, or into a description", 1),
+    "wrong scopes": ("scopes=5", "scopes must be an array of at most", 1),
+    "run": ("", "mcp_tool.run in line 13 names one of several marked functions; remove the call", 0),
+}
+
+
+@pytest.mark.parametrize("case", AMBIGUOUS)
+def test_what_is_ambiguous_costs_no_other_function(tree: TreeBuilder, case: str) -> None:
+    options, warning, kept = AMBIGUOUS[case]
+    source = MATHS.replace('name="sub", scopes=["write"], title="Minus"', options)
+    tree.write("tools/maths.py", source + "mcp_tool.run(add)\n" * (case == "run"))
+    if case == "another file":
+        tree.write("tools/other.sh", "#!/bin/sh\n", mode=0o755)
+    found = discovered(tree)
+
+    assert len([tool for tool in found.items if tool.relative_path == "maths.py"]) == kept
+    assert any(warning in each for each in found.warnings), found.warnings
+
+
+def test_a_registered_tool_is_the_function_of_its_name(tree: TreeBuilder) -> None:
+    tree.write("tools/maths.py", MATHS)
+    sub = READERS["tools"].read(tree.project, {"name": "sub", "path": "maths.py"}, [])
+    assert sub.description.scopes == ["write"]
+
+    with pytest.raises(ProjectError, match="has several functions; register one by its name"):
+        READERS["tools"].read(tree.project, {"name": "maths", "path": "maths.py"}, [])
+
+
+def test_a_file_has_so_many_functions_and_no_more(tree: TreeBuilder) -> None:
+    many = "".join(f"@mcp_tool.tool\ndef f{n}(a: int): 0\n" for n in range(reading.MAX_FUNCTIONS + 1))
+    tree.write("tools/maths.py", "import mcp_tool\n" + many)
+    found = discovered(tree)
+
+    assert len(found.items) == reading.MAX_FUNCTIONS
+    assert "it marks more than 100 functions; move the others to another file" in found.warnings[0]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from mcpgreen.catalog.functions import docstrings
-from mcpgreen.catalog.functions.reading import MAX_BYTES, FunctionTool, function_tool
+from mcpgreen.catalog.functions.reading import MAX_BYTES, FunctionTool, function_tools
 
 Json = dict[str, Any]
 
@@ -92,6 +92,7 @@ NUMBER: Json = {"type": "number"}
 NULL: Json = {"type": "null"}
 POINT: Json = {
     "type": "object",
+    "description": "A place.",
     "properties": {
         "x": {**NUMBER, "description": "To the right"},
         "y": {**NUMBER, "default": 0.5},
@@ -192,7 +193,10 @@ PARAMETERS = {
     "a: int = 0x" + "f" * 400: INTEGER,
     "a: float = 1e999": NUMBER,
     "a: dict[str, int] = {'x': 1}": {"type": "object", "additionalProperties": INTEGER, "default": {"x": 1}},
-    "a: Path": STRING,
+    "a: Path": {**STRING, "format": "path"},
+    "a: decimal.Decimal = decimal.Decimal('0.10')": {"anyOf": [NUMBER, STRING], "default": "0.10"},
+    "a: datetime.timedelta": {**STRING, "format": "duration"},
+    "a: bytes": {**STRING, "format": "binary"},
     "a: datetime.date": {**STRING, "format": "date"},
     "a: uuid.UUID": {**STRING, "format": "uuid"},
     "*a: int": {"type": "array", "items": INTEGER},
@@ -202,7 +206,7 @@ PARAMETERS = {
 OPEN = {
     "a": "it has no annotation",
     "a: numpy.ndarray": "the type numpy.ndarray is not known here",
-    "a: Plain": "the class Plain is not a TypedDict, dataclass, NamedTuple or Enum",
+    "a: Plain": "the class Plain is not a TypedDict, dataclass, NamedTuple, Enum or pydantic model",
     "a: Computed": "the members of Computed are not written down as constants",
     "a: Annotated[int, Arg(minumum=1)]": "Arg has no keyword minumum",
     "a: Annotated[int, Arg(minimum=limit())]": "minimum of Arg cannot be read: it is not written down as a constant",
@@ -255,8 +259,7 @@ RESULTS = {
 
 
 def read(source: str) -> FunctionTool:
-    found = function_tool(source.encode("utf-8"))
-    assert found is not None
+    (found,) = function_tools(source.encode("utf-8"))
     return found
 
 
@@ -290,6 +293,74 @@ def test_a_result_is_described_as_it_goes_out(returned: str) -> None:
     found = read(f"{HEAD}\n@mcp_tool.tool\ndef f(){returned}:\n    pass\n")
 
     assert found.fields.get("outputSchema") == RESULTS[returned]
+
+
+MODELS = """
+from typing import Annotated, Optional
+import mcp_tool
+from pydantic import BaseModel, ConfigDict, Field, HttpUrl, PositiveInt, StringConstraints, field_serializer
+class Base(BaseModel, extra="forbid"):
+    id: Annotated[int, Field(alias="_id", ge=1)]
+class Item(Base):
+    '''A thing.'''
+    note: Optional[str] = Field(None, max_length=9, description="Remark")
+    secret: str = Field("x", exclude=True)
+    parts: "list[Item]" = []
+    _private: int = 0
+class Renamed(BaseModel):
+    model_config = ConfigDict(alias_generator=str.upper)
+    a: int
+class Own(BaseModel):
+    a: int
+    @field_serializer("a")
+    def show(self, a): return str(a)
+"""
+ITEM: Json = {
+    "type": "object",
+    "description": "A thing.",
+    "properties": {
+        "_id": {**INTEGER, "minimum": 1},
+        "note": {**STRING, "maxLength": 9, "description": "Remark"},
+        "secret": {**STRING, "default": "x"},
+        "parts": {"type": "array", "items": {"type": "object"}, "default": []},
+    },
+    "required": ["_id"],
+    "additionalProperties": False,
+}
+OF_PYDANTIC = {
+    "a: Item": (True, ITEM, ""),
+    "a: Item | None = None": (False, ITEM, ""),
+    "a: HttpUrl": (True, {**STRING, "format": "uri", "minLength": 1, "maxLength": 2083}, ""),
+    "a: list[PositiveInt]": (True, {"type": "array", "items": {**INTEGER, "exclusiveMinimum": 0}}, ""),
+    "a: Annotated[str, StringConstraints(pattern='^a')]": (True, {**STRING, "pattern": "^a"}, ""),
+    "a: int = Field(..., lt=5)": (True, {**INTEGER, "exclusiveMaximum": 5}, ""),
+    "a: list[str] | None = Field(None, min_length=1)": (False, {"type": "array", "items": STRING, "minItems": 1}, ""),
+    "a: list[int] = Field(default_factory=list)": (False, {"type": "array", "items": INTEGER}, ""),
+    "a: Renamed": (True, {}, "takes anything: alias_generator of Renamed makes other names"),
+    "a: Annotated[int, Field(gt=limit())]": (True, {}, "takes anything: gt of Field cannot be read"),
+    "a: int = Field(5, gt=limit())": (False, INTEGER, "the default of a does not count: gt of Field cannot be read"),
+}
+
+
+@pytest.mark.parametrize("parameter", OF_PYDANTIC)
+def test_the_types_of_pydantic_are_read(parameter: str) -> None:
+    is_required, schema, note = OF_PYDANTIC[parameter]
+    found = read(f"{MODELS}\n@mcp_tool.tool\ndef f({parameter}): 0\n")
+
+    assert found.fields["inputSchema"]["properties"] == {"a": schema}
+    assert ("required" in found.fields["inputSchema"]) is is_required
+    assert note in "".join(found.notes) and bool(note) is bool(found.notes)
+
+
+def test_a_model_as_a_result_has_what_pydantic_writes() -> None:
+    """Names in place of aliases, nothing that is excluded, and null where it may be."""
+    (item, own) = (read(f"{MODELS}\n@mcp_tool.tool\ndef f() -> {each}: 0\n") for each in ("Item", "list[Own]"))
+
+    schema = item.fields["outputSchema"]
+    assert list(schema["properties"]) == ["id", "note", "parts"]
+    assert schema["properties"]["note"]["anyOf"] == [{**STRING, "maxLength": 9}, NULL]
+    assert (schema["required"], "additionalProperties" in schema) == (["id"], False)
+    assert own.fields["outputSchema"]["properties"]["result"] == {"type": "array", "items": {"type": "object"}}
 
 
 def test_only_keywords_admit_other_arguments() -> None:
@@ -429,16 +500,16 @@ def test_a_type_means_what_its_names_mean_in_its_own_file() -> None:
     kinds = []
     for imports in (
         "from pathlib import Path",
-        "from decimal import Decimal as Path",
+        "from uuid import UUID as Path",
         "from pathlib import Path\nPath = bool",
         "from typing import NamedTuple\nclass Path(NamedTuple):\n    x: int",
     ):
         found = read(f"{imports}\nimport mcp_tool\n@mcp_tool.tool\ndef f(a: Path, b: 'list[Path]'):\n    return a\n")
         properties = found.fields["inputSchema"]["properties"]
         assert properties["a"] == properties["b"]["items"]
-        kinds.append(properties["a"]["type"])
+        kinds.append(properties["a"].get("format") or properties["a"]["type"])
 
-    assert kinds == ["string", "number", "boolean", "object"]
+    assert kinds == ["path", "uuid", "boolean", "object"]
 
 
 def test_no_tree_is_left_to_the_collector() -> None:
@@ -468,13 +539,12 @@ def test_no_tree_is_left_to_the_collector() -> None:
     ],
 )
 def test_another_script_is_no_function_tool(source: str) -> None:
-    assert function_tool(source.encode("utf-8")) is None
+    assert function_tools(source.encode("utf-8")) == []
 
 
 @pytest.mark.parametrize(
     ("source", "line"),
     [
-        ("import mcp_tool\n@mcp_tool.tool\ndef f(): 0\n@mcp_tool.tool\ndef g(): 0\n", 5),
         ("import mcp_tool\ndef f(): 0\ndef g(): 0\nmcp_tool.run()\n", 3),
         ("import mcp_tool\nmcp_tool.run()\n", 1),
     ],
@@ -506,7 +576,7 @@ HOSTILE = {
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_source_that_cannot_be_read_is_a_tool_that_takes_anything(name: str) -> None:
     source, reason = HOSTILE[name]
-    found = function_tool(source)
+    found = next(iter(function_tools(source)), None)
 
     if found is None or found.fields:  # a Python without a limit for digits reads this one
         assert name == "digits" and sys.version_info < (3, 11)

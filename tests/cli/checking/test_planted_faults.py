@@ -178,7 +178,7 @@ BY_VALIDATE = [
     Fault("function-result", script("tools/f.py", FUNCTION.replace("):", ") -> Foreign:").format("a: int")),
           "open-type", "tools/f.py", 5, "warning"),
     Fault("functions", script("tools/f.py", PYTHON + MARK + "def f(): 0\n" + MARK + "def g(): 0\n"), "functions",
-          "tools/f.py", 8, "warning"),
+          "tools/f.py", 2),
     Fault("function-large", script("tools/f.py", PYTHON + MARK + "def f(): 0\n" + "#" * 140_000), "unread",
           "tools/f.py", 1, "warning"),
     Fault("function-option", script("tools/f.py", FUNCTION.format("a: int").replace("l\ndef", "l(titel=1)\ndef")),

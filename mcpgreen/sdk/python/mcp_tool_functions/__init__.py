@@ -1,8 +1,8 @@
 """Run a function as a tool. A part of `mcp_tool`, loaded on demand.
 
-`tool` marks the function; it is called by `run`, or at the end of the file. The server reads its signature from the
-source. Here its arguments are converted to the annotated types, and its return value becomes the result. Without a
-server, the arguments are words of the command line.
+`tool` marks functions; the one that a client calls is run by `run`, or at the end of the file. The server reads its
+signature from the source. Here its arguments are converted to the annotated types, and its return value becomes the
+result. Without a server, the arguments are words of the command line.
 
 Rule: only the result goes to stdout. What the function and its children print goes to stderr, unless the function
 returns None: then it is the result.
@@ -68,7 +68,7 @@ class Arg:
 class Printed:
     """Keeps what is printed on stdout in a file, until it is known whether it is the result."""
 
-    def __init__(self, function: Function) -> None:
+    def __init__(self, function: Function | None) -> None:
         self.is_result = getattr(function, "__annotations__", {}).get("return", ...) in (None, "None")
         self._stdout = -1
         if self.is_result:
@@ -103,10 +103,10 @@ class Printed:
 
 
 class _Registered:
-    """The functions that this file has marked, and whether one has been run."""
+    """The functions that this file has marked, each with its name and scopes, and whether one has been run."""
 
-    functions: list[Function] = []
-    scopes: dict[str, None] = {}  # that the caller needs, in order
+    marked: list[tuple[Function, str, tuple[str, ...]]] = []
+    scopes: dict[str, None] = {}  # of all marks, in order
     is_run = False
     frame: Any = None  # of the file itself
     pid = 0
@@ -148,22 +148,25 @@ def tool(
     scopes: list[str] | None = None,
     env: list[str] | None = None,
 ) -> Any:
-    """Mark the function that is the tool. It is called at the end of the file, unless `run` was called; importing the
-    file does not call it. The server reads the options from the source. The scopes are checked here as well, in case
-    the server could not read them."""
+    """Mark a function as a tool. The one that a client calls is run at the end of the file, unless `run` was called;
+    importing the file runs none. The server reads the options from the source. The scopes are checked here as well, in
+    case the server could not read them."""
     if scopes is not None and not (isinstance(scopes, (list, tuple)) and all(isinstance(each, str) for each in scopes)):
         raise TypeError("scopes of mcp_tool.tool must be a list of strings")
     _Registered.scopes.update(dict.fromkeys(scopes or ()))
-    if function is None:
-        return tool
-    if getattr(function, "__module__", "") == "__main__":
-        if not _Registered.functions:
-            _watch_the_end(sys._getframe(1))
-            if _is_called():
-                # Already here, because Python flushes stdout before we learn that the file has ended.
-                _Registered.printed = Printed(function)
-        _Registered.functions.append(function)
-    return function
+
+    def mark(function: Any) -> Any:
+        if getattr(function, "__module__", "") == "__main__":
+            is_first = not _Registered.marked
+            if is_first:
+                _watch_the_end(sys._getframe(1))
+            if _is_called() and (_Registered.printed is None or _Registered.printed.is_result):
+                # Already here, because Python flushes stdout before the file has ended. Another function may be called.
+                _Registered.printed = Printed(function if is_first else None)
+            _Registered.marked.append((function, name or str(getattr(function, "__name__", "")), tuple(scopes or ())))
+        return function
+
+    return mark if function is None else mark(function)
 
 
 def run(function: Function | None = None) -> None:
@@ -245,10 +248,10 @@ def _has_ended_well() -> bool:
 def _run(function: Function | None) -> int:
     """Run a function, and return the exit status."""
     try:
-        chosen = function or _only_function()
         if not _is_called():
-            return _run_by_hand(chosen)
-        _require_scopes()
+            return _run_by_hand(function)
+        chosen = function or _called_function(mcp_tool._tool_name())
+        _require_scopes(chosen)
         arguments = conversion.call_arguments(chosen, mcp_tool.args())
     except (conversion.Unfit, ToolError) as problem:
         if _is_called():
@@ -260,14 +263,17 @@ def _run(function: Function | None) -> int:
     return _run_for_a_client(chosen, *arguments)
 
 
-def _require_scopes() -> None:
-    """Refuse a caller without the scopes. As in the server, a caller without claims is not restricted."""
-    claims = mcp_tool.auth() if _Registered.scopes else {}
+def _require_scopes(chosen: Function) -> None:
+    """Refuse a caller without the scopes of this function; if it is not marked, without those of all that are. As in
+    the server, a caller without claims is not restricted."""
+    own = [scopes for function, _, scopes in _Registered.marked if function is chosen]
+    needed = [scope for scopes in own for scope in scopes] if own else list(_Registered.scopes)
+    claims = mcp_tool.auth() if needed else {}
     if not claims:
         return
     granted = claims.get("scope", claims.get("scp", ()))
     granted = granted.split() if isinstance(granted, str) else granted if isinstance(granted, list) else ()
-    missing = [scope for scope in _Registered.scopes if scope not in granted]
+    missing = [scope for scope in needed if scope not in granted]
     if missing:
         raise ToolError(f"This needs the scope {' '.join(missing)}, which the caller does not have.")
 
@@ -277,11 +283,17 @@ def _is_called() -> bool:
     return "MCP_TOOL_ARGS_JSON" in os.environ or "MCP_TOOL_ARGS_FILE" in os.environ
 
 
-def _only_function() -> Function:
-    candidates = _Registered.functions or _public_functions()
+def _called_function(called: str) -> Function:
+    """Return the only function; of several marked ones, the one of this name. Raises ToolError."""
+    marked = _Registered.marked
+    functions = {id(function): function for function, _, _ in marked}
+    if len(functions) > 1:
+        named = [row for row in marked if row[1] == called] or [row for row in marked if row[0].__name__ == called]
+        functions = {id(row[0]): row[0] for row in named} or functions
+    candidates = list(functions.values()) if marked else _public_functions()
     if len(candidates) != 1:
         names = ", ".join(each.__name__ for each in candidates) or "none"
-        raise ToolError(f"Which function is the tool is not clear: {names}. Mark one with @mcp_tool.tool.")
+        raise ToolError(f"Which function is the tool is not clear: {names}. Mark each tool with @mcp_tool.tool.")
     return candidates[0]
 
 
@@ -351,11 +363,19 @@ def _print_traceback(problem: BaseException) -> None:
     print_exception(type(problem), problem, trace)
 
 
-def _run_by_hand(function: Function) -> int:
-    """Call the function with the words of the command line, print its result, and return the exit status."""
+def _run_by_hand(function: Function | None) -> int:
+    """Call the function, of several the one that the first word names, with the words of the command line."""
+    names = list(dict.fromkeys(name for _, name, _ in _Registered.marked))
+    given = sys.argv[1:]
+    if function is None and len(names) > 1:
+        if not given or given[0] not in names:
+            raise ToolError(f"Usage: {os.path.basename(sys.argv[0])} {'|'.join(names)} [NAME=VALUE …]")
+        sys.argv[0] += f" {given[0]}"  # for the usage
+        function = _called_function(given.pop(0))
+    function = function or _called_function("")
     signature = conversion.Signature(function)
     words = {}
-    for word in sys.argv[1:]:
+    for word in given:
         name, equals, text = word.partition("=")
         if not equals:
             return _usage(function, signature, "" if word in ("-h", "--help") else f"{word} is not NAME=VALUE")

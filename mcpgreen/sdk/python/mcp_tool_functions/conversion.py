@@ -1,7 +1,7 @@
 """Convert the arguments of a call to the types that a function is annotated with, and its return value to a result.
 
-`typing` and `inspect` are not used, because importing them takes longer than most tools run. A value with an unknown
-annotation is passed on unchanged.
+`typing` and `inspect` are not used, because importing them takes longer than most tools run. pydantic converts what is
+annotated with its types, if the tool has imported it. A value with an unknown annotation is passed on unchanged.
 
 Rule: the server reads the same annotations from the source and makes the schemas of them (`catalog/functions`), so both
 must understand them in the same way.
@@ -32,12 +32,16 @@ IMAGES = ("png", "jpg", "jpeg", "gif", "webp", "svg")
 SOUNDS = ("wav", "mp3", "ogg", "flac")
 
 
-class Unfit(Exception):
-    """A value does not fit an annotation."""
+def shown(value: object) -> str:
+    text = json.dumps(value, default=str)
+    return text if len(text) <= 80 else text[:77] + "..."
 
-    def __init__(self, where: str, wanted: str, value: object) -> None:
-        text = json.dumps(value, default=str)
-        super().__init__(f"{where} must be {wanted}, got {text if len(text) <= 80 else text[:77] + '...'}")
+
+class Unfit(Exception):
+    """A value does not fit an annotation. Without what is `wanted`, `where` is the whole text."""
+
+    def __init__(self, where: str, wanted: str = "", value: object = None) -> None:
+        super().__init__(f"{where} must be {wanted}, got {shown(value)}" if wanted else where)
 
 
 class Signature:
@@ -59,7 +63,11 @@ class Signature:
         self.by_place = names[: count if self.rest else code.co_posonlyargcount]
         defaults = inner.__defaults__ or ()
         self.defaults = dict(zip(names[count - len(defaults) : count], defaults, strict=True))
-        optional = {*self.defaults, *(inner.__kwdefaults__ or {})}
+        optional: Json = {**self.defaults, **(inner.__kwdefaults__ or {})}
+        self.fields = {name: value for name, value in optional.items() if type(value).__name__ == "FieldInfo"}
+        optional = {
+            name: value for name, value in optional.items() if not (name in self.fields and value.is_required())
+        }
         self.required = [name for name in self.names if name not in optional]
 
 
@@ -79,6 +87,8 @@ def call_arguments(function: Function, given: Json) -> tuple[list[Any], Json]:
             values[name] = converted(value, kind, signature.scope, name)
         else:
             raise Unfit("the call", f"one without {name}", given)
+    for name, field in signature.fields.items():
+        values.setdefault(name, field.get_default(call_default_factory=True))
     placed: list[Any] = []
     for name in signature.by_place:
         if name not in values and name not in signature.defaults:
@@ -91,6 +101,12 @@ def call_arguments(function: Function, given: Json) -> tuple[list[Any], Json]:
 
 def converted(value: object, kind: Any, scope: Scope, where: str) -> Any:
     """Convert a value to the type of an annotation. Raises Unfit."""
+    kind = resolved(kind, scope, keeps_annotated=True)
+    if hasattr(sys.modules.get("pydantic"), "TypeAdapter"):
+        from mcp_tool_functions import pydantic_values
+
+        if pydantic_values.is_of_pydantic(kind, scope):
+            return pydantic_values.converted(value, kind, scope, where)
     kind = resolved(kind, scope)
     members = union_members(kind)
     if members is not None:
@@ -111,7 +127,7 @@ def converted(value: object, kind: Any, scope: Scope, where: str) -> Any:
     return _of_class(value, main, getattr(kind, "__args__", ()) if origin is not None else (), scope, where)
 
 
-def resolved(kind: Any, scope: Scope) -> Any:
+def resolved(kind: Any, scope: Scope, *, keeps_annotated: bool = False) -> Any:
     """Return the type of an annotation, without quotes, aliases and Annotated; `object` if it cannot be found."""
     for _ in range(32):
         if hasattr(kind, "__forward_arg__"):
@@ -121,7 +137,7 @@ def resolved(kind: Any, scope: Scope) -> Any:
                 kind = eval(kind, scope)
             except Exception:
                 return object
-        elif hasattr(kind, "__metadata__"):  # Annotated
+        elif hasattr(kind, "__metadata__") and not keeps_annotated:  # Annotated
             kind = kind.__origin__
         elif hasattr(kind, "__supertype__"):  # NewType
             kind = kind.__supertype__
@@ -151,6 +167,7 @@ def is_record(kind: object) -> bool:
         or (issubclass(kind, tuple) and hasattr(kind, "_fields"))
         or issubclass(kind, dict)
         or kind.__name__ in _MAPPINGS
+        or hasattr(kind, "model_fields")
     )
 
 
@@ -184,7 +201,7 @@ def _of_class(value: object, kind: type, inner: tuple[Any, ...], scope: Scope, w
         if has_members or hasattr(kind, "__required_keys__"):
             return _record(value, kind, where)
         return _mapping(value, inner, scope, where)
-    elif kind.__module__ in _TEXTS or kind.__module__.startswith("pathlib."):
+    elif kind is bytes or kind.__module__ in _TEXTS or kind.__module__.startswith("pathlib."):
         return _from_text(value, kind, where)
     elif issubclass(kind, (list, tuple, set, frozenset)) or kind.__module__ in ("collections", "collections.abc"):
         return _collection(value, kind, inner, scope, where)
@@ -268,12 +285,38 @@ def _from_text(value: object, kind: Any, where: str) -> object:
     if not isinstance(value, (str, *_NUMBERS) if is_number else str):
         raise Unfit(where, "a string", value)
     text = str(value)
+    if kind is bytes:
+        return text.encode()
     try:
+        if kind.__name__ == "timedelta":
+            return _duration(text, kind)
         if kind.__module__ == "datetime" and hasattr(kind, "fromisoformat"):
             return kind.fromisoformat(text[:-1] + "+00:00" if text.endswith("Z") else text)
         return kind(text)
     except (ValueError, ArithmeticError):
         raise Unfit(where, f"a {kind.__name__.lower()}", value) from None
+
+
+def _duration(text: str, kind: Any) -> object:
+    """Return the time that a text such as P1DT2H30M names. Raises ValueError."""
+    import re
+
+    parts = [rf"(?:(\d+(?:\.\d+)?){letter})?" for letter in "WDHMS"]
+    found = re.fullmatch(rf"([-+]?)P{parts[0]}{parts[1]}(?:T(?=.){''.join(parts[2:])})?", text)
+    if found is None or not any(found.groups()[1:]):
+        raise ValueError(text)
+    weeks, days, hours, minutes, seconds = (float(each or 0) for each in found.groups()[1:])
+    time = kind(weeks * 7 + days, seconds, 0, 0, minutes, hours)
+    return -time if found[1] == "-" else time
+
+
+def _duration_text(value: Any) -> str:
+    sign, value = ("-", -value) if value.days < 0 else ("", value)
+    minutes, seconds = divmod(value.seconds, 60)
+    fraction = f".{value.microseconds:06}".rstrip("0") if value.microseconds else ""
+    time = f"{minutes // 60}H" * (minutes > 59) + f"{minutes % 60}M" * (minutes % 60 > 0)
+    time += f"{seconds}{fraction}S" * bool(seconds or fraction)
+    return f"{sign}P" + f"{value.days}D" * bool(value.days) + f"T{time}" * bool(time) if value else "PT0S"
 
 
 def is_enum(kind: Any) -> bool:
@@ -317,10 +360,10 @@ def result_of(value: object, kind: object, scope: Scope) -> Json:
     if blocks is not None:
         return {"content": blocks, "isError": False}
     structured = plain(value)
+    text = structured if isinstance(structured, str) else json.dumps(structured, ensure_ascii=False, allow_nan=False)
     if not (_is_object(kind, scope) if is_described else isinstance(structured, dict)):
         structured = {"result": structured}
-    block = {"type": "text", "text": json.dumps(structured, ensure_ascii=False, allow_nan=False)}
-    return {"content": [block], "structuredContent": structured, "isError": False}
+    return {"content": [{"type": "text", "text": text}], "structuredContent": structured, "isError": False}
 
 
 def _is_object(kind: object, scope: Scope) -> bool:
@@ -334,8 +377,8 @@ def _is_object(kind: object, scope: Scope) -> bool:
 
 def content_of(value: Any) -> list[Any] | None:
     """Return the content blocks of a value, or None if it is something else."""
-    if isinstance(value, str) and not hasattr(value, "value"):
-        return [{"type": "text", "text": value}]
+    if isinstance(value, (str, bytes)) and not hasattr(value, "value"):
+        return [{"type": "text", "text": plain(value)}]
     values = value if isinstance(value, (list, tuple)) and not hasattr(value, "_fields") else [value]
     is_content = [is_block(each) or hasattr(each, "__fspath__") for each in values]
     if any(is_content) and all(is_it or isinstance(each, str) for is_it, each in zip(is_content, values, strict=True)):
@@ -364,6 +407,8 @@ def plain(value: Any) -> Any:
         return {name: plain(getattr(value, name)) for name in value.__dataclass_fields__}
     if isinstance(value, tuple) and hasattr(value, "_fields"):
         return {name: plain(getattr(value, name)) for name in value._fields}
+    if hasattr(value, "model_dump") and hasattr(value, "__pydantic_serializer__"):
+        return value.model_dump(mode="json")
     if isinstance(value, dict) or hasattr(value, "keys"):
         return {_key(key): plain(value[key]) for key in value.keys()}  # noqa: SIM118  # it may be another mapping
     if isinstance(value, (list, tuple)) or type(value).__name__ == "deque":
@@ -390,16 +435,20 @@ def is_block(value: Any) -> bool:
 def _plain_text(value: Any) -> Any:
     module = type(value).__module__
     if module == "datetime" and hasattr(value, "isoformat"):
-        return value.isoformat()
-    if module == "decimal":
-        return float(value)
-    if module == "uuid" or hasattr(value, "__fspath__"):
+        return value.isoformat().replace("+00:00", "Z")
+    if type(value).__name__ == "timedelta":
+        return _duration_text(value)
+    if module in ("decimal", "uuid") or module.startswith("pydantic") or hasattr(value, "__fspath__"):
         return str(value)
     if isinstance(value, _NUMBERS):  # of a subclass
         return value
-    name = type(value).__name__
-    hint = "; mcp_tool.image_block makes an image of it" if isinstance(value, (bytes, bytearray)) else ""
-    raise TypeError(f"a value of the type {name} cannot be sent as JSON{hint}")
+    if isinstance(value, (bytes, bytearray)):
+        try:
+            return value.decode("utf-8")
+        except ValueError:
+            remedy = "mcp_tool.image_block makes an image of them, and base64 makes text"
+            raise TypeError(f"bytes that are not UTF-8 cannot be sent as JSON; {remedy}") from None
+    raise TypeError(f"a value of the type {type(value).__name__} cannot be sent as JSON")
 
 
 def _key(key: object) -> str:
