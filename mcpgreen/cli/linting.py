@@ -113,7 +113,8 @@ def _findings(project: Project, settings: Settings, kind: str, item: Item, sourc
     file = project.shown(source.path) if source.path else None
     if isinstance(item, Tool):
         tokens = tokens_of(item.definition)
-        yield Finding(level, kind, f"{subject}: about {tokens} tokens", "tokens", file=file, tokens=tokens)
+        sentence = f"{subject}: about {tokens} tokens"
+        yield Finding(level, kind, sentence, "tokens", file=file, tokens=tokens, subject=subject)
     elif not problems:
         yield Finding(level, kind, subject, file=file)
 
@@ -348,19 +349,20 @@ def _list_findings(project: Project, kind: str, items: Sequence[tuple[Item, Sour
     names: dict[str, str] = {}
     texts: dict[str, str] = {}
     for item, source in items:
-        file = project.shown(source.path) if source.path else None
         plain = re.sub(r"[^a-z0-9]", "_", item.name.lower())
         first = names.setdefault(plain, item.name)
         if first != item.name:
-            sentence = f"tool {item.name}: some clients cannot tell it from {first}"
+            sentence = f"some clients cannot tell it from {first}"
             fix = "give one of the two a name that differs in letters"
-            yield Finding("warning", kind, sentence, "names-alike", fix, file, source.position("name"))
+            problem = source.warning("names-alike", sentence, fix, "name")
+            yield problem.about(project, kind, f"tool {item.name}")
         description = (item.definition.get("description") or "").strip()
         first = texts.setdefault(description, item.name)
         if description and first != item.name:
-            sentence = f"tool {item.name}: it has the description of {first}, so a model cannot choose between them"
-            fix = "say in each what the other does not do"
-            yield Finding("warning", kind, sentence, "texts-alike", fix, file, source.position("description"))
+            sentence = f"it has the same description as {first}, so a model cannot choose between them"
+            fix = "say in each description what the other tool does not do"
+            problem = source.warning("texts-alike", sentence, fix, "description")
+            yield problem.about(project, kind, f"tool {item.name}")
     tokens = sum(tokens_of(item.definition) for item, _ in items)
     if len(items) > MAX_TOOLS:
         sentence = f"there are {len(items)} tools; providers accept {MAX_TOOLS}"

@@ -1,17 +1,20 @@
 """Print and ask: text for people, JSON for programs, suggestions for mistyped names, progress, questions, a welcome.
 
 Rule: names and text from files, scripts and clients are data. Commands print them with `say` (stdout) and `tell`
-(stderr), or through `harmless`, so that they cannot control a terminal.
+(stderr), or through `harmless`, so that they cannot control a terminal. Colours are added after that.
 """
 
 from __future__ import annotations
 
+import os
+import re
 import shlex
 import sys
 from collections.abc import Iterable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from itertools import islice
-from typing import TYPE_CHECKING
+from textwrap import TextWrapper
+from typing import TYPE_CHECKING, TextIO
 
 from mcpgreen.cli.commands import text_named
 from mcpgreen.errors import InternalError
@@ -22,6 +25,10 @@ if TYPE_CHECKING:
     from mcpgreen.engine.server import Server
 
 MOST_COMPARED = 200
+USUAL_WIDTH, NARROWEST = 80, 40
+BOLD, DIM, RED, GREEN, YELLOW, CYAN = "1", "2", "1;31", "32", "33", "36"  # as terminals number them
+_LISTED = re.compile(r"  (\S+(?: \S+)*)  +(?=\S)")  # an option or a command, before what it is for
+_IN_BRACKETS = re.compile(r"\[[^]]*]")
 WORDS = {"tools": "tool", "resources": "resource", "resourceTemplates": "template", "prompts": "prompt"}
 
 
@@ -32,10 +39,54 @@ def harmless(text: str) -> str:
 
 def say(text: str, *, is_exact: bool = False) -> None:
     """Print a result on stdout. With `is_exact`, it is printed unchanged unless stdout is a terminal."""
-    sys.stdout.flush()
-    shown = text if is_exact and not sys.stdout.isatty() else harmless(text)
-    sys.stdout.buffer.write(shown.encode("utf-8", "backslashreplace"))
-    sys.stdout.buffer.flush()
+    put(text if is_exact and not sys.stdout.isatty() else harmless(text), sys.stdout)
+
+
+def put(text: str, file: TextIO) -> None:
+    """Print text that is harmless already, whatever the encoding of the file is."""
+    file.flush()
+    file.buffer.write(text.encode("utf-8", "backslashreplace"))
+    file.buffer.flush()
+
+
+def has_colour(file: TextIO) -> bool:
+    return file.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def painted(text: str, style: str, file: TextIO) -> str:
+    return f"\x1b[{style}m{text}\x1b[0m" if text and has_colour(file) else text
+
+
+def wrapped(text: str, *, first: str = "", rest: str = "", file: TextIO) -> str:
+    """Break harmless text at spaces. `first` and `rest` begin its lines. Words, such as paths, stay whole."""
+    width = USUAL_WIDTH
+    with suppress(OSError, ValueError):
+        width = int(os.environ.get("COLUMNS") or 0) or os.get_terminal_size(file.fileno()).columns or width
+    filler = TextWrapper(max(width, NARROWEST), break_long_words=False, break_on_hyphens=False)
+    filler.initial_indent, filler.subsequent_indent = first, rest
+    return filler.fill(text)
+
+
+def say_help(text: str) -> None:
+    """Print a help text as wide as the terminal: the lines of a paragraph, or of an option, are filled anew."""
+    entries: list[list[str]] = []
+    for line in text.splitlines():
+        first = entries[-1][0] if entries else ""
+        if line and first and not first.endswith(":") and (_indent(line) > _indent(first) or _indent(line) == 0):
+            entries[-1].append(line)
+        else:
+            entries.append([line])
+    for first, *others in entries:
+        words = _IN_BRACKETS.sub(lambda found: found[0].replace(" ", "\0"), " ".join(map(str.strip, [first, *others])))
+        listed = _LISTED.match(first)
+        rest = _indent(others[0]) if others else listed.end() if listed else 3 * _indent(first)
+        line = wrapped(words, first=" " * _indent(first), rest=" " * rest, file=sys.stdout).replace("\0", " ")
+        mark, style = (listed[1], CYAN) if listed else (first, BOLD) if first.endswith(":") else ("", "")
+        put(line.replace(mark, painted(mark, style, sys.stdout), 1) + "\n", sys.stdout)
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
 
 
 def tell(text: str) -> None:

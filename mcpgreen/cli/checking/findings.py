@@ -1,20 +1,24 @@
-"""The findings of `validate`, `lint` and `doctor`, printed as lines for people or one line of JSON.
+"""The findings of `validate`, `lint` and `doctor`, printed for people or as one line of JSON.
 
 Rule: each error and warning has a `fix`. Programs rely on the codes; sentences may change.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple, TextIO
 
-from mcpgreen.cli.output import print_json, say
+from mcpgreen.cli.output import BOLD, CYAN, DIM, GREEN, RED, YELLOW, painted, print_json, put, say, wrapped
 from mcpgreen.journal import in_one_line
 from mcpgreen.project.project import Project
 from mcpgreen.text.json_types import Json
 
 OK, WARNING, ERROR = "ok", "warning", "error"
 SIGN_OF = {OK: "✓", "info": "·", WARNING: "⚠", ERROR: "✗"}
+STYLE_OF = {ERROR: RED, WARNING: YELLOW, "info": DIM, OK: GREEN}  # the worst first
 
 
 class Position(NamedTuple):
@@ -35,19 +39,21 @@ class Finding(NamedTuple):
     file: str | None = None
     position: Position | None = None
     tokens: int | None = None  # estimated, that a model reads
+    subject: str = ""  # what the message begins with: an item or a file
 
     def as_json(self) -> Json:
         line, column = self.position or (None, None)
-        members = {**self._asdict(), "position": None, "line": line, "column": column}
+        members = {**self._asdict(), "position": None, "subject": None, "line": line, "column": column}
         return {name: value for name, value in members.items() if value is not None}
 
-    def as_line(self) -> str:
-        place = ""
-        if self.file and (self.position or (self.fix and self.file not in self.message)):
-            position = self.position or ()
-            place = f" ({':'.join(str(part) for part in (self.file, *position) if part is not None)})"
-        remedy = f" → {self.fix}" if self.fix else ""
-        return in_one_line(f"{SIGN_OF[self.level]} {self.message}{place}{remedy}")
+    def parts(self) -> tuple[str, str]:
+        """Return the place in a file, as editors and terminals understand it, and the message without its subject."""
+        text = self.message.removeprefix(f"{self.subject}: ") if self.subject else self.message
+        if not self.file or (not self.position and self.file in text.removeprefix(f"{self.file}: ")):
+            return "", text
+        place = ":".join(str(part) for part in (self.file, *(self.position or ())) if part is not None)
+        text = text.removeprefix(f"{self.file}: ").removeprefix(f"{self.file} ").replace(f" {self.file} ", " ", 1)
+        return place, text.removeprefix(f"line {self.position.line}: ") if self.position else text
 
 
 class Problem(NamedTuple):
@@ -63,7 +69,7 @@ class Problem(NamedTuple):
     def about(self, project: Project, section: str, subject: str) -> Finding:
         file = project.shown(self.path) if self.path else None
         message = f"{subject}: {self.sentence}" if subject else self.sentence
-        return Finding(self.level, section, message, self.code, self.fix, file, self.position)
+        return Finding(self.level, section, message, self.code, self.fix, file, self.position, subject=subject)
 
 
 class Check(NamedTuple):
@@ -103,15 +109,73 @@ class Report(NamedTuple):
             }
             print_json(report)
             return status
-        lines = [f"Project: {self.project.root}"]
+        notes = [f"Project: {self.project.root}"]
         if shows_defaults:
             defaults = ", ".join(f"{name} {value}" for name, value in self.project.default_info().items())
-            lines.append(f"Without server.d/server.meta.json: {defaults}")
-        lines += [finding.as_line() for finding in self.findings]
-        verdict = f"{errors} error{'s' * (errors != 1)}, {warnings} warning{'s' * (warnings != 1)}"
-        if self.fixes:
-            verdict += f", {self.fixes} fixed"
+            notes.append(f"Without server.d/server.meta.json: {defaults}")
+        say("\n".join([*notes, "", ""]))
+        end = f", {self.fixes} fixed" if self.fixes else ""
         if self.is_strict and warnings and not errors:
-            verdict += " (strict: warnings count as errors)"
-        say("\n".join([*lines, verdict, ""]))
+            end += " (strict: warnings count as errors)"
+        print_findings(self.findings, end=end)
         return status
+
+
+def print_findings(findings: Iterable[Finding], *, end: str = "", file: TextIO = sys.stdout) -> None:
+    """Print findings by subject: errors first, then warnings, then notes and what is well, and a line that counts."""
+    groups: dict[str, list[Finding]] = {}
+    for finding, subjects in _told_once(list(findings)).items():
+        groups.setdefault(", ".join(dict.fromkeys(subjects)), []).append(finding)
+    counts = Counter(each.level for group in groups.values() for each in group)
+    blocks, notes = [], []
+    for subject, group in sorted(groups.items(), key=lambda each: min(map(_rank, each[1]))):
+        group.sort(key=_rank)
+        if group[0].level in (ERROR, WARNING):
+            blocks.append(_group(subject, group, file))
+        else:
+            notes += [_block(each, "", each.message, indent="", file=file) for each in group]
+    verdict = ", ".join(f"{counts[level]} {level}{'s' * (counts[level] != 1)}" for level in (ERROR, WARNING)) + end
+    worst = next((level for level in STYLE_OF if counts[level]), OK)
+    shown = [*blocks, *(["\n".join(notes)] if notes else []), painted(verdict, STYLE_OF[worst], file)]
+    put("\n\n".join(shown) + "\n", file)
+
+
+def _rank(finding: Finding) -> int:
+    return list(STYLE_OF).index(finding.level)
+
+
+def _told_once(findings: Sequence[Finding]) -> dict[Finding, list[str]]:
+    """Return the subjects of each finding. Findings that say the same about the same place are joined, as when several
+    items use one broken script; what is about the file of an item is about the item."""
+    told: dict[Finding, list[str]] = {}
+    firsts: dict[object, Finding] = {}
+    owners = {each.file: each.subject for each in findings if each.subject not in ("", each.file)}
+    for finding in findings:
+        same = (finding.level, finding.parts(), finding.fix) if finding.file and finding.fix else finding
+        subject = owners.get(finding.file) if finding.subject == finding.file else finding.subject
+        told.setdefault(firsts.setdefault(same, finding), []).append(subject or finding.file or finding.message)
+    return told
+
+
+def _group(subject: str, group: Sequence[Finding], file: TextIO) -> str:
+    said = [(each, *each.parts()) for each in group if each.level != OK]
+    if all(finding.subject in ("", finding.file) for finding in group):
+        return "\n".join(_block(*each, indent="", file=file) for each in said)
+    # A file without a line is named once, in the heading.
+    home = next((place for each, place, _ in said if place and not each.position), "")
+    heading = painted(in_one_line(subject), BOLD, file)
+    heading += f" ({painted(in_one_line(home), CYAN, file)})" if home else ""
+    return "\n".join(
+        [heading, *(_block(each, "" if at == home else at, text, indent="  ", file=file) for each, at, text in said)]
+    )
+
+
+def _block(finding: Finding, place: str, text: str, *, indent: str, file: TextIO) -> str:
+    place, sign, deeper = in_one_line(place), SIGN_OF[finding.level], f"{indent}  "
+    text = in_one_line(f"{place}: {text}" if place else text)
+    said = wrapped(text, first=f"{indent}{sign} ", rest=deeper, file=file)
+    said = said.replace(place, painted(place, CYAN, file), 1).replace(sign, painted(sign, STYLE_OF[finding.level], file), 1)
+    if not finding.fix:
+        return said
+    remedy = wrapped(in_one_line(finding.fix), first=f"{deeper}→ ", rest=f"{deeper}  ", file=file)
+    return f"{said}\n{remedy.replace('→', painted('→', GREEN, file), 1)}"

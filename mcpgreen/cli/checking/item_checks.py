@@ -102,7 +102,7 @@ class Checks:
                 yield from (problem.about(self._project, kind, subject) for problem in problems)
                 if not problems and is_served:
                     file = self._project.shown(source.path) if source.path else None
-                    yield Finding("ok", kind, subject, file=file)
+                    yield Finding("ok", kind, subject, file=file, subject=subject)
 
     def _script_paths(self) -> Iterator[str]:
         for discovery in self._found.values():

@@ -106,7 +106,8 @@ def explained(project: Project, section: str, sentence: str, *, level: str = "")
         code, fix = "note", None
         if "not a tool" in rest:
             code, fix = "not-a-tool", NOT_EXECUTABLE if "not executable" in rest else NO_FIRST_LINE
-        return Finding(level, section, sentence, code, fix, project.shown(path), _own_place(rest))
+        shown = project.shown(path)
+        return Finding(level, section, sentence, code, fix, shown, _own_place(rest), subject=shown)
     item: Keys = ()
     if path and os.path.basename(path).startswith("register.") and (registered := _REGISTERED.match(rest)):
         item = _item(description_in(path), _KIND_OF.get(registered[1], section), registered[2])
@@ -120,7 +121,8 @@ def explained(project: Project, section: str, sentence: str, *, level: str = "")
     if position is not None and remedy.code == "json-syntax":
         # Name the place in the file; the parser may have counted from the start of a comment.
         sentence = _JSON_PLACE.sub(f"line {position.line} column {position.column}", sentence)
-    return Finding(level, section, sentence, remedy.code, fix, project.shown(source), position)
+    subject = project.shown(path)
+    return Finding(level, section, sentence, remedy.code, fix, project.shown(source), position, subject=subject)
 
 
 def located(path: str, rest: str, remedy: Remedy, item: Keys = ()) -> tuple[str, Position | None]:

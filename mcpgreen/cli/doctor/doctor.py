@@ -20,14 +20,14 @@ from mcpgreen.catalog.descriptions import metadata
 from mcpgreen.catalog.item_kinds import FILE_OF, TITLE_OF
 from mcpgreen.catalog.tree_scan import survey
 from mcpgreen.cli import children
-from mcpgreen.cli.checking.findings import ERROR, OK, WARNING, Check, Finding
+from mcpgreen.cli.checking.findings import ERROR, OK, WARNING, Check, Finding, print_findings
 from mcpgreen.cli.checking.item_checks import WORD_OF, Checks, discoveries
 from mcpgreen.cli.checking.validate import HOOKS, registration_of, server_findings
 from mcpgreen.cli.clients.table import CLIENTS, Client, client_named
 from mcpgreen.cli.commands import Options
 from mcpgreen.cli.doctor.client_start import files_of, find_start, start_checks
 from mcpgreen.cli.opening import open_named
-from mcpgreen.cli.output import print_json, say
+from mcpgreen.cli.output import print_json
 from mcpgreen.cli.registry import file_status
 from mcpgreen.errors import ProjectError, Untrusted, UsageError
 from mcpgreen.project.project import Project
@@ -44,6 +44,7 @@ MAX_VALUE_CHARS = 200
 REQUIREMENTS_FILE = "requirements.json"
 KNOWN_FRAMEWORK = (1, 3)  # the newest mcp-bash whose projects can be served
 MOST_FILES = 10  # reported
+UNTRUSTED = ("writable", "owner", "untrusted")  # codes of findings
 MEND = "chmod go-w, or run mcpgreen validate --fix"
 MEND_FILE = "correct that file, or restore its backup"
 
@@ -109,9 +110,10 @@ def _print(checks: list[Check], *, as_json: bool) -> None:
     if as_json:
         print_json({"status": overall, "checks": [check._asdict() for check in checks]})
         return
-    lines = [Finding(check.status, "", f"{check.name}: {check.message}", fix=check.fix).as_line() for check in checks]
-    verdict = {OK: "All is well.", WARNING: "It works; some things could be better.", ERROR: "Something is wrong."}
-    say("\n".join([*lines, verdict[overall], ""]))
+    print_findings(
+        Finding(check.status, "", f"{check.name}: {check.message}", fix=check.fix, subject=check.name)
+        for check in checks
+    )
 
 
 def machine_checks(environ: Mapping[str, str], settings: Settings | None) -> Iterator[Check]:
@@ -280,7 +282,10 @@ def _registry(project: Project) -> Iterator[Check]:
 def _items(project: Project, settings: Settings, environ: Mapping[str, str], server: list[Finding]) -> Iterator[Check]:
     registration, error = registration_of(project, settings, environ)
     items = list(Checks(project, settings, environ, registration).findings(is_served=error is None))
-    errors = sum(finding.level == "error" for finding in (*server, *items)) + (error is not None)
+    # Files that are not trusted, and hooks, are reported above.
+    reported = {project.shown(project.server_file(name)) for name in HOOKS}
+    left = [each for each in (*server, *items) if each.code not in UNTRUSTED and each.file not in reported]
+    errors = sum(each.level == ERROR for each in left) + (error is not None)
     found = discoveries(project, registration)
     counts = {kind: len(each.items) for kind, each in found.items() if not isinstance(each, OSError) and kind != "ui"}
     offered = ", ".join(f"{count} {WORD_OF[kind]}{'' if count == 1 else 's'}" for kind, count in counts.items())

@@ -15,9 +15,12 @@ from typing import NamedTuple
 import gevent
 
 from mcpgreen import journal
-from mcpgreen.catalog.descriptions.metadata import stem_of
+from mcpgreen.catalog.descriptions.metadata import described_stem, stem_of
 from mcpgreen.catalog.tree_scan import Loss
+from mcpgreen.cli.checking.findings import print_findings
 from mcpgreen.cli.checking.item_checks import discoveries
+from mcpgreen.cli.checking.places import description_beside
+from mcpgreen.cli.checking.remedies import explained
 from mcpgreen.cli.checking.validate import registration_of
 from mcpgreen.cli.commands import Options
 from mcpgreen.cli.opening import open_named, seconds
@@ -37,6 +40,7 @@ from mcpgreen.text import jsontext
 from mcpgreen.text.json_types import Json
 
 PROMPT = "prompt:"
+MOST_ARGUMENTS = 8  # named in a list
 
 
 class Kind(NamedTuple):
@@ -116,18 +120,42 @@ def serving(
     *,
     environ: Mapping[str, str] = os.environ,
     adapt: Callable[[Settings], Settings] = lambda settings: settings,
+    kind: str = "",
 ) -> Iterator[tuple[Server, Project]]:
-    """Run a server for the project that a command line names."""
+    """Run a server for the project that a command line names, then print what was wrong with its files. If the command
+    line has the NAME of an item of this `kind`, that is about the item."""
     project, settings, environ = open_named(options, environ, logs_notes=True)
     require_tmp_root(project, settings)
     # Interpreters that are started ahead do not pay for a few calls.
     server = Server(adapt(settings).with_values(warm_python=False), project, environ=environ)
+    warnings: list[str] = []
+    server.services.catalog.logs_warnings = False
+    server.services.catalog.on_warning = warnings.append
     hub = gevent.get_hub()
     hub.NOT_ERROR = (*hub.NOT_ERROR, KeyboardInterrupt)  # Ctrl-C needs no traceback
     try:
         yield server, project
     finally:
         server.stop()
+    item = server.services.snapshot(kind).by_name.get(options["NAME"]) if kind in server.services.offered else None
+    _report_warnings(project, warnings, options["NAME"] if kind else "", getattr(item, "path", None))
+
+
+def _report_warnings(project: Project, warnings: Iterable[str], name: str, path: str | None) -> None:
+    """Print what is wrong with the item of this name, which has this path, and the number of other problems."""
+    places = {project.shown(each) for each in (path, path and description_beside(path)) if each}
+    own, others = [], 0
+    for warning in warnings:
+        finding = explained(project, "", warning)
+        is_own = finding.subject in places if path else described_stem(os.path.basename(finding.subject)) == name
+        others += not is_own and (bool(name) or type(warning) is not Loss)  # a list shows losses
+        if is_own and type(warning) is not Loss and finding.code != "writable":  # otherwise the answer says it
+            own.append(finding)
+    more = f"{others} problem{'s' * (others != 1)} {'in other files' if name else 'in the project'} (run mcpgreen validate)"
+    if own:
+        print_findings(own, end=f"; {more}" if others else "", file=sys.stderr)
+    elif others:
+        journal.warning("%s", more)
 
 
 def run_list(options: Options) -> int:
@@ -136,7 +164,6 @@ def run_list(options: Options) -> int:
         raise UsageError(f"{word}: a kind is one of {', '.join(kind.word for kind in KINDS)}.")
     kinds = [kind for kind in KINDS if word in (None, kind.word)]
     with serving(options) as (server, project):
-        server.services.catalog.logs_losses = False  # we print them
         client = LocalClient(server)
         lists = {kind.member: client.all_of(kind.method, kind.member) for kind in kinds}
         missing = [each for each in left_out(server) if each.kind in lists or word is None]
@@ -144,14 +171,18 @@ def run_list(options: Options) -> int:
             print_json({**lists, "leftOut": [each._asdict() for each in missing]})
             return 0
         screen = Screen(options)
+        counts = []
         for kind in kinds:
             if rows := _list_rows(kind, lists[kind.member], server):
                 screen.table(f"{kind.word} ({len(rows)})", kind.columns, rows)
-        if missing:
-            screen.table("left out", ("file", "reason"), dict.fromkeys((each.path, each.reason) for each in missing))
-        if not any(lists.values()) and not missing:
+                counts.append(f"{len(rows)} {kind.word[: -1 if len(rows) == 1 else None]}")
+        if rows := list(dict.fromkeys((each.path, each.reason) for each in missing)):
+            screen.table(f"left out ({len(rows)})", ("file", "reason"), rows)
+            counts.append(f"{len(rows)} left out")
+        if not counts:
             what = "nothing" if word is None else f"no {word}"
             screen.note(f"{project.root} offers {what} yet. {kinds[0].remedy} and list again.")
+        screen.text(", ".join(counts), "bold")
     return 0
 
 
@@ -169,12 +200,14 @@ def _list_rows(kind: Kind, items: Iterable[Json], server: Server) -> list[tuple[
 
 
 def _argument_names(entry: Json) -> str:
-    """Return the names of the arguments; required ones have a !."""
-    if "arguments" in entry:
-        return " ".join(each["name"] + ("!" if each.get("required") else "") for each in entry["arguments"])
+    """Return the names of the first arguments; required ones come first and have a !."""
     schema = entry.get("inputSchema", {})
     required = schema.get("required", ())
-    return " ".join(name + ("!" if name in required else "") for name in schema.get("properties") or {})
+    names = {name: name in required for name in schema.get("properties") or {}}
+    names |= {each["name"]: bool(each.get("required")) for each in entry.get("arguments", ())}
+    marked = sorted((name + "!" * names[name] for name in names), key=lambda name: not name.endswith("!"))
+    more = len(marked) - MOST_ARGUMENTS
+    return " ".join(marked) if more <= 1 else f"{' '.join(marked[:MOST_ARGUMENTS])} … {more} more"
 
 
 def run_read(options: Options) -> int:
@@ -205,7 +238,7 @@ def run_read(options: Options) -> int:
 
 def run_prompt(options: Options) -> int:
     name = options["NAME"]
-    with serving(options) as (server, _):
+    with serving(options, kind="prompts") as (server, _):
         client = LocalClient(server, answer=answer_for(options["--answer"]))
         arguments = values_of(options["ARGUMENT"], {})
         try:
@@ -290,7 +323,7 @@ def run_tool(options: Options) -> int:
     timeout_secs = seconds(options)
     arguments = _arguments(options["--args"])
     adapt = partial(_with_options, options=options, timeout_secs=timeout_secs)
-    with serving(options, environ=_source_files(options), adapt=adapt) as (server, _):
+    with serving(options, environ=_source_files(options), adapt=adapt, kind="tools") as (server, _):
         tool = server.services.snapshot("tools").by_name.get(options["NAME"])
         schema = tool.definition.get("inputSchema", {}) if tool is not None else {}
         arguments |= values_of(options["ARGUMENT"], schema.get("properties") or {})

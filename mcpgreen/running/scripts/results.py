@@ -7,7 +7,7 @@ Several rows of that table exist because scripts in the wild rely on them; the t
 from __future__ import annotations
 
 import signal
-from codecs import iterdecode
+from codecs import getincrementaldecoder, iterdecode
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -34,6 +34,8 @@ MAX_STRAY_TRIES = 10
 SHOWN_CHARS = 60
 CLOSING = {"{": "}", "[": "]"}
 REMEDY = "print what is not the result to stderr (>&2)"
+NEWLINE = b"\n"
+CONVERT = "clients see \ufffd instead; convert the output, as with | iconv -f latin1 -t utf-8"
 
 
 class Expectation(NamedTuple):
@@ -346,6 +348,18 @@ class Stray(NamedTuple):
     def shown(self) -> str:
         """For a reader that gets the output anyway."""
         return f"line {self.line} of the output is no JSON ({self.text!r}); {REMEDY}"
+
+
+def bad_byte_in(chunks: Sequence[bytes]) -> str | None:
+    """Name the first byte that is not UTF-8, if it is near the start."""
+    if all(map(bytes.isascii, chunks)):
+        return None
+    start = b"".join(chunks)[:MAX_STRAY_BYTES]
+    try:
+        getincrementaldecoder("utf-8")().decode(start, len(start) < MAX_STRAY_BYTES)
+    except UnicodeDecodeError as error:
+        return f"0x{start[error.start]:02x} in line {start.count(NEWLINE, 0, error.start) + 1}"
+    return None
 
 
 def stray_in(chunks: Sequence[bytes], *, openers: str = "{") -> Stray | None:
