@@ -169,7 +169,7 @@ def _arguments(source: str, fields: Json) -> tuple[list[Json], Json]:
             raise ProjectError(source, f"each of arguments must be an object with a name, found {found}")
         entry = metadata.checked(source, entry, ARGUMENT_RULES)
         if entry["name"] in schemas:
-            raise ProjectError(source, f"the argument {entry['name']} stands there twice")
+            raise ProjectError(source, f"the argument {entry['name']} appears twice")
         arguments.append({key: entry[key] for key in ARGUMENT_RULES if key in entry})
         schemas[entry["name"]] = entry.get("schema", entry)
     return arguments, schemas

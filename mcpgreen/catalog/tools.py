@@ -136,7 +136,7 @@ def discover_tools(project: Project, tree: Tree) -> Discovery:
     for directory in of_tools:
         lonely = metadata.lonely_descriptions(directory.files)
         place = project.shown(directory.path)
-        warnings.extend(f"{place}/{name}: describes no script: no script of that name is next to it" for name in lonely)
+        warnings.extend(f"{place}/{name}: describes no script: none with that name is next to it" for name in lonely)
     ground = project.ground(project.tools_dir)
     for path in sorted({os.path.dirname(tool.path) for tool in found}):
         if problem := ground.problem_with_directory(path):
@@ -200,7 +200,7 @@ def _tool_of(file: ItemFile) -> Tool | None:
     file.warnings.extend(_warn_of_open_file(project, path, status))
     name = description.definition["name"]
     if name not in (stem, fields.get("name")):
-        file.hints.append(f"{file.shown}: the tool is called {name}: a name consists of A-Z a-z 0-9 _ . -")
+        file.hints.append(f"{file.shown}: the tool is named {name}, because a name may only have A-Z a-z 0-9 _ . -")
     return _described_tool(project, path, command, description)
 
 

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from mcpgreen.settings.settings import Settings
 
 MARKER = os.path.join("server.d", "server.meta.json")
-NO_PROJECT = "no folder has a server.d/, or an executable or description in tools/, resources/ or prompts/"
-REMEDY = "Make one with `mcpgreen new NAME`, or of this folder with `mcpgreen init`, or name yours with --project-root"
+NO_PROJECT = "no folder has a server.d/, or a script or description in tools/, resources/ or prompts/"
+REMEDY = "Create one with `mcpgreen new NAME`, run `mcpgreen init` in this folder, or name yours with --project-root"
 
 # Attribute and setting -> directory below the root when the setting says nothing.
 DEFAULT_DIRECTORIES = {

@@ -190,7 +190,7 @@ def test_other_fields_are_kept_in_the_registry_only(tree: TreeBuilder) -> None:
         ('{"arguments": ["who"]}', "each of arguments must be an object with a name"),
         ('{"arguments": [{"name": ""}]}', "each of arguments must be an object with a name"),
         ('{"arguments": [{"name": "who", "required": "yes"}]}', "required must be true or false"),
-        ('{"arguments": [{"name": "who"}, {"name": "who"}]}', "the argument who stands there twice"),
+        ('{"arguments": [{"name": "who"}, {"name": "who"}]}', "the argument who appears twice"),
         ('{"arguments": {"properties": []}}', "arguments must have properties (an object)"),
         ('{"arguments": {"required": [5]}}', "required (an array of names)"),
         ('{"messages": []}', "messages must be an array of messages"),

@@ -106,7 +106,7 @@ def test_a_form_with_all_kinds_of_fields(project: ProjectBuilder) -> None:
         ("fine yes/no [yes]: ", "no\n"),
         ("colour []: ", "2\n"),
         ("size []: ", "Large\n"),
-        ("tags, numbers or names with commas []: ", "1, c\n"),
+        ("tags, numbers or names separated by commas []: ", "1, c\n"),
     ]
     seen = at_terminal(["run-tool", "ask"], cwd=project.root, answers=answers)
     said = seen.text.splitlines()[-1]

@@ -176,7 +176,7 @@ def test_without_a_project_the_bundled_example_is_served_and_says_so(tmp_path: P
     with Wire(None, cwd=tmp_path, env={"HOME": str(tmp_path), "MCPGREEN_LAUNCHER": '/opt/my "own"/mcpgreen'}) as wire:
         greeting = wire.handshake()
         told = text_of(wire.call_tool("getting_started"))
-        assert "using the bundled example. Make one with `mcpgreen new NAME`" in wire.stderr
+        assert "using the bundled example. Create one with `mcpgreen new NAME`" in wire.stderr
     assert "no project was named and none was found" in greeting["instructions"]
     assert "`getting_started`" in greeting["instructions"]
     entry = json.loads(told[told.index("{\n") : told.rindex("}") + 1])["mcpServers"]["my-server"]

@@ -104,13 +104,13 @@ PROJECT/tools/make-hello.meta.json
     Screen("scan", WIDE, '{"tools":{"status":"ok","count":1,"error":null},…}'),
     Screen("registry status", NARROW, '{"projectRoot":"PROJECT",…}'),
     Screen("bundle --platform beos", WIDE, """\
-mcpgreen: error: --platform beos is not known; choose linux, darwin, all.""", 2),
+mcpgreen: error: --platform beos is not a known platform; choose linux, darwin, all.""", 2),
     Screen("vendor", NARROW, f"""\
 {WAITING}…
 Vendored mcpgreen … to PROJECT/.mcpgreen
 Serve with PROJECT/run-server.sh""", has_colour=True),
     Screen("server-json", WIDE, """\
-mcpgreen: error: demo: the registry needs a namespace that is yours; give --name io.github.YOU, or write websiteUrl or \
+mcpgreen: error: demo: the registry needs a namespace of yours; give --name io.github.YOU, or write websiteUrl or \
 repository into server.d/server.meta.json""", 1),
     Screen("schema", WIDE, """\
 tool      tools/**/*.meta.json: a tool

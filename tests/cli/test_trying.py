@@ -51,7 +51,7 @@ def test_words_become_values_by_the_schema(words: list[str], schema: dict[str, A
         ("=a", {}, "=a: write key=value"),
         ("a=x", {"a": {"type": "integer"}}, "a=x: this is not a valid integer."),
         ("a=maybe", {"a": {"type": "boolean"}}, "a=maybe: this is not a valid boolean."),
-        ("a:={", {}, "a:= is not JSON"),
+        ("a:={", {}, "a:= is not valid JSON"),
         ("a=@/does/not/exist", {}, "@/does/not/exist: No such file or directory."),
     ],
 )

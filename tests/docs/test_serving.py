@@ -180,7 +180,7 @@ def test_a_script_of_uv_is_described_and_missed_without_it(page: Callable[[str],
     done = mcpgreen("validate", "--project-root", str(project.root), env={"PATH": "/usr/bin:/bin"})
 
     if shutil.which("uv", path="/usr/bin:/bin") is None:
-        assert "tools/shout.py is for the interpreter uv" in done.stdout
+        assert "tools/shout.py needs the interpreter uv" in done.stdout
     listed = mcpgreen("list", "tools", "--project-root", str(project.root))
     assert "Say something loudly" in listed.stdout
 

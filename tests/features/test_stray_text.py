@@ -22,7 +22,7 @@ def test_with_a_schema_the_error_names_the_line(project: ProjectBuilder, speak: 
 
     assert result["isError"]
     said = "Tool output is not valid JSON for declared outputSchema: "
-    assert result["content"][0]["text"] == f"{said}line 2 of the output is no JSON ('Loading'); {REMEDY}"
+    assert result["content"][0]["text"] == f"{said}line 2 of the output is not JSON ('Loading'); {REMEDY}"
 
 
 def test_without_a_schema_the_logs_name_the_line(project: ProjectBuilder, speak: Speak) -> None:
@@ -31,7 +31,7 @@ def test_without_a_schema_the_logs_name_the_line(project: ProjectBuilder, speak:
 
     result = client.call_tool("spoilt")
 
-    warning = f"Tool 'spoilt' has no structured content: line 2 of the output is no JSON; {REMEDY}"
+    warning = f"Tool 'spoilt' has no structured content: line 2 of the output is not JSON; {REMEDY}"
     assert (result["isError"], text_of(result)) == (False, '\nLoading\n{"a": 1}\n')
     assert [notice["params"]["data"] for notice in client.wire.notices("notifications/message")] == [warning]
     eventually(lambda: warning in client.wire.stderr)

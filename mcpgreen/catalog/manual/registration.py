@@ -194,7 +194,7 @@ def run_register_sh(project: Project, settings: Settings, *, run: Callable[[Hook
         return None
     project.require_trusted(path)
     if not is_script(path):
-        journal.warning("%s is ignored: it is neither executable (chmod +x) nor starts with #!", project.shown(path))
+        journal.warning("%s is ignored: it is not executable (chmod +x) and has no shebang", project.shown(path))
         return None
     from mcpgreen.running.hooks import Hook, records_in  # most projects have no hook
 

@@ -5,7 +5,6 @@ Rule: each error and warning has a `fix`. Programs rely on the codes; sentences 
 
 from __future__ import annotations
 
-import re
 import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -174,7 +173,8 @@ def _block(finding: Finding, place: str, text: str, *, indent: str, file: TextIO
     place, sign, deeper = in_one_line(place), SIGN_OF[finding.level], f"{indent}  "
     text = in_one_line(f"{place}: {text}" if place else text)
     said = wrapped(text, first=f"{indent}{sign} ", rest=deeper, file=file)
-    said = said.replace(place, painted(place, CYAN, file), 1).replace(sign, painted(sign, STYLE_OF[finding.level], file), 1)
+    for part, style in ((place, CYAN), (sign, STYLE_OF[finding.level])):
+        said = said.replace(part, painted(part, style, file), 1)
     if not finding.fix:
         return said
     remedy = wrapped(in_one_line(finding.fix), first=f"{deeper}→ ", rest=f"{deeper}  ", file=file)

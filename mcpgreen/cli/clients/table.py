@@ -76,7 +76,7 @@ def home_of(environ: Mapping[str, str]) -> str:
         try:
             named = pwd.getpwuid(os.getuid()).pw_dir
         except KeyError:
-            raise ProjectError("HOME", "it is not set, and you have no home directory; set it") from None
+            raise ProjectError("HOME", "it is not set, and you have no home directory; set HOME") from None
     return named
 
 
@@ -162,7 +162,7 @@ CLIENTS = (
         "jetbrains",
         "JetBrains AI Assistant",
         _plain,
-        why_no_place="JetBrains IDEs keep their servers in settings of their own (Settings, Tools, AI Assistant, Model "
+        why_no_place="JetBrains IDEs keep their servers in their own settings (Settings, Tools, AI Assistant, Model "
         "Context Protocol), where you can paste what `config --client jetbrains` prints; name a file with --file",
     ),
     Client(
@@ -193,7 +193,7 @@ CLIENTS = (
         format="yaml",
         entries=Spot("mcpServers", preamble="version: 1.2.1\n"),
         patience=Patience("timeout", 1000, 30),
-        why_no_place="LibreChat has its librechat.yaml where it is installed; name that file with --file",
+        why_no_place="LibreChat keeps librechat.yaml in its installation folder; name that file with --file",
     ),
     _terminal_client(
         "copilot",

@@ -44,21 +44,20 @@ MAX_VALUE_CHARS = 200
 REQUIREMENTS_FILE = "requirements.json"
 KNOWN_FRAMEWORK = (1, 3)  # the newest mcp-bash whose projects can be served
 MOST_FILES = 10  # reported
-UNTRUSTED = ("writable", "owner", "untrusted")  # codes of findings
 MEND = "chmod go-w, or run mcpgreen validate --fix"
-MEND_FILE = "correct that file, or restore its backup"
+MEND_FILE = "fix that file, or restore its backup"
 
 
 def run(options: Options) -> int:
     """Return 1 if something is wrong, 2 if there is no project, else 0."""
     client = client_named(options["--as"]) if options["--as"] else None
     if options["--file"] and client is None:
-        raise UsageError("--file needs --as with the client that reads the file.")
+        raise UsageError("--file needs --as CLIENT, the client that reads the file.")
     status = 0
     try:
         project, settings, environ = open_named(options)
     except ProjectError as error:
-        status, fix = 2, "make one with mcpgreen new or mcpgreen init, or name yours with --project-root"
+        status, fix = 2, "create one with mcpgreen new or mcpgreen init, or name yours with --project-root"
         if isinstance(error, Untrusted):
             status, fix = 1, "run mcpgreen validate --fix"
         checks = [*machine_checks(os.environ, None), Check("project", ERROR, str(error), fix)]
@@ -81,9 +80,9 @@ def _as_client(client: Client, file: str | None, project: Project, settings: Set
         return
     if start is None:
         fix = f"mcpgreen config --client {client.word}{f' --file {file}' if file else ''} --install"
-        yield Check("client", ERROR, f"{client.title} has no entry {name} in {' or '.join(places)}", fix)
+        yield Check("client", ERROR, f"{client.title} has no entry named {name} in {' or '.join(places)}", fix)
         return
-    yield Check("client", OK, f"{client.title} has an entry {name} in {start.path}")
+    yield Check("client", OK, f"{client.title} has an entry named {name} in {start.path}")
     yield from start_checks(start, project, settings)
 
 
@@ -98,9 +97,9 @@ def _clients(project: Project, name: str) -> Iterator[Check]:
                     found.append(f"{client.word} ({start.path})")
             except ProjectError as error:
                 yield Check("client", WARNING, str(error), MEND_FILE)
-    message = f"no client has an entry {name}; mcpgreen config --client NAME --install writes one"
+    message = f"no client has an entry named {name} yet; to add one, run mcpgreen config --client NAME --install"
     if found:
-        message = f"{name} is an entry of {', '.join(found)}; --as CLIENT starts it"
+        message = f"{name} is set up in {', '.join(found)}; try it with --as CLIENT"
     yield Check("client", OK, message)
 
 
@@ -126,7 +125,7 @@ def machine_checks(environ: Mapping[str, str], settings: Settings | None) -> Ite
     if bash := shutil.which("bash", path=path):
         yield Check("bash", OK, bash)
     else:
-        yield Check("bash", WARNING, "there is no bash on the PATH: hooks and .sh scripts cannot run", "install bash")
+        yield Check("bash", WARNING, "bash is not on the PATH, so hooks and .sh scripts cannot run", "install bash")
 
 
 def _packages() -> Iterator[Check]:
@@ -161,9 +160,9 @@ def _jq(settings: Settings, path: str) -> Check:
     if program:
         return Check("jq", OK, f"{name} at {program}{_slowness_of(program)}")
     if settings.json_tool == "none":
-        return Check("jq", OK, "none, as json_tool says")
-    fix = f"install jq, or the package: {sys.executable} -m pip install jq"
-    return Check("jq", WARNING, "there is none, so shell tools cannot read their arguments", fix)
+        return Check("jq", OK, "none, because json_tool is none")
+    fix = f"install jq, or the Python package: {sys.executable} -m pip install jq"
+    return Check("jq", WARNING, "jq is not installed, so shell tools cannot read their arguments", fix)
 
 
 def _slowness_of(program: str) -> str:
@@ -171,7 +170,7 @@ def _slowness_of(program: str) -> str:
     if program != shutil.which("jq"):
         return ""
     _, said = children.answer_of([program, "--version"], path=os.environ.get("PATH", ""))
-    return f": {SLOW_JQ} takes 30 ms to start, newer ones take 4" if said.strip() == SLOW_JQ else ""
+    return f": {SLOW_JQ} takes 30 ms to start; newer versions take 4 ms" if said.strip() == SLOW_JQ else ""
 
 
 def project_checks(project: Project, settings: Settings, environ: Mapping[str, str]) -> Iterator[Check]:
@@ -201,10 +200,10 @@ def _permissions(project: Project, settings: Settings) -> Iterator[Check]:
     place = settings.tmp_root or tempfile.gettempdir()
     if not os.access(place, os.W_OK | os.X_OK):
         faults += 1
-        fix = "set MCPGREEN_TMP_ROOT or TMPDIR to a directory of your own"
-        yield Check("permissions", ERROR, f"{place}: temporary files cannot be written there", fix)
+        fix = "set MCPGREEN_TMP_ROOT or TMPDIR to a directory of yours"
+        yield Check("permissions", ERROR, f"{place}: cannot write temporary files there", fix)
     if not faults:
-        yield Check("permissions", OK, f"only you can change what is run; temporary files go to {place}")
+        yield Check("permissions", OK, f"only you can change the files that are run; temporary files go to {place}")
 
 
 def _homes(project: Project) -> tuple[str, ...]:
@@ -237,7 +236,7 @@ def _settings(settings: Settings) -> Iterator[Check]:
         value = "(secret)" if row.secret else _as_written(getattr(settings, row.name))
         yield Check("settings", OK, f"{row.name} = {value} (from {settings.origin(row.name)})")
     if not changed and not settings.notes:
-        yield Check("settings", OK, "all are defaults")
+        yield Check("settings", OK, "all have their defaults")
 
 
 def _as_written(value: object) -> str:
@@ -253,28 +252,28 @@ def _hooks(project: Project, settings: Settings, findings: list[Finding]) -> Ite
     for finding in there:
         message = finding.message
         if finding.level == OK and message.endswith("register.sh") and not settings.allow_project_hooks:
-            message += ", but not run: MCPGREEN_ALLOW_PROJECT_HOOKS is not true"
+            message += " is not run, because MCPGREEN_ALLOW_PROJECT_HOOKS is not true"
         yield Check("hooks", OK if finding.level == OK else ERROR, message, finding.fix)
     if not there:
-        yield Check("hooks", OK, "there are none")
+        yield Check("hooks", OK, "none")
 
 
 def _registry(project: Project) -> Iterator[Check]:
     directory = project.registry_dir
     shown = project.shown(directory)
     if not os.path.lexists(directory):
-        yield Check("registry", OK, f"{shown} is not there yet; lists are kept in it when something is listed")
+        yield Check("registry", OK, f"{shown} does not exist yet; the server creates it")
     elif not os.path.isdir(directory):
-        yield Check("registry", WARNING, f"{shown} is not a directory, so no lists are kept", "remove it")
+        yield Check("registry", WARNING, f"{shown} is not a directory, so the lists are not saved", "remove it")
     elif not os.access(directory, os.W_OK | os.X_OK):
-        fix = "let the user who runs the server write to it, or set MCPGREEN_REGISTRY_DIR"
-        yield Check("registry", WARNING, f"{shown} cannot be written to, so no lists are kept", fix)
+        fix = "make it writable for the user who runs the server, or set MCPGREEN_REGISTRY_DIR"
+        yield Check("registry", WARNING, f"{shown} is not writable, so the lists are not saved", fix)
     else:
         files = [f"{FILE_OF.get(kind, kind)}.json" for kind in TITLE_OF]
         broken = [name for name in files if file_status(os.path.join(directory, name))["status"] == "unreadable"]
         for name in broken:
             fix = "run mcpgreen registry refresh"
-            yield Check("registry", WARNING, f"{shown}/{name} cannot be read as JSON", fix)
+            yield Check("registry", WARNING, f"{shown}/{name} is not valid JSON", fix)
         if not broken:
             yield Check("registry", OK, shown)
 
@@ -282,18 +281,15 @@ def _registry(project: Project) -> Iterator[Check]:
 def _items(project: Project, settings: Settings, environ: Mapping[str, str], server: list[Finding]) -> Iterator[Check]:
     registration, error = registration_of(project, settings, environ)
     items = list(Checks(project, settings, environ, registration).findings(is_served=error is None))
-    # Files that are not trusted, and hooks, are reported above.
-    reported = {project.shown(project.server_file(name)) for name in HOOKS}
-    left = [each for each in (*server, *items) if each.code not in UNTRUSTED and each.file not in reported]
-    errors = sum(each.level == ERROR for each in left) + (error is not None)
+    errors = sum(finding.level == "error" for finding in (*server, *items)) + (error is not None)
     found = discoveries(project, registration)
     counts = {kind: len(each.items) for kind, each in found.items() if not isinstance(each, OSError) and kind != "ui"}
     offered = ", ".join(f"{count} {WORD_OF[kind]}{'' if count == 1 else 's'}" for kind, count in counts.items())
     if errors:
-        fix = "run mcpgreen validate, which names each with its remedy"
-        yield Check("items", ERROR, f"{offered}; {errors} of its parts cannot be used", fix)
+        fix = "run mcpgreen validate, which lists them with their remedies"
+        yield Check("items", ERROR, f"{offered}; {errors} of them, or of their files, cannot be used", fix)
     elif not any(counts.values()):
-        yield Check("items", WARNING, "it offers nothing yet", "put an executable file into tools/")
+        yield Check("items", WARNING, "the project offers nothing yet", "put an executable script into tools/")
     else:
         yield Check("items", OK, offered)
 
@@ -315,14 +311,14 @@ def _requirements(project: Project, environ: Mapping[str, str]) -> Iterator[Chec
     search_path = jq.path_with_jq(jq.path_in(environ))
     missing = [names for names in wanted if not any(shutil.which(name, path=search_path) for name in names)]
     for names in missing:
-        fix = "install it, or put it on the PATH that the server has"
-        yield Check("requirements", ERROR, f"{' or '.join(names)} is missing, which {shown} asks for", fix)
+        fix = "install it, or add its directory to the server's PATH"
+        yield Check("requirements", ERROR, f"{' or '.join(names)} is missing, but {shown} requires it", fix)
     is_newer = tuple(map(int, version.split(".")[:2])) > KNOWN_FRAMEWORK
     if is_newer:
-        fix = "see what of that version it uses; all of 1.3 is served"
-        yield Check("requirements", WARNING, f"{shown} asks for mcp-bash {version}", fix)
+        fix = "check what it needs from that version; everything up to 1.3 is supported"
+        yield Check("requirements", WARNING, f"{shown} requires mcp-bash {version}", fix)
     if not missing and not is_newer:
-        yield Check("requirements", OK, ", ".join(map(" or ".join, wanted)) or "no program is asked for")
+        yield Check("requirements", OK, ", ".join(map(" or ".join, wanted)) or "no programs required")
 
 
 def _required(fields: Json) -> tuple[str, list[list[str]]]:

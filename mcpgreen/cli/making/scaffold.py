@@ -64,7 +64,7 @@ def _language_of(name: str | None) -> Language:
     try:
         return LANGUAGES[name or DEFAULT_LANGUAGE]
     except KeyError:
-        raise ProjectError(f"--lang {name}", f"this is not known; choose one of {', '.join(LANGUAGES)}") from None
+        raise ProjectError(f"--lang {name}", f"unknown language; choose one of {', '.join(LANGUAGES)}") from None
 
 
 def run_new(options: Options) -> int:
@@ -73,9 +73,9 @@ def run_new(options: Options) -> int:
     name = require_name(given, "mcpgreen new")
     root = os.path.abspath(options["--project-root"] or name)
     if os.path.lexists(root):
-        raise ProjectError(root, "this exists already; choose another name, or run mcpgreen init in it")
+        raise ProjectError(root, "it already exists; choose another name, or run mcpgreen init in it")
     if not os.path.isdir(os.path.dirname(root)):
-        raise ProjectError(os.path.dirname(root), "there is no such folder; make it first")
+        raise ProjectError(os.path.dirname(root), "no such folder; create it first")
     language = _language_of(options["--lang"])  # an unknown one is an error before the first question
     title, has_hello = title_of(name), not options["--no-hello"]
     description = f"The tools of {title}"
@@ -99,7 +99,7 @@ def run_new(options: Options) -> int:
 def run_init(options: Options) -> int:
     root = os.path.abspath(options["--project-root"] or os.curdir)
     if not os.path.isdir(root):
-        raise ProjectError(root, "there is no such folder; mcpgreen new NAME makes one")
+        raise ProjectError(root, "no such folder; create it with mcpgreen new NAME")
     name = require_name(options["--name"] or nearest_name(os.path.basename(root)), "--name")
     # The files of a tool belong together: an existing first tool gets no new ones.
     first_tool = os.path.join(root, "tools", FIRST_TOOL)
@@ -183,7 +183,7 @@ def run(options: Options) -> int:
     if name or not may_lack_name:
         name = require_name(name, f"scaffold {kind}")
     if kind == "tool" and name[0] in "0123456789-":
-        raise ProjectError(name, "some clients refuse tools that do not begin with a letter; choose another name")
+        raise ProjectError(name, "some clients reject tool names that don't begin with a letter; choose another name")
     hints = [f"Try it: {shell_words(os.environ)} {TRIALS[kind].format(name)}"] if kind in TRIALS else []
     draft = Draft()
     if kind == "tool" and name == FIRST_TOOL:
@@ -191,10 +191,10 @@ def run(options: Options) -> int:
         place = _add_tool(first, project.tools_dir, FIRST_TOOL, language)
         _name_schemas(first, project.server_dir)
         if first.is_written():
-            say(f"The tool {name} is at {project.shown(place)} already, as mcpgreen new wrote it\n{hints[0]}\n")
+            say(f"The tool {name} is already at {project.shown(place)}: mcpgreen new wrote it\n{hints[0]}\n")
             return 0
     if options["--lang"] and which(language.program) is None:
-        hints.append(f"{language.program} is not on the PATH; install it before you run this.")
+        hints.append(f"{language.program} is not on the PATH; install it before you run the tool.")
     if kind == "completion":
         place, registration = _add_completion(draft, project, name, language)
         hints += [registration] if registration else []
@@ -232,7 +232,7 @@ def _add(draft: Draft, project: Project, kind: str, name: str, language: Languag
             return _add_page(draft, os.path.join(project.ui_dir, name), name)
         directory = os.path.dirname(_tool(project, tool).path)
         if directory == project.tools_dir:
-            raise ProjectError(tool, f"its script lies directly in tools/; move it into tools/{tool}/ first")
+            raise ProjectError(tool, f"its script is directly in tools/; move it to tools/{tool}/ first")
         return _add_page(draft, os.path.join(directory, "ui"), name or tool)
     home = project.prompts_dir if kind == "prompt" else project.resources_dir
     _require_free(home, name)
@@ -258,7 +258,7 @@ def _add_tool(draft: Draft, tools_dir: str, name: str, language: Language) -> st
 def _add_provider(draft: Draft, project: Project, scheme: str, language: Language) -> str:
     require_scheme(scheme)
     if scheme in PROVIDERS:
-        raise ProjectError(scheme, "mcpgreen itself provides these URIs; choose another name")
+        raise ProjectError(scheme, "mcpgreen itself handles these URIs; choose another name")
     _require_free(project.providers_dir, scheme)
     script = os.path.join(project.providers_dir, f"{scheme}.{language.suffix}")
     draft[script] = filled(f"items/provider.{language.name}", scheme=scheme)
@@ -319,7 +319,7 @@ def _require_free(directory: str, name: str) -> None:
     for entry in entries:
         if name in (entry, stem_of(entry)):
             path = os.path.join(directory, entry)
-            raise ProjectError(path, "this exists already; choose another name, or move it away")
+            raise ProjectError(path, "it already exists; choose another name, or move it away")
 
 
 def _tool(project: Project, name: str) -> Tool:
@@ -328,7 +328,7 @@ def _tool(project: Project, name: str) -> Tool:
         if tool.name == name:
             return tool
     known = ", ".join(tool.name for tool in tools[:20]) or "none yet"
-    reason = f"there is no such tool in this project ({known}); mcpgreen scaffold tool {name} makes one"
+    reason = f"this project has no such tool ({known}); create it with mcpgreen scaffold tool {name}"
     raise ProjectError(name, reason)
 
 

@@ -151,7 +151,9 @@ def _report_warnings(project: Project, warnings: Iterable[str], name: str, path:
         others += not is_own and (bool(name) or type(warning) is not Loss)  # a list shows losses
         if is_own and type(warning) is not Loss and finding.code != "writable":  # otherwise the answer says it
             own.append(finding)
-    more = f"{others} problem{'s' * (others != 1)} {'in other files' if name else 'in the project'} (run mcpgreen validate)"
+    more = (
+        f"{others} problem{'s' * (others != 1)} in {'other files' if name else 'the project'} (run mcpgreen validate)"
+    )
     if own:
         print_findings(own, end=f"; {more}" if others else "", file=sys.stderr)
     elif others:
@@ -161,7 +163,7 @@ def _report_warnings(project: Project, warnings: Iterable[str], name: str, path:
 def run_list(options: Options) -> int:
     word = options["KIND"]
     if word is not None and word not in [kind.word for kind in KINDS]:
-        raise UsageError(f"{word}: a kind is one of {', '.join(kind.word for kind in KINDS)}.")
+        raise UsageError(f"{word}: the kind must be one of {', '.join(kind.word for kind in KINDS)}.")
     kinds = [kind for kind in KINDS if word in (None, kind.word)]
     with serving(options) as (server, project):
         client = LocalClient(server)
@@ -181,7 +183,7 @@ def run_list(options: Options) -> int:
             counts.append(f"{len(rows)} left out")
         if not counts:
             what = "nothing" if word is None else f"no {word}"
-            screen.note(f"{project.root} offers {what} yet. {kinds[0].remedy} and list again.")
+            screen.note(f"{project.root} offers {what} yet. {kinds[0].remedy}, then list again.")
         screen.text(", ".join(counts), "bold")
     return 0
 
@@ -421,7 +423,7 @@ def _source_files(options: Options) -> Mapping[str, str]:
             project = find_project(root or None, cwd=os.getcwd(), directories={})
             path = os.path.join(project.root, file) if project is not None else file
         if not os.path.isfile(path):
-            raise UsageError(f"--source {file}: there is no such file here or in the project.")
+            raise UsageError(f"--source {file}: no such file here or in the project.")
         environ = sourced_variables(path, environ, directory=os.getcwd()).applied_to(environ)
     return environ
 

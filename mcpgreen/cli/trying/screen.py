@@ -73,7 +73,8 @@ class Screen:
         from rich.table import Table
         from rich.text import Text
 
-        table = Table(title=title, title_justify="left", title_style="bold", box=None if self.is_plain else box.SIMPLE_HEAD)
+        table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD)
+        table.box = None if self.is_plain else table.box
         for number, column in enumerate(columns):
             table.add_column(column, overflow="fold", no_wrap=False, style="cyan" if number == 0 else None)
         for row in rows:

@@ -244,7 +244,7 @@ def reason_of(outcome: Outcome, words: LastWords) -> str:
     """Why a script failed: what it said last, or its exit status."""
     reason = words.reason or _status_in_words(outcome.exit_code)
     if outcome.exit_code == NOT_FOUND and "\\r" in reason:
-        reason += " (the script has the line ends of Windows; mcpgreen validate --fix changes them)"
+        reason += " (the script has Windows line endings; mcpgreen validate --fix converts them)"
     return reason
 
 
@@ -343,11 +343,11 @@ class Stray(NamedTuple):
 
     def told(self) -> str:
         """For a log, which repeats nothing of a result."""
-        return f"line {self.line} of the output is no JSON; {REMEDY}"
+        return f"line {self.line} of the output is not JSON; {REMEDY}"
 
     def shown(self) -> str:
         """For a reader that gets the output anyway."""
-        return f"line {self.line} of the output is no JSON ({self.text!r}); {REMEDY}"
+        return f"line {self.line} of the output is not JSON ({self.text!r}); {REMEDY}"
 
 
 def bad_byte_in(chunks: Sequence[bytes]) -> str | None:

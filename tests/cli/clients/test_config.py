@@ -114,7 +114,7 @@ def test_what_cannot_be_read_is_refused_with_a_reason(config: Config, home: Path
     path.write_text("{ // mine\n}", encoding="utf-8")
     done = config("--client", "claude-desktop", "--install", "--file", str(path))
     assert (done.returncode, done.stdout) == (1, "")
-    reason = "it has a comment at line 1 column 3, which this client cannot read; it is left as it is"
+    reason = "it has a comment at line 1 column 3, which this client cannot read; the file was not changed"
     assert done.stderr == f"mcpgreen: error: {path}: {reason}\n"
     assert path.read_text(encoding="utf-8") == "{ // mine\n}"
 

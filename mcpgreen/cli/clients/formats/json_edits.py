@@ -82,7 +82,7 @@ class _Source:
         )
         self.document: Json = _parsed(self.plain) if self.plain.strip() else {}
         if not isinstance(self.document.get(spot.root), (dict, type(None))):
-            raise Unfit(f"{json.dumps(spot.root)} in it is not an object")
+            raise Unfit(f"{json.dumps(spot.root)} is not an object")
         self.offsets, again = offsets_in(self.plain)
         for keys, at in again:
             if keys in ((spot.root,), (spot.root, spot.name)):
