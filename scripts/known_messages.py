@@ -157,6 +157,11 @@ MESSAGES: dict[str, tuple[Known, ...]] = {
             "Print everything but the result to stderr: [debug output](debugging.md#the-result-contains-debug-output).",
         ),
         Known(
+            "Tool '…' printed a byte that is not UTF-8 (…)",
+            "This is a warning: clients only accept UTF-8, so they get `�` instead of this byte.",
+            "Print UTF-8, for example through `iconv -f latin1 -t utf-8`. In Python, pass `encoding` to `open`.",
+        ),
+        Known(
             "Tool output does not satisfy outputSchema",
             "The output is JSON, but does not match the `outputSchema` in the description.",
             "Change the script or the schema. The message says where they differ.",

@@ -77,6 +77,14 @@ MAX_TOOLS = 128  # more are refused by OpenAI and VS Code
 MAX_LIST_TOKENS = 20_000
 MAX_LIST_BYTES = 4 << 20  # clients close a connection with a line of 10 MiB
 MAX_INSTRUCTION_CHARS = 2048
+ALIKE = {
+    "name": ("names-alike", "some clients cannot tell it apart from {}", "use names with different letters or digits"),
+    "description": (
+        "texts-alike",
+        "it has the same description as {}, so a model cannot choose between them",
+        "say in each description what the other tool does not do",
+    ),
+}
 
 
 def run(options: Options) -> int:
@@ -346,23 +354,15 @@ def _list_findings(project: Project, kind: str, items: Sequence[tuple[Item, Sour
         yield Finding("warning", kind, sentence, "list-large", "shorten descriptions, schemas and icons")
     if kind != "tools" or not items:
         return
-    names: dict[str, str] = {}
-    texts: dict[str, str] = {}
+    firsts: dict[tuple[str, str], str] = {}
     for item, source in items:
         plain = re.sub(r"[^a-z0-9]", "_", item.name.lower())
-        first = names.setdefault(plain, item.name)
-        if first != item.name:
-            sentence = f"some clients cannot tell it apart from {first}"
-            fix = "rename one of the two, so that they differ in more than case and punctuation"
-            problem = source.warning("names-alike", sentence, fix, "name")
-            yield problem.about(project, kind, f"tool {item.name}")
-        description = (item.definition.get("description") or "").strip()
-        first = texts.setdefault(description, item.name)
-        if description and first != item.name:
-            sentence = f"it has the same description as {first}, so a model cannot choose between them"
-            fix = "say in each description what the other tool does not do"
-            problem = source.warning("texts-alike", sentence, fix, "description")
-            yield problem.about(project, kind, f"tool {item.name}")
+        for field, text in (("name", plain), ("description", (item.definition.get("description") or "").strip())):
+            first = firsts.setdefault((field, text), item.name)
+            if text and first != item.name:
+                code, sentence, fix = ALIKE[field]
+                problem = source.warning(code, sentence.format(first), fix, field)
+                yield problem.about(project, kind, f"tool {item.name}")
     tokens = sum(tokens_of(item.definition) for item, _ in items)
     if len(items) > MAX_TOOLS:
         sentence = f"there are {len(items)} tools; providers accept {MAX_TOOLS}"

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 MOST_COMPARED = 200
 USUAL_WIDTH, NARROWEST = 80, 40
 BOLD, DIM, RED, GREEN, YELLOW, CYAN = "1", "2", "1;31", "32", "33", "36"  # as terminals number them
-_LISTED = re.compile(r"  (\S+(?: \S+)*)  +(?=\S)")  # an option or a command, before what it is for
+_CONTINUED = re.compile(r"\n {8,}(?=\S)|(?<=[^:\n])\n(?=\S)")  # where a line of a help text goes on
+_START = re.compile(r"([A-Z][a-z ]*:)|  (?:mcpgreen [a-z-]+ |(\S+(?: \S+)*)  +(?=\S))")  # a heading; what is listed
 _IN_BRACKETS = re.compile(r"\[[^]]*]")
 WORDS = {"tools": "tool", "resources": "resource", "resourceTemplates": "template", "prompts": "prompt"}
 
@@ -57,36 +58,33 @@ def painted(text: str, style: str, file: TextIO) -> str:
     return f"\x1b[{style}m{text}\x1b[0m" if text and has_colour(file) else text
 
 
-def wrapped(text: str, *, first: str = "", rest: str = "", file: TextIO) -> str:
-    """Break harmless text at spaces. `first` and `rest` begin its lines. Words, such as paths, stay whole."""
-    width = USUAL_WIDTH
+def width_of(file: TextIO) -> int:
     with suppress(OSError, ValueError):
-        width = int(os.environ.get("COLUMNS") or 0) or os.get_terminal_size(file.fileno()).columns or width
-    filler = TextWrapper(max(width, NARROWEST), break_long_words=False, break_on_hyphens=False)
-    filler.initial_indent, filler.subsequent_indent = first, rest
-    return filler.fill(text)
+        return max(int(os.environ.get("COLUMNS") or 0) or os.get_terminal_size(file.fileno()).columns, NARROWEST)
+    return USUAL_WIDTH
+
+
+def wrapped(text: str, width: int, *, first: str = "", rest: str = "") -> str:
+    """Break harmless text at spaces. `first` and `rest` begin its lines. Words, such as paths, stay whole."""
+    return TextWrapper(width, first, rest, break_long_words=False, break_on_hyphens=False).fill(text)
+
+
+def filled(text: str, width: int) -> str:
+    """Return a help text with all paragraphs, options and forms of usage as wide as they may be."""
+    lines = []
+    for line in _CONTINUED.sub(" ", text).splitlines():
+        start = _START.match(line)
+        words = _IN_BRACKETS.sub(lambda found: found[0].replace(" ", "\0"), line)
+        lines.append(wrapped(words, width, rest=" " * start.end() if start and not start[1] else ""))
+    return "\n".join([*lines, ""]).replace("\0", " ")
 
 
 def say_help(text: str) -> None:
-    """Print a help text as wide as the terminal: the lines of a paragraph, or of an option, are filled anew."""
-    entries: list[list[str]] = []
-    for line in text.splitlines():
-        first = entries[-1][0] if entries else ""
-        if line and first and not first.endswith(":") and (_indent(line) > _indent(first) or _indent(line) == 0):
-            entries[-1].append(line)
-        else:
-            entries.append([line])
-    for first, *others in entries:
-        words = _IN_BRACKETS.sub(lambda found: found[0].replace(" ", "\0"), " ".join(map(str.strip, [first, *others])))
-        listed = _LISTED.match(first)
-        rest = _indent(others[0]) if others else listed.end() if listed else 3 * _indent(first)
-        line = wrapped(words, first=" " * _indent(first), rest=" " * rest, file=sys.stdout).replace("\0", " ")
-        mark, style = (listed[1], CYAN) if listed else (first, BOLD) if first.endswith(":") else ("", "")
-        put(line.replace(mark, painted(mark, style, sys.stdout), 1) + "\n", sys.stdout)
-
-
-def _indent(line: str) -> int:
-    return len(line) - len(line.lstrip())
+    for line in filled(text, width_of(sys.stdout)).splitlines():
+        start = _START.match(line)
+        for mark, style in zip(start.groups(""), (BOLD, CYAN), strict=True) if start else ():
+            line = line.replace(mark, painted(mark, style, sys.stdout), 1)
+        put(f"{line}\n", sys.stdout)
 
 
 def tell(text: str) -> None:

@@ -180,7 +180,7 @@ def test_a_script_of_uv_is_described_and_missed_without_it(page: Callable[[str],
     done = mcpgreen("validate", "--project-root", str(project.root), env={"PATH": "/usr/bin:/bin"})
 
     if shutil.which("uv", path="/usr/bin:/bin") is None:
-        assert "tools/shout.py needs the interpreter uv" in done.stdout
+        assert "tools/shout.py:1:1: needs the interpreter uv" in done.stdout
     listed = mcpgreen("list", "tools", "--project-root", str(project.root))
     assert "Say something loudly" in listed.stdout
 
@@ -191,8 +191,7 @@ def test_an_environment_of_the_project_is_used(page: Callable[[str], ProjectBuil
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", project.root / ".venv"], check=True, timeout=120)
 
     done = mcpgreen("validate", "--project-root", str(project.root))
-    said = [line for line in done.stdout.splitlines() if line.startswith("✗")]
-    assert said == [COMPLAINT.strip().replace("PROJECT", str(project.root))]
+    assert " ".join(COMPLAINT.replace("PROJECT", str(project.root)).split()) in " ".join(done.stdout.split())
 
     [library] = (project.root / ".venv" / "lib").glob("python*/site-packages")
     (library / "greeting.py").write_text("def wave(name): return f'o/ {name}'\n", encoding="utf-8")

@@ -6,11 +6,10 @@ Rule: each error and warning has a `fix`. Programs rely on the codes; sentences 
 from __future__ import annotations
 
 import sys
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, TextIO
 
-from mcpgreen.cli.output import BOLD, CYAN, DIM, GREEN, RED, YELLOW, painted, print_json, put, say, wrapped
+from mcpgreen.cli.output import BOLD, CYAN, DIM, GREEN, RED, YELLOW, painted, print_json, put, say, width_of, wrapped
 from mcpgreen.journal import in_one_line
 from mcpgreen.project.project import Project
 from mcpgreen.text.json_types import Json
@@ -86,16 +85,10 @@ class Report(NamedTuple):
     fixes: int
     is_strict: bool
 
-    def count(self, level: str) -> int:
-        return sum(finding.level == level for finding in self.findings)
-
-    def is_good(self) -> bool:
-        return not self.count("error") and not (self.is_strict and self.count("warning"))
-
     def print(self, *, as_json: bool, shows_defaults: bool = False) -> int:
         """Print the report and return the exit status of the command."""
-        status = 0 if self.is_good() else 1
-        errors, warnings = self.count("error"), self.count("warning")
+        errors, warnings = (sum(each.level == level for each in self.findings) for level in (ERROR, WARNING))
+        status = 1 if errors or (self.is_strict and warnings) else 0
         if as_json:
             report = {
                 "projectRoot": self.project.root,
@@ -108,11 +101,9 @@ class Report(NamedTuple):
             }
             print_json(report)
             return status
-        notes = [f"Project: {self.project.root}"]
-        if shows_defaults:
-            defaults = ", ".join(f"{name} {value}" for name, value in self.project.default_info().items())
-            notes.append(f"Without server.d/server.meta.json: {defaults}")
-        say("\n".join([*notes, "", ""]))
+        defaults = ", ".join(f"{name} {value}" for name, value in self.project.default_info().items())
+        note = f"Without server.d/server.meta.json: {defaults}\n" if shows_defaults else ""
+        say(f"Project: {self.project.root}\n{note}\n")
         end = f", {self.fixes} fixed" if self.fixes else ""
         if self.is_strict and warnings and not errors:
             end += " (strict: warnings count as errors)"
@@ -121,61 +112,50 @@ class Report(NamedTuple):
 
 
 def print_findings(findings: Iterable[Finding], *, end: str = "", file: TextIO = sys.stdout) -> None:
-    """Print findings by subject: errors first, then warnings, then notes and what is well, and a line that counts."""
+    """Print findings by subject: errors first, then warnings, then notes and what is well, and a line that counts.
+
+    What is about the file of an item is about the item. Findings that say the same about the same place are printed
+    once, as when several items use one broken script."""
+    ranked = sorted(findings, key=lambda each: list(STYLE_OF).index(each.level))
+    owners = {each.file: each.subject for each in ranked if each.subject not in ("", each.file)}
+    told: dict[object, tuple[Finding, list[str]]] = {}
+    for each in ranked:
+        same = (each.level, each.parts(), each.fix) if each.file and each.fix else each
+        subject = owners.get(each.file) if each.subject == each.file else each.subject
+        told.setdefault(same, (each, []))[1].append(subject or each.file or each.message)
     groups: dict[str, list[Finding]] = {}
-    for finding, subjects in _told_once(list(findings)).items():
-        groups.setdefault(", ".join(dict.fromkeys(subjects)), []).append(finding)
-    counts = Counter(each.level for group in groups.values() for each in group)
+    for each, subjects in told.values():
+        groups.setdefault(", ".join(dict.fromkeys(subjects)), []).append(each)
     blocks, notes = [], []
-    for subject, group in sorted(groups.items(), key=lambda each: min(map(_rank, each[1]))):
-        group.sort(key=_rank)
+    for subject, group in groups.items():
         if group[0].level in (ERROR, WARNING):
-            blocks.append(_group(subject, group, file))
+            blocks.append(_group(subject, [each for each in group if each.level != OK], file))
         else:
             notes += [_block(each, "", each.message, indent="", file=file) for each in group]
-    verdict = ", ".join(f"{counts[level]} {level}{'s' * (counts[level] != 1)}" for level in (ERROR, WARNING)) + end
-    worst = next((level for level in STYLE_OF if counts[level]), OK)
-    shown = [*blocks, *(["\n".join(notes)] if notes else []), painted(verdict, STYLE_OF[worst], file)]
-    put("\n\n".join(shown) + "\n", file)
-
-
-def _rank(finding: Finding) -> int:
-    return list(STYLE_OF).index(finding.level)
-
-
-def _told_once(findings: Sequence[Finding]) -> dict[Finding, list[str]]:
-    """Return the subjects of each finding. Findings that say the same about the same place are joined, as when several
-    items use one broken script; what is about the file of an item is about the item."""
-    told: dict[Finding, list[str]] = {}
-    firsts: dict[object, Finding] = {}
-    owners = {each.file: each.subject for each in findings if each.subject not in ("", each.file)}
-    for finding in findings:
-        same = (finding.level, finding.parts(), finding.fix) if finding.file and finding.fix else finding
-        subject = owners.get(finding.file) if finding.subject == finding.file else finding.subject
-        told.setdefault(firsts.setdefault(same, finding), []).append(subject or finding.file or finding.message)
-    return told
+    counts = {level: sum(each.level == level for each, _ in told.values()) for level in (ERROR, WARNING)}
+    verdict = ", ".join(f"{count} {level}{'s' * (count != 1)}" for level, count in counts.items()) + end
+    worst = next((level for level in counts if counts[level]), OK)
+    blocks += ["\n".join(notes)] if notes else []
+    put("\n\n".join([*blocks, painted(verdict, STYLE_OF[worst], file)]) + "\n", file)
 
 
 def _group(subject: str, group: Sequence[Finding], file: TextIO) -> str:
-    said = [(each, *each.parts()) for each in group if each.level != OK]
-    if all(finding.subject in ("", finding.file) for finding in group):
-        return "\n".join(_block(*each, indent="", file=file) for each in said)
-    # A file without a line is named once, in the heading.
-    home = next((place for each, place, _ in said if place and not each.position), "")
-    heading = painted(in_one_line(subject), BOLD, file)
-    heading += f" ({painted(in_one_line(home), CYAN, file)})" if home else ""
-    return "\n".join(
-        [heading, *(_block(each, "" if at == home else at, text, indent="  ", file=file) for each, at, text in said)]
-    )
+    said = [(each, *each.parts()) for each in group]
+    indent = "  " * any(each.subject not in ("", each.file) for each in group)  # there is a heading
+    # The heading names a file, so that findings without a line need not.
+    home = next((place for each, place, _ in said if indent and place and not each.position), "")
+    lines = [_block(each, "" if at == home else at, text, indent=indent, file=file) for each, at, text in said]
+    place = f" ({painted(in_one_line(home), CYAN, file)})" if home else ""
+    return "\n".join([painted(in_one_line(subject), BOLD, file) + place, *lines] if indent else lines)
 
 
 def _block(finding: Finding, place: str, text: str, *, indent: str, file: TextIO) -> str:
     place, sign, deeper = in_one_line(place), SIGN_OF[finding.level], f"{indent}  "
     text = in_one_line(f"{place}: {text}" if place else text)
-    said = wrapped(text, first=f"{indent}{sign} ", rest=deeper, file=file)
+    said = wrapped(text, width_of(file), first=f"{indent}{sign} ", rest=deeper)
     for part, style in ((place, CYAN), (sign, STYLE_OF[finding.level])):
         said = said.replace(part, painted(part, style, file), 1)
     if not finding.fix:
         return said
-    remedy = wrapped(in_one_line(finding.fix), first=f"{deeper}→ ", rest=f"{deeper}  ", file=file)
+    remedy = wrapped(in_one_line(finding.fix), width_of(file), first=f"{deeper}→ ", rest=f"{deeper}  ")
     return f"{said}\n{remedy.replace('→', painted('→', GREEN, file), 1)}"

@@ -5,7 +5,6 @@ Places are templates that `place_in` fills in from the environment. A client wit
 
 from __future__ import annotations
 
-import difflib
 import math
 import os
 import re
@@ -17,6 +16,7 @@ from typing import NamedTuple
 from mcpgreen.cli.clients.formats import json_edits, toml_edits, yaml_edits
 from mcpgreen.cli.clients.formats.spot import Format, Spot
 from mcpgreen.cli.clients.launch import Launch
+from mcpgreen.cli.output import did_you_mean
 from mcpgreen.errors import ProjectError, UsageError
 from mcpgreen.text.json_types import Json
 
@@ -220,6 +220,5 @@ def client_named(word: str) -> Client:
     """Find the client with this word or another of its words. Raises UsageError."""
     if word in BY_WORD:
         return BY_WORD[word]
-    nearest = difflib.get_close_matches(word.lower(), BY_WORD, 1, 0.5)
-    question = f" Did you mean {nearest[0]}?" if nearest else ""
-    raise UsageError(f"unknown client: {word}.{question} Choose from {', '.join(client.word for client in CLIENTS)}.")
+    words = ", ".join(client.word for client in CLIENTS)
+    raise UsageError(f"unknown client: {word}{did_you_mean(word.lower(), BY_WORD) or '.'} Choose from {words}.")

@@ -172,7 +172,7 @@ def _missing(start: Start, project: Project, settings: Settings, listed: list[st
         fix = f"run mcpgreen config --client {start.client.word} --install; add secrets to env in the entry yourself"
         yield Check("missing", WARNING, f"these variables are set here, but not in the entry: {_some(unset)}", fix)
     if not lost and not unrunnable and not unset:
-        yield Check("missing", OK, "nothing is missing")
+        yield Check("missing", OK, "nothing")
 
 
 def _some(names: list[str]) -> str:

@@ -110,8 +110,7 @@ def _print(checks: list[Check], *, as_json: bool) -> None:
         print_json({"status": overall, "checks": [check._asdict() for check in checks]})
         return
     print_findings(
-        Finding(check.status, "", f"{check.name}: {check.message}", fix=check.fix, subject=check.name)
-        for check in checks
+        Finding(each.status, "", f"{each.name}: {each.message}", "", each.fix, subject=each.name) for each in checks
     )
 
 
@@ -286,8 +285,8 @@ def _items(project: Project, settings: Settings, environ: Mapping[str, str], ser
     counts = {kind: len(each.items) for kind, each in found.items() if not isinstance(each, OSError) and kind != "ui"}
     offered = ", ".join(f"{count} {WORD_OF[kind]}{'' if count == 1 else 's'}" for kind, count in counts.items())
     if errors:
-        fix = "run mcpgreen validate, which lists them with their remedies"
-        yield Check("items", ERROR, f"{offered}; {errors} of them, or of their files, cannot be used", fix)
+        message = f"{offered}; {errors} error{'s' * (errors != 1)} in their files"
+        yield Check("items", ERROR, message, "run mcpgreen validate to see them")
     elif not any(counts.values()):
         yield Check("items", WARNING, "the project offers nothing yet", "put an executable script into tools/")
     else:

@@ -8,7 +8,7 @@ import difflib
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import NamedTuple
 
@@ -28,7 +28,7 @@ from mcpgreen.cli.output import print_json, say, tell
 from mcpgreen.cli.trying.person import CAPABILITIES, Answer, answer_for, content_of, unknown, values_of
 from mcpgreen.cli.trying.screen import Bars, Screen, wants_json
 from mcpgreen.engine.server import Server
-from mcpgreen.errors import InvalidParams, McpgreenError, RpcError, UsageError
+from mcpgreen.errors import InternalError, InvalidParams, McpgreenError, RpcError, UsageError
 from mcpgreen.features.tools import terms_of
 from mcpgreen.links.sink import MemorySink
 from mcpgreen.project.project import Project, find_project, require_tmp_root
@@ -129,32 +129,33 @@ def serving(
     # Interpreters that are started ahead do not pay for a few calls.
     server = Server(adapt(settings).with_values(warm_python=False), project, environ=environ)
     warnings: list[str] = []
-    server.services.catalog.logs_warnings = False
-    server.services.catalog.on_warning = warnings.append
+    hints: list[str] = []
+    catalog = server.services.catalog
+    catalog.logs_warnings, catalog.on_warning, catalog.on_hint = False, warnings.append, hints.append
     hub = gevent.get_hub()
     hub.NOT_ERROR = (*hub.NOT_ERROR, KeyboardInterrupt)  # Ctrl-C needs no traceback
     try:
         yield server, project
     finally:
         server.stop()
-    item = server.services.snapshot(kind).by_name.get(options["NAME"]) if kind in server.services.offered else None
-    _report_warnings(project, warnings, options["NAME"] if kind else "", getattr(item, "path", None))
+    name = options["NAME"] if kind else ""
+    with suppress(InternalError):  # the command has reported it
+        item = server.services.snapshot(kind).by_name.get(name) if kind in server.services.offered else None
+        _report(project, warnings, hints, name=name, path=getattr(item, "path", None))
 
 
-def _report_warnings(project: Project, warnings: Iterable[str], name: str, path: str | None) -> None:
-    """Print what is wrong with the item of this name, which has this path, and the number of other problems."""
+def _report(project: Project, warnings: list[str], hints: list[str], *, name: str, path: str | None) -> None:
+    """Print what is wrong with the item of this name, or why there is none, and the number of other problems."""
+    findings = [explained(project, "", each) for each in warnings if name or type(each) is not Loss]  # a list has it
+    findings += [explained(project, "", each, level="info") for each in hints if not path]
     places = {project.shown(each) for each in (path, path and description_beside(path)) if each}
-    own, others = [], 0
-    for warning in warnings:
-        finding = explained(project, "", warning)
-        is_own = finding.subject in places if path else described_stem(os.path.basename(finding.subject)) == name
-        others += not is_own and (bool(name) or type(warning) is not Loss)  # a list shows losses
-        if is_own and type(warning) is not Loss and finding.code != "writable":  # otherwise the answer says it
-            own.append(finding)
-    more = (
-        f"{others} problem{'s' * (others != 1)} in {'other files' if name else 'the project'} (run mcpgreen validate)"
-    )
-    if own:
+    for directory, file in (os.path.split(each.subject) for each in findings if name and not path):
+        if name in (file, stem_of(file), described_stem(file), os.path.basename(directory)):
+            places.add(os.path.join(directory, file))
+    others = sum(each.subject not in places and each.level != "info" for each in findings)
+    more = f"{others} problem{'s' * (others != 1)} in {'other files' if name else 'the project'}; run mcpgreen validate"
+    # The answer says why a file is not trusted.
+    if own := [each for each in findings if each.subject in places and each.code != "writable"]:
         print_findings(own, end=f"; {more}" if others else "", file=sys.stderr)
     elif others:
         journal.warning("%s", more)
@@ -309,15 +310,10 @@ def left_out(server: Server) -> list[LeftOut]:
     return found
 
 
-def suggestions(name: str, names: Iterable[str], missing: Iterable[LeftOut] = ()) -> list[str]:
-    """Suggest what the user may have meant by an unknown name: similar names, or files that are left out."""
+def suggestions(name: str, names: Iterable[str]) -> list[str]:
+    """Suggest what the user may have meant by an unknown name."""
     near = difflib.get_close_matches(name, list(names), n=3, cutoff=0.5)
-    question = [f"Did you mean {' or '.join(near)}?"] if near else []
-    for each in missing:
-        directory, file = os.path.split(each.path)
-        if name in (file, stem_of(file), os.path.basename(directory)):
-            question.append(f"{each.path}: {each.reason}")
-    return question
+    return [f"Did you mean {' or '.join(near)}?"] if near else []
 
 
 def run_tool(options: Options) -> int:
@@ -409,7 +405,7 @@ def _print_frame(frame: Json) -> None:
 def _report_similar(server: Server, kind: str, name: str) -> None:
     """Report what the user may have meant, if there is no such tool or prompt."""
     names = server.services.snapshot(kind).by_name if kind in server.services.offered else {name}
-    for hint in suggestions(name, names, left_out(server)) if name not in names else ():
+    for hint in suggestions(name, names) if name not in names else ():
         journal.info("%s", hint)
 
 

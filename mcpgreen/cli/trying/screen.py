@@ -73,13 +73,12 @@ class Screen:
         from rich.table import Table
         from rich.text import Text
 
-        table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD)
-        table.box = None if self.is_plain else table.box
+        table = Table(title=title, title_justify="left", title_style="bold", box=None if self.is_plain else box.SIMPLE)
         for number, column in enumerate(columns):
             table.add_column(column, overflow="fold", no_wrap=False, style="cyan" if number == 0 else None)
         for row in rows:
             table.add_row(*(Text(uncoloured(cell)) for cell in row))
-        self.out.print(table, "")
+        self.out.print(table, *[""] * self.is_plain)
 
     def content(self, blocks: Iterable[Json]) -> None:
         """Print the content blocks of a result or a message."""

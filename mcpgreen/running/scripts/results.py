@@ -34,7 +34,6 @@ MAX_STRAY_TRIES = 10
 SHOWN_CHARS = 60
 CLOSING = {"{": "}", "[": "]"}
 REMEDY = "print what is not the result to stderr (>&2)"
-NEWLINE = b"\n"
 CONVERT = "clients see \ufffd instead; convert the output, as with | iconv -f latin1 -t utf-8"
 
 
@@ -358,7 +357,8 @@ def bad_byte_in(chunks: Sequence[bytes]) -> str | None:
     try:
         getincrementaldecoder("utf-8")().decode(start, len(start) < MAX_STRAY_BYTES)
     except UnicodeDecodeError as error:
-        return f"0x{start[error.start]:02x} in line {start.count(NEWLINE, 0, error.start) + 1}"
+        line = start.count(b"\n", 0, error.start) + 1
+        return f"0x{start[error.start]:02x} in line {line}"
     return None
 
 

@@ -169,7 +169,7 @@ def test_the_entry_of_a_client_starts(correct: ProjectBuilder, tmp_path: Path, c
     assert (status, report["status"]) == (0, "ok"), report
     (start,) = checks(report, "start")
     assert start["message"].startswith("correct answered after ") and start["message"].endswith(" ms and lists 3 tools")
-    assert checks(report, "missing")[0]["message"] == "nothing is missing"
+    assert checks(report, "missing")[0]["message"] == "nothing"
 
 
 def test_an_entry_that_undoes_what_the_project_says_is_named(correct: ProjectBuilder, tmp_path: Path) -> None:

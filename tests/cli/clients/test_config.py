@@ -345,7 +345,7 @@ def test_at_a_terminal_a_wrapper_is_written_once(config: Config, project: Projec
 def test_an_unknown_client_gets_the_nearest_and_the_list(config: Config) -> None:
     done = config("--client", "cursr", "--install")
     assert (done.returncode, done.stdout) == (2, "")
-    assert "unknown client: cursr. Did you mean cursor? Choose from claude-desktop, " in done.stderr
+    assert "unknown client: cursr; did you mean cursor? Choose from claude-desktop, " in done.stderr
     assert "Did you mean" not in config("--client", "zzzzzz").stderr
 
 
