@@ -2,7 +2,7 @@
 
 `…` in a screen is what differs from machine to machine. `list`, `run-tool` and forms are tried more closely in
 test_at_terminal.py. The screens of a project with faults are kept in `screens/`: `.ansi` with colours (`cat` shows
-them), `.txt` without. After a change of the output on purpose, `MCPGREEN_WRITE_SCREENS=1` makes the tests write them
+them), `.txt` without. After a change of the output on purpose, `WRITE_SCREENS=1` makes the tests write them
 anew: look at the difference.
 """
 
@@ -181,7 +181,7 @@ def test_the_screen_is_as_it_is_kept(shop: ProjectBuilder, command: str, width: 
     shutil.rmtree(shop.root / ".registry", ignore_errors=True)
     seen = OF_MACHINE.sub(r"\1…", raw.replace("\r\n", "\n").replace(str(shop.root), "PROJECT"))
     kept = KEPT / f"{command.replace(' --', '-').split()[0].strip('-')}-{width}.{suffix}"
-    if os.environ.get("MCPGREEN_WRITE_SCREENS"):
+    if os.environ.get("WRITE_SCREENS"):
         kept.write_text(seen, encoding="utf-8")
     assert seen == kept.read_text(encoding="utf-8")
     assert ("\x1b[" in seen) == (suffix == "ansi")

@@ -82,4 +82,4 @@ def test_a_program_that_env_does_not_find_for_its_line_end_is_explained(project:
     path.write_bytes(b"#!/usr/bin/env sh\r\necho hi\r\n")
 
     text = text_of(client.call_tool("windows"))
-    assert "line ends of Windows; mcpgreen validate --fix changes them" in text
+    assert "Windows line endings; mcpgreen validate --fix converts them" in text
