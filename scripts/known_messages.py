@@ -23,7 +23,7 @@ MESSAGES: dict[str, tuple[Known, ...]] = {
             "Run `make run` in the checkout once, or set `MCPGREEN_PYTHON`. See [Install](install.md).",
         ),
         Known(
-            "there is no project here or above: …",
+            "there is no project here or in a parent directory: …",
             "There is no project in the current folder or above.",
             "Use `--project-root DIR`, or create a project with `mcpgreen new NAME`. See [Start a "
             "project](projects.md).",

@@ -115,7 +115,7 @@ def _fault(arguments: Sequence[str], command: Command, text: str) -> str:
         fault = f"unexpected word: {words[max_words]}"
     if fault is None and command.needs:
         fault = f"{command.name} needs {command.needs}"
-    return fault or f"this is not understood. {' '.join(usage.split())}"
+    return fault or f"this command line is not valid. {' '.join(usage.split())}"
 
 
 def _words_of(arguments: Sequence[str], values: Mapping[str, str]) -> tuple[list[str], str | None]:

@@ -119,8 +119,8 @@ def test_an_mcp_comment_adds_the_rest_also_after_many_arguments() -> None:
 @pytest.mark.parametrize(
     ("lines", "complaint"),
     [
-        (["# @arg"], "@arg has no name that can be used (line 2, column 3)"),
-        (["#", "#   @arg 1st  One"], "@arg has no name that can be used (line 3, column 5)"),
+        (["# @arg"], "@arg has no valid name (line 2, column 3)"),
+        (["#", "#   @arg 1st  One"], "@arg has no valid name (line 3, column 5)"),
         (["# @arg a[x"], "@arg a[x is not understood (line 2, column 3)"),
         (["# @arg a?  One"], "@arg a? is not understood (line 2, column 3)"),
         (['# @arg a="x  One'], '@arg a="x is not understood (line 2, column 3)'),
@@ -139,24 +139,24 @@ def test_an_mcp_comment_adds_the_rest_also_after_many_arguments() -> None:
         (["# @arg a!=x"], "@arg a is required, so its default is left out (line 2, column 3)"),
         (
             ["# @arg a integr  How many"],
-            "@arg a has the type string: integr is not a type; write int (line 2, column 3)",
+            "@arg a is a string, because integr is not a type; write int (line 2, column 3)",
         ),
         (
             ["# @arg a=5 nubmer Count"],
-            "@arg a has the type string: nubmer is not a type; write number (line 2, column 3)",
+            "@arg a is a string, because nubmer is not a type; write number (line 2, column 3)",
         ),
-        (["# @arg a[1|2]=1 integr"], "@arg a has the type string: integr is not a type; write int (line 2, column 3)"),
-        (["# @arg a strng"], "@arg a has the type string: strng is not a type; write string (line 2, column 3)"),
+        (["# @arg a[1|2]=1 integr"], "@arg a is a string, because integr is not a type; write int (line 2, column 3)"),
+        (["# @arg a strng"], "@arg a is a string, because strng is not a type; write string (line 2, column 3)"),
         (
             ["# @arg a!\tdate  When"],
-            "@arg a has the type string: date is not a type; the types are string, int, number, bool, list, json "
+            "@arg a is a string, because date is not a type; the types are string, int, number, bool, list, json "
             "(line 2, column 3)",
         ),
-        (["# @arg a Integer  One"], "@arg a has the type string: Integer is not a type; write int (line 2, column 3)"),
+        (["# @arg a Integer  One"], "@arg a is a string, because Integer is not a type; write int (line 2, column 3)"),
         *(
             (
                 [f"# @arg a {row}"],
-                f"@arg a has the type string: {row.split()[0]} is not a type; {remedy} (line 2, column 3)",
+                f"@arg a is a string, because {row.split()[0]} is not a type; {remedy} (line 2, column 3)",
             )
             for row, remedy in (
                 ("number[]  Some", "write json"),
@@ -169,10 +169,10 @@ def test_an_mcp_comment_adds_the_rest_also_after_many_arguments() -> None:
                 ("string|null Some", "write string"),
             )
         ),
-        (["# @arg a", "# @arg a int"], "@arg a is there twice, and only the first counts (line 3, column 3)"),
+        (["# @arg a", "# @arg a int"], "@arg a appears twice, and only the first one counts (line 3, column 3)"),
         (
             ["# @arg dry-run", "# @arg dry_run"],
-            "@arg dry_run sets the same variable as dry-run, and only the first counts (line 3, column 3)",
+            "@arg dry_run sets the same variable as dry-run, and only the first one counts (line 3, column 3)",
         ),
         (
             ["# @arg a", '# mcp: {"inputSchema": {}}'],
@@ -270,4 +270,4 @@ def test_a_type_of_another_language_is_complained_of_also_close_to_the_text() ->
     found = arguments_of("greet.sh", b"#!/bin/bash\n# @arg share float How much\n")
 
     assert found is not None
-    assert found.complaints == ["@arg share has the type string: float is not a type; write number (line 2, column 3)"]
+    assert found.complaints == ["@arg share is a string, because float is not a type; write number (line 2, column 3)"]

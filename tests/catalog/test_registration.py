@@ -145,7 +145,7 @@ def test_a_completion_names_a_file_of_the_project(desk: Desk) -> None:
         ({"version": 1, "completions": [{"name": "a", "path": "no"}]}, 'completions[0].path: there is no file "no"'),
         (
             {"version": 1, "completions": [{"name": "a", "path": "../../../etc/hostname"}]},
-            "completions[0].path leads out of the project",
+            "completions[0].path is outside the project",
         ),
         (
             {"version": 1, "completions": [{"name": "a", "path": "here", "timeoutSecs": 0}]},
@@ -396,9 +396,9 @@ def test_registered_tools_replace_those_on_disk_and_are_described_alike(desk: De
         ({}, "path must be a string that names a file below tools/"),
         ({"path": 5}, "path must be a string that names a file below tools/"),
         ({"path": "no.sh"}, "there is no file no.sh in tools/"),
-        ({"path": "../server.d/register.json"}, "path ../server.d/register.json leads out of tools/"),
-        ({"path": "out.sh"}, "path out.sh leads out of tools/"),
-        ({"path": "/etc/hostname"}, "path /etc/hostname leads out of tools/"),
+        ({"path": "../server.d/register.json"}, "path ../server.d/register.json is outside tools/"),
+        ({"path": "out.sh"}, "path out.sh is outside tools/"),
+        ({"path": "/etc/hostname"}, "path /etc/hostname is outside tools/"),
         ({"path": "."}, "path . is not a file"),
         ({"path": "data"}, "tools/data is neither executable nor a script (chmod +x)"),
         ({"path": "good/good.sh", "inputSchema": []}, "inputSchema must be an object, found an array"),

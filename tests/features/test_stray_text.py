@@ -11,7 +11,7 @@ from tests.support.waiting import eventually
 from tests.support.wire import text_of
 
 SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}}
-REMEDY = "print what is not the result to stderr (>&2)"
+REMEDY = "print everything but the result to stderr (>&2)"
 SPOILT = """echo; echo Loading; echo '{"a": 1}'"""
 
 

@@ -14,7 +14,7 @@ FAULTS = {
     "#!/bin/sh\r\necho hi\r\n": "Windows line endings",
     "#!/usr/bin/env bash\r\necho hi\r\n": "Windows line endings",
     "#!/no/such/interpreter -x\n": "/no/such/interpreter, which does not exist",
-    "#!  \n": "no interpreter",
+    "#!  \n": "without an interpreter",
     "#!/usr/bin/env -S NAME=1 no-such-program\n": "no-such-program, which is not on the PATH",
 }
 SOUND = ["#!/bin/sh\n", "#! /bin/sh -e\n", "#!/usr/bin/env sh\n", "#!/usr/bin/env\n", "echo hi\n", "", "#!/bin/sh"]

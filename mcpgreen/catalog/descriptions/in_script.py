@@ -260,15 +260,15 @@ class _Found:
         match = re.fullmatch(_ARGUMENT, rest)
         if match is None:
             word = next(iter(rest.split()), "")
-            what = f"{word[:60]} is not understood" if re.match(_NAME, word) else "has no name that can be used"
+            what = f"{word[:60]} is not understood" if re.match(_NAME, word) else "has no valid name"
             self.complaints.append(f"@arg {what} {place}")
             return
         name = match["name"]
         schema = self._schema(match, place)
         other = self._names.setdefault(variable_of(name), name)
         if name in self.properties or other != name:
-            trouble = "is there twice" if other == name else f"sets the same variable as {other}"
-            self.complaints.append(f"@arg {name} {trouble}, and only the first counts {place}")
+            trouble = "appears twice" if other == name else f"sets the same variable as {other}"
+            self.complaints.append(f"@arg {name} {trouble}, and only the first one counts {place}")
             return
         self.properties[name] = schema
         self._places[name] = place
@@ -287,7 +287,7 @@ class _Found:
         if match["type"] is None and (word := _unknown_type(match["text"], match["default"])):
             meant = _plain_notation(word, match["name"]) or _likely_type(word)
             remedy = f"write {meant}" if meant else f"the types are {', '.join(TYPES)}"
-            self.complaints.append(f"{about} has the type string: {word} is not a type; {remedy} {place}")
+            self.complaints.append(f"{about} is a string, because {word} is not a type; {remedy} {place}")
         problems = (_add_choices(schema, match["choices"], kind), _add_default(schema, match, kind))
         self.complaints.extend(f"{about} {problem} {place}" for problem in problems if problem)
         return schema

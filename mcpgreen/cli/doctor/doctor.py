@@ -331,5 +331,5 @@ def _required(fields: Json) -> tuple[str, list[list[str]]]:
     wanted: list[Any] = [entry.get("or", [entry.get("name")]) if isinstance(entry, dict) else None for entry in entries]
     for names in wanted:
         if not isinstance(names, list) or not names or not all(isinstance(name, str) and name for name in names):
-            raise ValueError('each of dependencies must look like {"name": "git"} or {"or": ["jq", "gojq"]}')
+            raise ValueError('every entry of dependencies must look like {"name": "git"} or {"or": ["jq", "gojq"]}')
     return version, wanted

@@ -146,7 +146,7 @@ def _judged_below(project: Project, source: str) -> dict[str, str]:
     real_path = os.path.realpath(source)
     hidden = Private(project.root)
     if not is_within(real_path, project.root):
-        return {source: "it leads out of the project"}
+        return {source: "it is outside the project"}
     if hidden.covers(source) or hidden.covers(real_path):
         return {source: "it is hidden, or leads to something hidden"}
     if LEFTOVER.fullmatch(os.path.basename(source)):
@@ -277,7 +277,7 @@ def _start(settings: BundleSettings, server: Settings, user_config: Json) -> Jso
     arguments = settings.words("USER_CONFIG_ARGS_MAP")
     for key in (*variables, *arguments):
         if key not in user_config:
-            raise ProjectError(key, "this is mapped, but there is no such user configuration")
+            raise ProjectError(key, "it is mapped, but user_config does not define it")
     env = {variable: f"${{user_config.{key}}}" for key, variable in variables.items()}
     if is_static(settings):
         env["MCPGREEN_STATIC_REGISTRY"] = "true"

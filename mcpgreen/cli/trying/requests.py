@@ -431,7 +431,7 @@ def _arguments(text: str) -> Json:
     except UsageError as error:
         raise McpgreenError(f"--args {error}") from error
     except ValueError as error:
-        raise McpgreenError(f"{given} is not JSON: {error}") from error
+        raise McpgreenError(f"{given} is not valid JSON: {error}") from error
     if not isinstance(value, dict):
         raise McpgreenError(f"{given} must be a JSON object.")
     return value

@@ -33,7 +33,7 @@ MAX_STRAY_BYTES = 1 << 18  # of an output in which stray text is looked for
 MAX_STRAY_TRIES = 10
 SHOWN_CHARS = 60
 CLOSING = {"{": "}", "[": "]"}
-REMEDY = "print what is not the result to stderr (>&2)"
+REMEDY = "print everything but the result to stderr (>&2)"
 CONVERT = "clients see \ufffd instead; convert the output, as with | iconv -f latin1 -t utf-8"
 
 

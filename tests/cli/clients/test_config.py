@@ -359,7 +359,7 @@ def test_an_unknown_client_gets_the_nearest_and_the_list(config: Config) -> None
         (["--client", "cursor", "--name", "a\nb"], "--name needs"),
         (["--client", "cursor", "--name", "x" * 200], "--name needs"),
         (["--client", "cursor", "--file", ""], "--file needs"),
-        (["--client", "cursor", "--install", "--uninstall"], "not understood"),
+        (["--client", "cursor", "--install", "--uninstall"], "not valid"),
     ],
 )
 def test_what_makes_no_sense_is_said(config: Config, arguments: list[str], said: str) -> None:

@@ -249,7 +249,7 @@ def test_what_is_hidden_or_lies_outside_is_left_out_and_named(
     with zipfile.ZipFile(bundle) as archive:
         assert [name for name in archive.namelist() if SECRET.encode() in archive.read(name)] == []
     told = re.findall(r"^mcpgreen: .*?(\S+) is left out: (.*)$", bundling.stderr, re.MULTILINE)
-    hidden, outside = "it is hidden, or leads to something hidden", "it leads out of the project"
+    hidden, outside = "it is hidden, or leads to something hidden", "it is outside the project"
     left = "it is a backup, or was left by an editor"
     assert sorted(told) == [
         (".env", hidden),
@@ -372,7 +372,7 @@ def test_a_project_with_errors_is_not_bundled(tmp_path: Path) -> None:
         ([], "MCPB_INCLUDE=../secrets", 1, "must be a path inside the project"),
         ([], "MCPB_INCLUDE=/etc", 1, "must be a path inside the project"),
         ([], "MCPB_INCLUDE=missing", 1, "it does not exist"),
-        ([], "MCPB_USER_CONFIG_ENV_MAP=key=KEY", 1, "there is no such user configuration"),
+        ([], "MCPB_USER_CONFIG_ENV_MAP=key=KEY", 1, "user_config does not define it"),
         ([], "MCPB_USER_CONFIG_FILE=none.json", 1, "there is no such file"),
         ([], "MCPB_NAME='open", 1, "it cannot be read"),
         ([], "MCPB_HOMEPAGE=nowhere", 1, "homepage"),

@@ -87,7 +87,7 @@ class _Source:
         for keys, at in again:
             if keys in ((spot.root,), (spot.root, spot.name)):
                 place = _shown_place(text, at)
-                raise Unfit(f"{json.dumps(keys[-1])} occurs in it twice, the second time at {place}")
+                raise Unfit(f"{json.dumps(keys[-1])} appears twice, the second time at {place}")
 
     def members_of(self, *keys: str) -> list[Keys]:
         """Return the keys that lead to the members of an object, in order."""
