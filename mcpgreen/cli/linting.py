@@ -260,7 +260,7 @@ def _property(keys: Keys, value: object, source: Source) -> Iterator[Problem]:
     if not isinstance(value, dict):
         return
     if not value.get("description") and "$ref" not in value and len(keys) == 2:
-        sentence = f"{place} has no description, so a model has to guess what to pass"
+        sentence = f"the argument {place} has no description, so a model has to guess what to pass"
         yield source.warning("argument-description", sentence, "add a description", *way)
     if "type" not in value and not value.keys() & set(COMBINING):
         sentence = f"{place} has no type, so a model may pass anything, and some providers reject it"

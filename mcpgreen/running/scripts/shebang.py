@@ -102,7 +102,7 @@ def fault_of(path: str, *, search_path: str | None = None, shows_directory: bool
         return None
     line = head[len(MARK) :].partition(b"\n")[0]
     if line.endswith(b"\r"):
-        return "has Windows line endings, so its shebang ends with a carriage return and the interpreter is not found"
+        return "has Windows line endings, so the interpreter in its shebang is not found"
     words = [os.fsdecode(word) for word in line.split()]
     if not words:
         return "has a shebang without an interpreter"
