@@ -29,10 +29,12 @@ from mcpgreen import __version__, errors  # noqa: E402
 from mcpgreen.cli import schema  # noqa: E402
 from mcpgreen.cli.commands import COMMANDS  # noqa: E402
 from mcpgreen.cli.commands import GROUPS as COMMAND_GROUPS  # noqa: E402
+from mcpgreen.cli.output import filled  # noqa: E402
 from mcpgreen.protocol.revisions import REVISIONS  # noqa: E402
 from mcpgreen.settings.rows import Row, rows_of  # noqa: E402
 from mcpgreen.settings.settings import Settings  # noqa: E402
 
+HELP_WIDTH = 96  # of the help texts on the pages
 GENERATED = "<!-- Generated from {source} by `make docs` (scripts/build_docs.py); edit that file, not this page. -->"
 
 
@@ -234,7 +236,7 @@ def cli_page() -> str:
         "directory and its parents. `mcpgreen --version` prints the version.",
     ]
     for command in COMMANDS:
-        lines += ["", f"## {command.name}", "", *_as_text(command.text())]
+        lines += ["", f"## {command.name}", "", *_as_text(filled(command.text(), HELP_WIDTH))]
     return page(lines)
 
 
@@ -296,7 +298,7 @@ def manual_page() -> str:
         ".SH COMMANDS",
     ]
     for command in COMMANDS:
-        _, _, text = command.text().partition("\n\n")
+        _, _, text = filled(command.text(), HELP_WIDTH).partition("\n\n")
         shown = [roff(line) for line in text.rstrip().splitlines()]
         lines += [f".SS {roff(command.name)}", roff(command.summary()) + ".", ".PP", ".nf", *shown, ".fi"]
     lines += [".SH ENVIRONMENT", "Every setting is an environment variable; docs/settings.md lists them."]

@@ -23,7 +23,7 @@ MESSAGES: dict[str, tuple[Known, ...]] = {
             "Run `make run` in the checkout once, or set `MCPGREEN_PYTHON`. See [Install](install.md).",
         ),
         Known(
-            "there is no project here or above: …",
+            "there is no project here or in a parent directory: …",
             "There is no project in the current folder or above.",
             "Use `--project-root DIR`, or create a project with `mcpgreen new NAME`. See [Start a "
             "project](projects.md).",
@@ -165,6 +165,11 @@ MESSAGES: dict[str, tuple[Known, ...]] = {
             "This is a warning, not an error: the script printed a JSON object and other text, so the result is only "
             "text.",
             "Print everything but the result to stderr: [debug output](debugging.md#the-result-contains-debug-output).",
+        ),
+        Known(
+            "Tool '…' printed a byte that is not UTF-8 (…)",
+            "This is a warning: clients only accept UTF-8, so they get `�` instead of this byte.",
+            "Print UTF-8, for example through `iconv -f latin1 -t utf-8`. In Python, pass `encoding` to `open`.",
         ),
         Known(
             "Tool output does not satisfy outputSchema",

@@ -99,7 +99,7 @@ class Catalog:
         self.on_change = on_change
         self.on_warning = on_warning
         self.on_hint = on_hint
-        self.logs_losses = True
+        self.logs_warnings = True
         self.on_look: Callable[[], object] = lambda: None  # called after each scan, before it is used for an answer
         self.only_below = only_below
         self.registrar = registrar
@@ -315,7 +315,7 @@ class Catalog:
             news.append(f"{what} registry contains {total} entries; consider manual registration")
         state.oversized = oversized
         for warning in news:
-            if self.logs_losses or type(warning) is not Loss:
+            if self.logs_warnings:
                 journal.warning("%s", warning)
             self.on_warning(warning)
 

@@ -94,7 +94,7 @@ def _read_resources(project: Project, tree: Tree, registration: Registration | N
         else:
             kept = [item for item in templates.items if item.name not in registered]
             lost = [item for item in templates.items if item.name in registered]
-            reason = f"{registration.source} registers a template of the same name, which counts"
+            reason = f"{registration.source} registers a template of the same name, which takes precedence"
             hints = [f"resources/{item.relative_path}: {reason}" for item in lost]
             items = sorted([*kept, *by_hand.items], key=lambda item: str(item.name))
             templates = Discovery(items, [*templates.warnings, *by_hand.warnings], [*templates.hints, *hints])

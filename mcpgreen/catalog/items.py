@@ -167,7 +167,7 @@ def _require_one_description(directory: Directory, file_name: str, meta_files: S
     """Raise ProjectError if scopes may be lost: the description cannot be read, or one that is overruled has scopes."""
     for name in metadata.meta_files_for(file_name, directory.unusable):
         raise ProjectError(
-            f"{directory.path}/{name}", "is no file of its own, so the description cannot be read, nor its scopes"
+            f"{directory.path}/{name}", "is not a regular file, so the description and its scopes cannot be read"
         )
     for name in meta_files[1:]:
         if _may_have_scopes(f"{directory.path}/{name}"):

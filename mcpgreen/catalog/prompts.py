@@ -166,10 +166,10 @@ def _arguments(source: str, fields: Json) -> tuple[list[Json], Json]:
     for entry in given:
         if not isinstance(entry, dict) or not isinstance(entry.get("name"), str) or not entry["name"]:
             found = metadata.shown(entry)
-            raise ProjectError(source, f"each of arguments must be an object with a name, found {found}")
+            raise ProjectError(source, f"every argument must be an object with a name, found {found}")
         entry = metadata.checked(source, entry, ARGUMENT_RULES)
         if entry["name"] in schemas:
-            raise ProjectError(source, f"the argument {entry['name']} stands there twice")
+            raise ProjectError(source, f"the argument {entry['name']} appears twice")
         arguments.append({key: entry[key] for key in ARGUMENT_RULES if key in entry})
         schemas[entry["name"]] = entry.get("schema", entry)
     return arguments, schemas
@@ -194,9 +194,9 @@ def _checked_message(source: str, message: Any, complaints: list[str]) -> Json:
     if isinstance(content, dict) and isinstance(content.get("type"), str):
         if content["type"] not in CONTENT_TYPES:
             known = ", ".join(CONTENT_TYPES)
-            raise ProjectError(source, f"content of the type {metadata.shown(content['type'])}; there are {known}")
+            raise ProjectError(source, f"content type {metadata.shown(content['type'])} is unknown; use {known}")
     elif not isinstance(content, str):
-        raise ProjectError(source, "each of messages needs content: a text, or an object with a type")
+        raise ProjectError(source, "every message needs content: a text, or an object with a type")
     return {**message, "role": _legal_role(message["role"], complaints)} if "role" in message else dict(message)
 
 

@@ -156,7 +156,7 @@ def discover_tools(project: Project, tree: Tree) -> Discovery:
     for directory in of_tools:
         lonely = metadata.lonely_descriptions(directory.files)
         place = project.shown(directory.path)
-        warnings.extend(f"{place}/{name}: describes no script: no script of that name is next to it" for name in lonely)
+        warnings.extend(f"{place}/{name}: describes no script: none with that name is next to it" for name in lonely)
     if len(of_tools) < len(tree.directories):
         found = _with_apps(project, found, tree.pace)
     kept, losses = distinct(found, "name", "provides the tool", lambda tool: project.shown(tool.path))
@@ -245,7 +245,7 @@ def _tool(file: ItemFile, head: bytes, command: list[str], fields: Json, functio
     file.warnings.extend(each for each in complaints if each not in file.warnings)
     name = description.definition["name"]
     if name not in (stem, fields.get("name")):
-        file.hints.append(f"{file.shown}: the tool is called {name}: a name consists of A-Z a-z 0-9 _ . -")
+        file.hints.append(f"{file.shown}: the tool is named {name}, because a name may only have A-Z a-z 0-9 _ . -")
     return _described_tool(project, file.path, command, description)
 
 

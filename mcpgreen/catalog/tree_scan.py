@@ -168,7 +168,7 @@ class _Walk:
             except (FileNotFoundError, NotADirectoryError):
                 continue  # vanished meanwhile, or it was never there
             except PermissionError:
-                self.warnings.append(f"{self._project.shown(path)}: the directory may not be read")
+                self.warnings.append(f"{self._project.shown(path)}: no permission to read the directory")
                 continue
             with entries:
                 for entry in self._pace.over(entries):

@@ -77,6 +77,14 @@ MAX_TOOLS = 128  # more are refused by OpenAI and VS Code
 MAX_LIST_TOKENS = 20_000
 MAX_LIST_BYTES = 4 << 20  # clients close a connection with a line of 10 MiB
 MAX_INSTRUCTION_CHARS = 2048
+ALIKE = {
+    "name": ("names-alike", "some clients cannot tell it apart from {}", "use names with different letters or digits"),
+    "description": (
+        "texts-alike",
+        "it has the same description as {}, so a model cannot choose between them",
+        "say in each description what the other tool does not do",
+    ),
+}
 
 
 def run(options: Options) -> int:
@@ -93,7 +101,7 @@ def report_on(options: Options) -> Report:
         shown = project.shown(project.server_file("server.instructions.md"))
         size = f"{len(instructions)} characters, about {tokens_in(instructions)} tokens"
         fix = "shorten it to what every call needs"
-        sentence = f"{shown}: {size}; some clients cut them at 2048"
+        sentence = f"{shown}: {size}; some clients cut it off after 2048"
         findings.append(Finding("warning", "server", sentence, "instructions-long", fix, shown))
     for kind, discovery in discoveries(project, registration).items():
         if isinstance(discovery, OSError) or kind == "ui":  # pages are resources, too
@@ -113,7 +121,8 @@ def _findings(project: Project, settings: Settings, kind: str, item: Item, sourc
     file = project.shown(source.path) if source.path else None
     if isinstance(item, Tool):
         tokens = tokens_of(item.definition)
-        yield Finding(level, kind, f"{subject}: about {tokens} tokens", "tokens", file=file, tokens=tokens)
+        sentence = f"{subject}: about {tokens} tokens"
+        yield Finding(level, kind, sentence, "tokens", file=file, tokens=tokens, subject=subject)
     elif not problems:
         yield Finding(level, kind, subject, file=file)
 
@@ -128,7 +137,7 @@ def _problems(project: Project, settings: Settings, item: Item, source: Source) 
     elif isinstance(item, Prompt):
         yield from _prompt_problems(item, source)
     elif isinstance(item, ResourceTemplate) and not item.definition.get("description"):
-        sentence = "it has no description, so clients do not know what its variables may be"
+        sentence = "it has no description, so clients don't know what its variables mean"
         yield source.warning("template-description", sentence, "add a description that explains the variables")
     yield from _common_problems(item, source)
 
@@ -137,18 +146,18 @@ def _name_problems(name: str, source: Source, server_name: str) -> Iterator[Prob
     if not SAFE_NAME.fullmatch(name):
         *others, last = [provider for provider, names in NAMES_OF.items() if not names.fullmatch(name)]
         providers = f"{', '.join(others)} and {last}" if others else last
-        sentence = f"{providers} refuse its name, so agents that pass it on as it is cannot use their models"
-        fix = "give it a name of up to 64 of A-Z a-z 0-9 _ -"
+        sentence = f"{providers} reject its name, so agents that pass it on unchanged cannot use their models"
+        fix = "rename it, using up to 64 characters from A-Z a-z 0-9 _ -"
         if "." in name:
             fix += ", or set MCPGREEN_REPLACE_DOTS=true"
         yield source.warning("name-refused", sentence, fix, "name")
         return
     full = FULL_NAME.format(server=_NOT_IN_NAMES.sub("_", server_name), tool=name)
     if len(full) > MAX_NAME_CHARS:
-        sentence = f"with its server it is called {full}, which is more than {MAX_NAME_CHARS} characters"
-        yield source.warning("name-long", sentence, "give the server or the tool a shorter name", "name")
+        sentence = f"together with the server's name it is {full}, which is longer than {MAX_NAME_CHARS} characters"
+        yield source.warning("name-long", sentence, "shorten the name of the server or the tool", "name")
     if name[:1] in "0123456789-":
-        sentence = "Gemini refuses names that do not begin with a letter or _"
+        sentence = "Gemini rejects names that don't begin with a letter or _"
         yield source.warning("name-start", sentence, "begin the name with a letter", "name")
 
 
@@ -156,28 +165,28 @@ def _tool_problems(tool: Tool, source: Source) -> Iterator[Problem]:
     description = tool.definition.get("description") or ""
     hints = tool.definition.get("annotations") or {}
     if len(description) > MAX_DESCRIPTION_CHARS:
-        sentence = f"its description has {len(description)} characters; some clients refuse or cut more than 1024"
-        fix = "shorten it, or move details to the arguments"
+        sentence = f"its description has {len(description)} characters; some clients reject or cut off more than 1024"
+        fix = "shorten it, or move details to the descriptions of the arguments"
         yield source.warning("description-long", sentence, fix, "description")
     elif description and _plain(description) == _plain(tool.name):
-        sentence = "its description says no more than its name"
-        yield source.warning("description-short", sentence, "say what it does, and when to use it", "description")
+        sentence = "its description says nothing that its name does not say"
+        yield source.warning("description-short", sentence, "describe what it does, and when to use it", "description")
     titles = (tool.definition.get("title"), hints.get("title"))
     if all(titles) and titles[0] != titles[1]:
-        sentence = "title and annotations.title differ, and clients show the one or the other"
+        sentence = "title and annotations.title differ, and clients show either one"
         yield source.warning("title", sentence, "remove annotations.title", "annotations", "title")
     if hints.get("readOnlyHint") and hints.get("destructiveHint"):
-        sentence = "readOnlyHint and destructiveHint contradict each other: what only reads destroys nothing"
-        yield source.warning("annotations", sentence, "remove the one that is wrong", "annotations", "destructiveHint")
+        sentence = "readOnlyHint and destructiveHint contradict each other: a tool that only reads destroys nothing"
+        yield source.warning("annotations", sentence, "remove the wrong one", "annotations", "destructiveHint")
     if hints.get("readOnlyHint") and (verb := _CHANGES.match(tool.name)):
-        promise = "readOnlyHint says that it changes nothing, so clients do not ask before"
-        fix = f"remove readOnlyHint if it does {verb[1]}, else give it another name"
+        promise = "readOnlyHint says that it changes nothing, so clients run it without asking"
+        fix = f"remove readOnlyHint if it does {verb[1]} something; otherwise rename it"
         sentence = f"it is called {tool.name}, but {promise}"
         yield source.warning("annotations", sentence, fix, "annotations", "readOnlyHint")
     tokens = tokens_of(tool.definition)
     if tokens > MAX_TOKENS:
-        sentence = f"a model reads about {tokens} tokens for it in every conversation"
-        yield source.warning("tokens-many", sentence, f"shorten description and schema below {MAX_TOKENS} tokens")
+        sentence = f"it costs about {tokens} tokens in every conversation"
+        yield source.warning("tokens-many", sentence, f"shorten description and schema to {MAX_TOKENS} tokens")
 
 
 def _plain(text: str) -> str:
@@ -187,13 +196,13 @@ def _plain(text: str) -> str:
 def _schema_problems(tool: Tool, source: Source) -> Iterator[Problem]:
     schema, output = tool.definition["inputSchema"], tool.definition.get("outputSchema")
     if output is not None and output.get("type") != "object":
-        sentence = "its outputSchema does not describe an object, so most clients never see it"
-        fix = "put the value into an object, with a property of its own"
+        sentence = "its outputSchema is not an object, so most clients never see it"
+        fix = "wrap the value in an object, as a property"
         yield source.warning("output-root", sentence, fix, "outputSchema", "type")
     for key in TOP_LEVEL:
         if key in schema:
-            sentence = f"inputSchema has {key} at its top, and providers refuse all tools for it"
-            fix = "say it in the description, or move it into a property"
+            sentence = f"inputSchema has {key} at the top level, and providers reject all tools because of it"
+            fix = "move it into a property, or explain it in the description"
             yield source.warning("top-level", sentence, fix, "inputSchema", key)
     kept = set(kept_references(schema))
     for keys, part in parts_of(schema):
@@ -203,58 +212,58 @@ def _schema_problems(tool: Tool, source: Source) -> Iterator[Problem]:
             yield from _property((*keys, "properties", name), value, source)
     count = len(schema.get("properties") or {})
     if count > MAX_PROPERTIES:
-        sentence = f"it has {count} arguments; providers accept {MAX_PROPERTIES}, and a model uses fewer"
-        yield source.warning("arguments-many", sentence, "make several tools of it", "inputSchema", "properties")
+        sentence = f"it has {count} arguments; providers accept {MAX_PROPERTIES}, and a model copes with fewer"
+        yield source.warning("arguments-many", sentence, "split it into several tools", "inputSchema", "properties")
 
 
 def _part(keys: Keys, part: Json, kept: set[str], source: Source) -> Iterator[Problem]:
     place, way = _shown(keys), ("inputSchema", *keys)
     if part.get("$ref") in kept:
-        sentence = f"{place} has a $ref that recurses, or leads too far, to be written out; many clients follow none"
-        yield source.warning("ref", sentence, "describe as many levels as are needed, or take any object", *way, "$ref")
+        sentence = f"{place} has a $ref that is recursive, or too large to expand; many clients don't follow references"
+        yield source.warning("ref", sentence, "describe as many levels as you need, or accept any object", *way, "$ref")
     if "$dynamicRef" in part:
-        sentence = f"{place} has a $dynamicRef, which many clients do not follow"
-        yield source.warning("ref", sentence, "put what it refers to in its place", *way, "$dynamicRef")
+        sentence = f"{place} has a $dynamicRef, which many clients don't follow"
+        yield source.warning("ref", sentence, "replace it with the schema that it refers to", *way, "$dynamicRef")
     kinds = part.get("type")
     if kinds == "array" and "items" not in part and "prefixItems" not in part:
-        sentence = f"{place} is an array without items, and providers refuse all tools for it"
-        yield source.warning("array-items", sentence, "say with items what it holds", *way, "type")
+        sentence = f"{place} is an array without items, and providers reject all tools because of it"
+        yield source.warning("array-items", sentence, "add items, with the type of the elements", *way, "type")
     if isinstance(kinds, list):
-        sentence = f"{place} has several types; clients are sent an anyOf in their place, which not all understand"
-        fix = "choose one, and leave optional arguments out of required"
+        sentence = f"{place} has several types; clients get anyOf instead, which some don't understand"
+        fix = "use one type; an optional argument is one that required doesn't list"
         yield source.warning("types", sentence, fix, *way, "type")
     choices = part.get("enum")
     if isinstance(choices, list):
         if not choices:
-            sentence = f"{place} has an empty enum, which nothing satisfies"
+            sentence = f"{place} has an empty enum, so no value is valid"
             yield source.warning("enum", sentence, "list the choices, or remove enum", *way, "enum")
         elif not all(isinstance(choice, str) for choice in choices) and keys:
-            sentence = f"{place} has choices that are not strings, which Gemini refuses"
+            sentence = f"{place} has enum values that are not strings, which Gemini rejects"
             yield source.warning("enum", sentence, "use strings, or minimum and maximum", *way, "enum")
         elif len(choices) > MAX_CHOICES:
-            sentence = f"{place} has {len(choices)} choices, more than providers accept"
-            yield source.warning("enum", sentence, f"list {MAX_CHOICES} at most, or describe them", *way, "enum")
+            sentence = f"{place} has {len(choices)} enum values, more than providers accept"
+            yield source.warning("enum", sentence, f"list at most {MAX_CHOICES}, or describe them", *way, "enum")
     if sum(key == "properties" for key in keys) > MAX_DEPTH:
         sentence = f"{place} is nested deeper than {MAX_DEPTH} objects, more than providers accept"
-        yield source.warning("depth", sentence, "make it flatter", *way)
+        yield source.warning("depth", sentence, "flatten it", *way)
 
 
 def _property(keys: Keys, value: object, source: Source) -> Iterator[Problem]:
     place, way = _shown(keys), ("inputSchema", *keys)
     if not PROPERTY_NAME.fullmatch(str(keys[-1])):
-        sentence = f"{place}: providers refuse names of arguments other than up to 64 of A-Z a-z 0-9 _ . -"
+        sentence = f"{place}: providers only accept argument names of up to 64 characters from A-Z a-z 0-9 _ . -"
         yield source.warning("argument-name", sentence, "rename the argument", *way)
     if isinstance(value, bool):
-        sentence = f"{place} is {str(value).lower()} and no schema, and some clients refuse all tools for it"
+        sentence = f"{place} is {str(value).lower()} instead of a schema, so some clients reject all tools"
         yield source.warning("boolean-schema", sentence, "write an object with a type", *way)
         return
     if not isinstance(value, dict):
         return
     if not value.get("description") and "$ref" not in value and len(keys) == 2:
-        sentence = f"{place} has no description, so a model can only guess what to pass"
+        sentence = f"the argument {place} has no description, so a model has to guess what to pass"
         yield source.warning("argument-description", sentence, "add a description", *way)
     if "type" not in value and not value.keys() & set(COMBINING):
-        sentence = f"{place} has no type, so a model may pass anything, and some providers refuse it"
+        sentence = f"{place} has no type, so a model may pass anything, and some providers reject it"
         yield source.warning("argument-type", sentence, "add a type", *way)
 
 
@@ -271,8 +280,8 @@ def _result_problems(tool: Tool) -> Iterator[Problem]:
         in_shell = [found for found in _SHELL.finditer(text) if "--text" not in found[2]]
         found = [(text.count("\n", 0, each.start(1)) + 1, each[1]) for each in in_shell]
         for line, kind in _results_in_python(text) if is_python(tool.path, source) else found:
-            sentence = f"its result is {RESULTS[kind]} without text, and many clients show a model nothing but text"
-            fix = "add text that says what it is"
+            sentence = f"its result is {RESULTS[kind]} without text, and many clients only show text to the model"
+            fix = "add a text that says what it shows"
             yield Problem("warning", "result-text", sentence, fix, tool.path, Position(line))
 
 
@@ -300,15 +309,15 @@ def _called(node: ast.expr) -> str:
 
 def _prompt_problems(prompt: Prompt, source: Source) -> Iterator[Problem]:
     if not SAFE_NAME.fullmatch(prompt.name):
-        sentence = "clients make a command of its name, and take only up to 64 of A-Z a-z 0-9 _ -"
-        yield source.warning("prompt-name", sentence, "give it such a name", "name")
+        sentence = "clients turn its name into a command, and only accept up to 64 characters from A-Z a-z 0-9 _ -"
+        yield source.warning("prompt-name", sentence, "rename it", "name")
     if not prompt.definition.get("description"):
-        sentence = "it has no description, so people do not know what it is for"
+        sentence = "no description, so people don't know what it is for"
         yield source.warning("prompt-description", sentence, "add a description")
     is_list = isinstance(source.fields.get("arguments"), list)
     for index, argument in enumerate(prompt.definition.get("arguments", ())):
         if not argument.get("description"):
-            sentence = f"its argument {argument['name']} has no description, so people do not know what to type"
+            sentence = f"its argument {argument['name']} has no description, so people don't know what to enter"
             way = ("arguments", index) if is_list else ("arguments", "properties", argument["name"])
             yield source.warning("argument-description", sentence, "add a description", *way)
 
@@ -317,57 +326,50 @@ def _common_problems(item: Item, source: Source) -> Iterator[Problem]:
     """Problems that any kind of item can have."""
     for key in item.definition.get("_meta") or {}:
         if RESERVED_PREFIX.match(key):
-            sentence = f"_meta.{key} has a prefix that is reserved for the protocol"
-            yield source.warning("meta-prefix", sentence, "use the name of a domain of your own", "_meta", key)
+            sentence = f"_meta.{key} has a prefix that the protocol reserves"
+            yield source.warning("meta-prefix", sentence, "use a domain name of your own", "_meta", key)
     mime_type = item.definition.get("mimeType")
     if mime_type is not None and not MIME_TYPE.fullmatch(mime_type):
-        sentence = f"mimeType {mime_type[:80]} is not valid, so clients do not know how to show it"
-        yield source.warning("mime-type", sentence, "write type/subtype, as in text/plain", "mimeType")
+        sentence = f"mimeType {mime_type[:80]} is not valid, so clients don't know how to show it"
+        yield source.warning("mime-type", sentence, "write type/subtype, such as text/plain", "mimeType")
     for index, icon in enumerate(item.definition.get("icons") or ()):
         src = str(icon.get("src", ""))
         if src.lower().startswith("http:"):
-            sentence = "an icon has an http: URL, which clients do not load"
+            sentence = "an icon has an http: URL, which clients don't load"
             fix = "use https:, or a file next to the description"
             yield source.warning("icon-url", sentence, fix, "icons", index, "src")
         elif len(src) > MAX_ICON_CHARS:
             sentence = "an icon is larger than 64 KiB, and every list repeats it"
-            yield source.warning("icon-large", sentence, "use a smaller picture", "icons", index, "src")
+            yield source.warning("icon-large", sentence, "use a smaller image", "icons", index, "src")
         for size in icon.get("sizes") or ():
             if not ICON_SIZE.fullmatch(size):
-                sentence = f"an icon has the size {size[:40]}, which clients do not understand"
-                yield source.warning("icon-size", sentence, "write WxH, as in 48x48, or any", "icons", index, "sizes")
+                sentence = f"an icon has the size {size[:40]}, which clients don't understand"
+                yield source.warning("icon-size", sentence, "write WxH, such as 48x48, or any", "icons", index, "sizes")
 
 
 def _list_findings(project: Project, kind: str, items: Sequence[tuple[Item, Source]]) -> Iterator[Finding]:
     size = sum(len(jsontext.dumps(item.definition)) for item, _ in items)
     if size > MAX_LIST_BYTES:
-        sentence = f"the list of {kind} has {size >> 20} MiB; clients close the connection at 10"
+        sentence = f"the list of {kind} has {size >> 20} MiB, and clients close the connection at 10"
         yield Finding("warning", kind, sentence, "list-large", "shorten descriptions, schemas and icons")
     if kind != "tools" or not items:
         return
-    names: dict[str, str] = {}
-    texts: dict[str, str] = {}
+    firsts: dict[tuple[str, str], str] = {}
     for item, source in items:
-        file = project.shown(source.path) if source.path else None
         plain = re.sub(r"[^a-z0-9]", "_", item.name.lower())
-        first = names.setdefault(plain, item.name)
-        if first != item.name:
-            sentence = f"tool {item.name}: some clients cannot tell it from {first}"
-            fix = "give one of the two a name that differs in letters"
-            yield Finding("warning", kind, sentence, "names-alike", fix, file, source.position("name"))
-        description = (item.definition.get("description") or "").strip()
-        first = texts.setdefault(description, item.name)
-        if description and first != item.name:
-            sentence = f"tool {item.name}: it has the description of {first}, so a model cannot choose between them"
-            fix = "say in each what the other does not do"
-            yield Finding("warning", kind, sentence, "texts-alike", fix, file, source.position("description"))
+        for field, text in (("name", plain), ("description", (item.definition.get("description") or "").strip())):
+            first = firsts.setdefault((field, text), item.name)
+            if text and first != item.name:
+                code, sentence, fix = ALIKE[field]
+                problem = source.warning(code, sentence.format(first), fix, field)
+                yield problem.about(project, kind, f"tool {item.name}")
     tokens = sum(tokens_of(item.definition) for item, _ in items)
     if len(items) > MAX_TOOLS:
         sentence = f"there are {len(items)} tools; providers accept {MAX_TOOLS}"
-        yield Finding("warning", kind, sentence, "list-long", "offer fewer, or make several projects of it")
+        yield Finding("warning", kind, sentence, "list-long", "offer fewer, or split the project")
     if tokens > MAX_LIST_TOKENS:
-        sentence = f"a model reads about {tokens} tokens for the tools in every conversation"
-        yield Finding("warning", kind, sentence, "list-tokens", "offer fewer tools, or shorter ones", tokens=tokens)
+        sentence = f"the tools cost about {tokens} tokens in every conversation"
+        yield Finding("warning", kind, sentence, "list-tokens", "offer fewer tools, or shorten them", tokens=tokens)
     else:
         yield Finding("ok", kind, f"all tools: about {tokens} tokens", "tokens", tokens=tokens)
 

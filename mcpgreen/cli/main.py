@@ -7,6 +7,8 @@ import re
 import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import redirect_stdout
+from io import StringIO
 
 from mcpgreen import __version__, journal
 from mcpgreen.cli.commands import BY_NAME, Command, Options, first_screen
@@ -53,11 +55,12 @@ def _run_command(arguments: Sequence[str], serve: Serve) -> int:
 
     text = command.text()
     try:
-        options: Options = docopt(text, argv=list(arguments), default_help=True)
+        with redirect_stdout(StringIO()):  # --help has other words for a terminal
+            options: Options = docopt(text, argv=list(arguments), default_help=True)
     except DocoptExit:
         return _refused(_fault(arguments, command, text), command)
     except SystemExit:
-        return 0  # --help has printed
+        return _help([name])
     if options.get(ROOT) == "":
         return _refused(f"{ROOT} needs a value", command)
     try:
@@ -73,7 +76,9 @@ def _help(words: Sequence[str]) -> int:
     command = BY_NAME.get(words[0]) if words else None
     if words and command is None:
         return _refused(_unknown(words[0]))
-    sys.stdout.write(command.text() if command else first_screen())
+    from mcpgreen.cli.output import say_help
+
+    say_help(command.text() if command else first_screen())
     return 0
 
 
@@ -110,7 +115,7 @@ def _fault(arguments: Sequence[str], command: Command, text: str) -> str:
         fault = f"unexpected word: {words[max_words]}"
     if fault is None and command.needs:
         fault = f"{command.name} needs {command.needs}"
-    return fault or f"this is not understood. {' '.join(usage.split())}"
+    return fault or f"this command line is not valid. {' '.join(usage.split())}"
 
 
 def _words_of(arguments: Sequence[str], values: Mapping[str, str]) -> tuple[list[str], str | None]:

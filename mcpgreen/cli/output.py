@@ -1,17 +1,20 @@
 """Print and ask: text for people, JSON for programs, suggestions for mistyped names, progress, questions, a welcome.
 
 Rule: names and text from files, scripts and clients are data. Commands print them with `say` (stdout) and `tell`
-(stderr), or through `harmless`, so that they cannot control a terminal.
+(stderr), or through `harmless`, so that they cannot control a terminal. Colours are added after that.
 """
 
 from __future__ import annotations
 
+import os
+import re
 import shlex
 import sys
 from collections.abc import Iterable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from itertools import islice
-from typing import TYPE_CHECKING
+from textwrap import TextWrapper
+from typing import TYPE_CHECKING, TextIO
 
 from mcpgreen.cli.commands import text_named
 from mcpgreen.errors import InternalError
@@ -22,6 +25,11 @@ if TYPE_CHECKING:
     from mcpgreen.engine.server import Server
 
 MOST_COMPARED = 200
+USUAL_WIDTH, NARROWEST = 80, 40
+BOLD, DIM, RED, GREEN, YELLOW, CYAN = "1", "2", "1;31", "32", "33", "36"  # as terminals number them
+_CONTINUED = re.compile(r"\n {8,}(?=\S)|(?<=[^:\n])\n(?=\S)")  # where a line of a help text goes on
+_START = re.compile(r"([A-Z][a-z ]*:)|  (?:mcpgreen [a-z-]+ |(\S+(?: \S+)*)  +(?=\S))")  # a heading; what is listed
+_IN_BRACKETS = re.compile(r"\[[^]]*]")
 WORDS = {"tools": "tool", "resources": "resource", "resourceTemplates": "template", "prompts": "prompt"}
 
 
@@ -32,10 +40,51 @@ def harmless(text: str) -> str:
 
 def say(text: str, *, is_exact: bool = False) -> None:
     """Print a result on stdout. With `is_exact`, it is printed unchanged unless stdout is a terminal."""
-    sys.stdout.flush()
-    shown = text if is_exact and not sys.stdout.isatty() else harmless(text)
-    sys.stdout.buffer.write(shown.encode("utf-8", "backslashreplace"))
-    sys.stdout.buffer.flush()
+    put(text if is_exact and not sys.stdout.isatty() else harmless(text), sys.stdout)
+
+
+def put(text: str, file: TextIO) -> None:
+    """Print text that is harmless already, whatever the encoding of the file is."""
+    file.flush()
+    file.buffer.write(text.encode("utf-8", "backslashreplace"))
+    file.buffer.flush()
+
+
+def has_colour(file: TextIO) -> bool:
+    return file.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def painted(text: str, style: str, file: TextIO) -> str:
+    return f"\x1b[{style}m{text}\x1b[0m" if text and has_colour(file) else text
+
+
+def width_of(file: TextIO) -> int:
+    with suppress(OSError, ValueError):
+        return max(int(os.environ.get("COLUMNS") or 0) or os.get_terminal_size(file.fileno()).columns, NARROWEST)
+    return USUAL_WIDTH
+
+
+def wrapped(text: str, width: int, *, first: str = "", rest: str = "") -> str:
+    """Break harmless text at spaces. `first` and `rest` begin its lines. Words, such as paths, stay whole."""
+    return TextWrapper(width, first, rest, break_long_words=False, break_on_hyphens=False).fill(text)
+
+
+def filled(text: str, width: int) -> str:
+    """Return a help text with all paragraphs, options and forms of usage as wide as they may be."""
+    lines = []
+    for line in _CONTINUED.sub(" ", text).splitlines():
+        start = _START.match(line)
+        words = _IN_BRACKETS.sub(lambda found: found[0].replace(" ", "\0"), line)
+        lines.append(wrapped(words, width, rest=" " * start.end() if start and not start[1] else ""))
+    return "\n".join([*lines, ""]).replace("\0", " ")
+
+
+def say_help(text: str) -> None:
+    for line in filled(text, width_of(sys.stdout)).splitlines():
+        start = _START.match(line)
+        for mark, style in zip(start.groups(""), (BOLD, CYAN), strict=True) if start else ():
+            line = line.replace(mark, painted(mark, style, sys.stdout), 1)
+        put(f"{line}\n", sys.stdout)
 
 
 def tell(text: str) -> None:

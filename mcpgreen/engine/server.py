@@ -89,7 +89,7 @@ class Server:
         )
         self._router = Router(self.services, self._changes)
         for path in refused_directories(project, settings):
-            journal.warning("resources_roots: %s is left out: nothing in /proc, /sys or /dev is served", path)
+            journal.warning("resources_roots: %s is ignored: files in /proc, /sys and /dev are never served", path)
 
     def open_session(
         self,

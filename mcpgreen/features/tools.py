@@ -108,6 +108,8 @@ def _run_once(call: Call, terms: ToolTerms, arguments_json: bytes) -> Json:
         _warn(call, f"Tool '{tool.name}' reported progress, which extends no time without progressExtendsTimeout.")
     blocks = _embedded(call, resources_report) if resources_report else []
     words = cache(partial(last_words_of, call, outcome))
+    if place := results.bad_byte_in(outcome.stdout):
+        _warn(call, f"Tool '{tool.name}' printed a byte that is not UTF-8 ({place}); {results.CONVERT}")
     try:
         result = results.tool_result(outcome, expected, error_report=error_report, resources=blocks, last_words=words)
     except UnexpectedOutput as failure:

@@ -74,7 +74,7 @@ def _content_of(src: str, directories: Sequence[str], private: Private) -> bytes
         except TooLarge:
             raise ValueError(f"{src} is larger than {MAX_ICON_BYTES // 1024} KiB") from None
         except OutsideRoots:
-            problem = f"{src} lies outside the project, or is private; put the picture next to the description"
+            problem = f"{src} is outside the project, or private; put the image next to the description"
         except FileFailure as failure:
             raise ValueError(f"{src} cannot be read: {failure}") from failure
         except (OSError, ValueError):  # a link to itself, or a name that no file can have

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from mcpgreen.settings.settings import Settings
 
 MARKER = os.path.join("server.d", "server.meta.json")
-NO_PROJECT = "no folder has a server.d/, or an executable or description in tools/, resources/ or prompts/"
-REMEDY = "Make one with `mcpgreen new NAME`, or of this folder with `mcpgreen init`, or name yours with --project-root"
+NO_PROJECT = "no folder has a server.d/, or a script or description in tools/, resources/ or prompts/"
+REMEDY = "Create one with `mcpgreen new NAME`, run `mcpgreen init` in this folder, or name yours with --project-root"
 
 # Attribute and setting -> directory below the root when the setting says nothing.
 DEFAULT_DIRECTORIES = {
@@ -215,7 +215,7 @@ def find_project(explicit: str | None, *, cwd: str, directories: Mapping[str, st
             reason = "is not a directory" if os.path.lexists(root) else "does not exist"
             raise ProjectError(explicit, f"the project root {reason}")
         if not os.access(root, os.X_OK):
-            raise ProjectError(explicit, "the project directory may not be entered")
+            raise ProjectError(explicit, "no permission to enter the project directory")
         return Project(root, directories)
     here = os.path.realpath(cwd)
     for place in upwards(here):
@@ -249,7 +249,7 @@ def open_project(
     try:
         cwd = os.sep if os.path.isabs(settings.project_root) else os.getcwd()
     except OSError as error:
-        reason = "the current directory does not exist or may not be entered; name a project with --project-root"
+        reason = "the current directory does not exist or cannot be entered; name a project with --project-root"
         raise ProjectError(os.curdir, reason) from error
     project = find_project(settings.project_root or None, cwd=cwd, directories=directories)
     if project is None:
@@ -258,7 +258,7 @@ def open_project(
 
             forgotten = forgotten_script(cwd)
             remedy = f"{os.path.relpath(forgotten, cwd)} is not executable: chmod +x it" if forgotten else REMEDY
-            raise ProjectError(cwd, f"there is no project here or above: {NO_PROJECT}. {remedy}")
+            raise ProjectError(cwd, f"there is no project here or in a parent directory: {NO_PROJECT}. {remedy}")
         project = Project(bundled_project_root(), directories)
         journal.warning("no project around %s: %s; using the bundled example. %s", cwd, NO_PROJECT, REMEDY)
     own_variables = project.variables()

@@ -70,7 +70,7 @@ def configured_roots(
         try:
             named.append(Root(_resolved(path, project_root)))
         except ValueError as error:
-            raise ProjectError(path, f"this is not a root: {error}; correct MCPGREEN_ROOTS or --roots") from error
+            raise ProjectError(path, f"this cannot be a root: {error}; fix MCPGREEN_ROOTS or --roots") from error
     if named:
         return Roots(named)
     try:
@@ -88,7 +88,7 @@ def real_path(path: str) -> str:
     if "\n" in real:
         raise ValueError("its path has a newline")
     if is_kernel_path(real):
-        raise ValueError("what lies in /proc, /sys or /dev cannot be a root")
+        raise ValueError("a path in /proc, /sys or /dev cannot be a root")
     if not os.access(real, os.R_OK):
         raise ValueError("it does not exist or cannot be read")
     return real

@@ -119,35 +119,44 @@ def test_an_mcp_comment_adds_the_rest_also_after_many_arguments() -> None:
 @pytest.mark.parametrize(
     ("lines", "complaint"),
     [
-        (["# @arg"], "@arg has no name that can be used (line 2, column 3)"),
-        (["#", "#   @arg 1st  One"], "@arg has no name that can be used (line 3, column 5)"),
+        (["# @arg"], "@arg has no valid name (line 2, column 3)"),
+        (["#", "#   @arg 1st  One"], "@arg has no valid name (line 3, column 5)"),
         (["# @arg a[x"], "@arg a[x is not understood (line 2, column 3)"),
         (["# @arg a?  One"], "@arg a? is not understood (line 2, column 3)"),
         (['# @arg a="x  One'], '@arg a="x is not understood (line 2, column 3)'),
-        (["# @arg a=x int"], "@arg a has a default that is no int; it is left out (line 2, column 3)"),
-        (["# @arg a= int  One"], "@arg a has a default that is no int; it is left out (line 2, column 3)"),
-        (["# @arg a=yes bool"], "@arg a has a default that is no bool; it is left out (line 2, column 3)"),
-        (["# @arg a=1e999 number"], "@arg a has a default that is no number; it is left out (line 2, column 3)"),
-        (["# @arg a={ json"], "@arg a has a default that is no json; it is left out (line 2, column 3)"),
-        (["# @arg a=[1] list"], "@arg a has a default that is no list; it is left out (line 2, column 3)"),
-        (["# @arg a[x|y]=z"], "@arg a has a default that is none of its choices; it is left out (line 2, column 3)"),
-        (["# @arg a[x|y] int"], "@arg a has choices that are no int; they are left out (line 2, column 3)"),
-        (["# @arg a[x|y] bool"], "@arg a has choices that are no bool; they are left out (line 2, column 3)"),
+        (["# @arg a=x int"], "@arg a has a default that is not of type int; it is ignored (line 2, column 3)"),
+        (["# @arg a= int  One"], "@arg a has a default that is not of type int; it is ignored (line 2, column 3)"),
+        (["# @arg a=yes bool"], "@arg a has a default that is not of type bool; it is ignored (line 2, column 3)"),
+        (
+            ["# @arg a=1e999 number"],
+            "@arg a has a default that is not of type number; it is ignored (line 2, column 3)",
+        ),
+        (["# @arg a={ json"], "@arg a has a default that is not of type json; it is ignored (line 2, column 3)"),
+        (["# @arg a=[1] list"], "@arg a has a default that is not of type list; it is ignored (line 2, column 3)"),
+        (["# @arg a[x|y]=z"], "@arg a has a default that is not one of its choices; it is ignored (line 2, column 3)"),
+        (["# @arg a[x|y] int"], "@arg a has choices that are not of type int; they are ignored (line 2, column 3)"),
+        (["# @arg a[x|y] bool"], "@arg a has choices that are not of type bool; they are ignored (line 2, column 3)"),
         (["# @arg a!=x"], "@arg a is required, so its default is left out (line 2, column 3)"),
-        (["# @arg a integr  How many"], "@arg a has the type string: integr is no type; write int (line 2, column 3)"),
-        (["# @arg a=5 nubmer Count"], "@arg a has the type string: nubmer is no type; write number (line 2, column 3)"),
-        (["# @arg a[1|2]=1 integr"], "@arg a has the type string: integr is no type; write int (line 2, column 3)"),
-        (["# @arg a strng"], "@arg a has the type string: strng is no type; write string (line 2, column 3)"),
+        (
+            ["# @arg a integr  How many"],
+            "@arg a is a string, because integr is not a type; write int (line 2, column 3)",
+        ),
+        (
+            ["# @arg a=5 nubmer Count"],
+            "@arg a is a string, because nubmer is not a type; write number (line 2, column 3)",
+        ),
+        (["# @arg a[1|2]=1 integr"], "@arg a is a string, because integr is not a type; write int (line 2, column 3)"),
+        (["# @arg a strng"], "@arg a is a string, because strng is not a type; write string (line 2, column 3)"),
         (
             ["# @arg a!\tdate  When"],
-            "@arg a has the type string: date is no type; the types are string, int, number, bool, list, json "
+            "@arg a is a string, because date is not a type; the types are string, int, number, bool, list, json "
             "(line 2, column 3)",
         ),
-        (["# @arg a Integer  One"], "@arg a has the type string: Integer is no type; write int (line 2, column 3)"),
+        (["# @arg a Integer  One"], "@arg a is a string, because Integer is not a type; write int (line 2, column 3)"),
         *(
             (
                 [f"# @arg a {row}"],
-                f"@arg a has the type string: {row.split()[0]} is no type; {remedy} (line 2, column 3)",
+                f"@arg a is a string, because {row.split()[0]} is not a type; {remedy} (line 2, column 3)",
             )
             for row, remedy in (
                 ("number[]  Some", "write json"),
@@ -160,14 +169,14 @@ def test_an_mcp_comment_adds_the_rest_also_after_many_arguments() -> None:
                 ("string|null Some", "write string"),
             )
         ),
-        (["# @arg a", "# @arg a int"], "@arg a is there twice, and only the first counts (line 3, column 3)"),
+        (["# @arg a", "# @arg a int"], "@arg a appears twice, and only the first one counts (line 3, column 3)"),
         (
             ["# @arg dry-run", "# @arg dry_run"],
-            "@arg dry_run sets the same variable as dry-run, and only the first counts (line 3, column 3)",
+            "@arg dry_run sets the same variable as dry-run, and only the first one counts (line 3, column 3)",
         ),
         (
             ["# @arg a", '# mcp: {"inputSchema": {}}'],
-            "inputSchema is left out: the @arg comments say which arguments there are",
+            "inputSchema is ignored: the @arg comments define the arguments",
         ),
     ],
 )
@@ -230,7 +239,9 @@ def test_a_script_with_arguments_is_a_tool_without_the_bit(tmp_path: Path) -> No
 
     (tool,) = found.items
     assert tool.definition["inputSchema"]["required"] == ["name"]
-    assert found.warnings == ["tools/greet.sh: @arg x has a default that is no int; it is left out (line 3, column 3)"]
+    assert found.warnings == [
+        "tools/greet.sh: @arg x has a default that is not of type int; it is ignored (line 3, column 3)"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -259,4 +270,4 @@ def test_a_type_of_another_language_is_complained_of_also_close_to_the_text() ->
     found = arguments_of("greet.sh", b"#!/bin/bash\n# @arg share float How much\n")
 
     assert found is not None
-    assert found.complaints == ["@arg share has the type string: float is no type; write number (line 2, column 3)"]
+    assert found.complaints == ["@arg share is a string, because float is not a type; write number (line 2, column 3)"]

@@ -41,7 +41,7 @@ def test_what_is_outside_or_private_is_none(project: Path, src: str) -> None:
     icons, (complaint,) = wire(project, src.format(project.parent))
 
     assert icons == 0
-    assert complaint.endswith("lies outside the project, or is private; put the picture next to the description")
+    assert complaint.endswith("is outside the project, or private; put the image next to the description")
 
 
 @pytest.mark.parametrize("src", ["../.git/icon.png", "env.png"])

@@ -166,7 +166,7 @@ def test_a_home_that_is_taken_for_a_project_is_worth_a_word(
 
     assert found(None, tree.root) is not None
 
-    assert f"{tree.root} is the project, because of {tree.root}/tools/stray/stray.sh" in capfd.readouterr().err
+    assert f"the project is {tree.root}, because of {tree.root}/tools/stray/stray.sh" in capfd.readouterr().err
 
 
 def test_paths_are_physical(tree: TreeBuilder, tmp_path: Path) -> None:

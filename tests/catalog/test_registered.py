@@ -192,8 +192,8 @@ def test_a_completion_has_its_file_and_its_time(desk: Desk) -> None:
         ("resourceTemplates", "resource template", {"uriTemplate": "a:b"}, "uriTemplate: it has no variable"),
         ("prompts", "prompt", {}, "path must be a string that names a file below prompts/"),
         ("prompts", "prompt", {"path": "no.md"}, "there is no file no.md in prompts/"),
-        ("prompts", "prompt", {"path": "../tools"}, "path ../tools leads out of prompts/"),
-        ("prompts", "prompt", {"path": "out.md"}, "path out.md leads out of prompts/"),
+        ("prompts", "prompt", {"path": "../tools"}, "path ../tools is outside prompts/"),
+        ("prompts", "prompt", {"path": "out.md"}, "path out.md is outside prompts/"),
         ("prompts", "prompt", {"path": "found.md", "arguments": 5}, "arguments must be an array of arguments or a "),
         ("tools", "tool", {"path": "found/found.sh", "name": "a b"}, "name must be 1 to 128 of A-Z a-z 0-9 _ . -"),
         ("tools", "tool", {}, "path must be a string that names a file below tools/"),
@@ -290,7 +290,9 @@ def test_a_registered_template_replaces_the_found_one_of_its_name(desk: Desk) ->
 
     assert reading.listed("resourceTemplates") == [item, {"name": "zoo", "uriTemplate": "zoo:{x}"}]
     assert reading.told == []
-    assert reading.hints == [f"resources/files.meta.json: {SOURCE} registers a template of the same name, which counts"]
+    assert reading.hints == [
+        f"resources/files.meta.json: {SOURCE} registers a template of the same name, which takes precedence"
+    ]
 
 
 def test_a_found_template_is_not_hidden_by_a_resource_that_is_not_offered(desk: Desk) -> None:

@@ -145,7 +145,7 @@ def test_a_completion_names_a_file_of_the_project(desk: Desk) -> None:
         ({"version": 1, "completions": [{"name": "a", "path": "no"}]}, 'completions[0].path: there is no file "no"'),
         (
             {"version": 1, "completions": [{"name": "a", "path": "../../../etc/hostname"}]},
-            "completions[0].path leads out of the project",
+            "completions[0].path is outside the project",
         ),
         (
             {"version": 1, "completions": [{"name": "a", "path": "here", "timeoutSecs": 0}]},

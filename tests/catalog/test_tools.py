@@ -146,7 +146,7 @@ def test_helpers_data_and_hidden_files_are_no_tools(tree: TreeBuilder) -> None:
     assert discovery.items == []
     assert sorted(discovery.warnings) == [
         "tools/x/data.txt: described, but neither executable nor a script (chmod +x)",
-        "tools/x/y.meta.json: describes no script: no script of that name is next to it",
+        "tools/x/y.meta.json: describes no script: none with that name is next to it",
     ]
 
 

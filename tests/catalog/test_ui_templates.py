@@ -111,7 +111,7 @@ def test_the_least_configuration_has_no_problems(template: str) -> None:
         ("form", {"fields": [], "submitTool": "t"}, "config.fields must not be empty"),
         ("form", {"fields": ["x"], "submitTool": "t"}, 'config.fields[0] must be an object, found "x"'),
         ("form", {"fields": [{}], "submitTool": "t"}, "config.fields[0].name is missing"),
-        ("form", {"fields": FIELDS * 2, "submitTool": "t"}, 'config.fields[1].name stands there twice: "x"'),
+        ("form", {"fields": FIELDS * 2, "submitTool": "t"}, 'config.fields[1].name appears twice: "x"'),
         (
             "form",
             {"fields": [{"name": "x", "type": "colour"}], "submitTool": "t"},
@@ -138,7 +138,7 @@ def test_the_least_configuration_has_no_problems(template: str) -> None:
         ("diff-viewer", {"viewMode": "both"}, 'config.viewMode must be split or unified, found "both"'),
         ("tree-view", {"expandLevel": -1}, "config.expandLevel must be a number, 0 or more, found -1"),
         ("kanban", {"columns": [{"title": "x"}]}, "config.columns[0].id is missing"),
-        ("kanban", {"columns": ["a", "a"]}, 'config.columns[1].id stands there twice: "a"'),
+        ("kanban", {"columns": ["a", "a"]}, 'config.columns[1].id appears twice: "a"'),
         ("kanban", {"title": 5}, "config.title must be a string, found 5"),
     ],
 )

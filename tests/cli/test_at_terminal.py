@@ -34,7 +34,7 @@ def test_the_list_fits_the_screen(greeter: ProjectBuilder, width: int, env: dict
     assert lines[0] == "tools (1)"
     assert lines[1].split() == ["name", "description", "arguments", "from"]
     assert lines[2].split() == ["greet", "Greet", "somebody", "name!", "times", "tools/greet"]
-    assert lines[3] == "left out"
+    assert lines[3] == "left out (1)"
     assert "half.py" in lines[5]
     assert "not executable" in lines[5]
     assert max(map(len, seen.text.splitlines())) <= width
@@ -106,7 +106,7 @@ def test_a_form_with_all_kinds_of_fields(project: ProjectBuilder) -> None:
         ("fine yes/no [yes]: ", "no\n"),
         ("colour []: ", "2\n"),
         ("size []: ", "Large\n"),
-        ("tags, numbers or names with commas []: ", "1, c\n"),
+        ("tags, numbers or names separated by commas []: ", "1, c\n"),
     ]
     seen = at_terminal(["run-tool", "ask"], cwd=project.root, answers=answers)
     said = seen.text.splitlines()[-1]

@@ -143,7 +143,7 @@ def test_a_project_that_may_not_be_entered_is_named(project: ProjectBuilder, com
     finally:
         project.root.chmod(0o755)
     assert done.returncode == (2 if command == ["health"] else 1)
-    assert done.stderr == f"mcpgreen: error: {project.root}: the project directory may not be entered\n"
+    assert done.stderr == f"mcpgreen: error: {project.root}: no permission to enter the project directory\n"
 
 
 def test_scan_writes_the_registry_and_prints_the_status(project: ProjectBuilder) -> None:
@@ -167,7 +167,7 @@ def test_without_a_project_a_command_fails_and_says_so_once(tmp_path: Path, comm
     """They took the bundled example, and wrote .registry into it."""
     done = mcpgreen(*command, cwd=tmp_path)
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.startswith(f"mcpgreen: error: {tmp_path}: there is no project here or above")
+    assert done.stderr.startswith(f"mcpgreen: error: {tmp_path}: there is no project here or in a parent directory")
     assert all(remedy in done.stderr for remedy in ("`mcpgreen new NAME`", "`mcpgreen init`", "--project-root"))
     assert done.stderr.count("\n") == 1
 
@@ -176,7 +176,7 @@ def test_without_a_project_the_bundled_example_is_served_and_says_so(tmp_path: P
     with Wire(None, cwd=tmp_path, env={"HOME": str(tmp_path), "MCPGREEN_LAUNCHER": '/opt/my "own"/mcpgreen'}) as wire:
         greeting = wire.handshake()
         told = text_of(wire.call_tool("getting_started"))
-        assert "using the bundled example. Make one with `mcpgreen new NAME`" in wire.stderr
+        assert "using the bundled example. Create one with `mcpgreen new NAME`" in wire.stderr
     assert "no project was named and none was found" in greeting["instructions"]
     assert "`getting_started`" in greeting["instructions"]
     entry = json.loads(told[told.index("{\n") : told.rindex("}") + 1])["mcpServers"]["my-server"]

@@ -146,7 +146,7 @@ def test_run_tool_names_a_file_that_cannot_be_sourced(project: ProjectBuilder, t
     project.tool("show", "echo")
     done = run_tool(project, "show", "--source", str(tmp_path / "none"))
     assert (done.returncode, done.stdout) == (2, "")
-    assert "there is no such file" in done.stderr
+    assert "no such file" in done.stderr
 
     (tmp_path / "bad").write_text("exit 3", encoding="utf-8")
     done = run_tool(project, "show", "--source", str(tmp_path / "bad"))

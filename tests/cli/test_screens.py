@@ -1,13 +1,20 @@
 """Every command at a terminal: what a person sees of it, with and without colour, 80 and 120 columns wide.
 
 `…` in a screen is what differs from machine to machine. `list`, `run-tool` and forms are tried more closely in
-test_at_terminal.py.
+test_at_terminal.py. The screens of a project with faults are kept in `screens/`: `.ansi` with colours (`cat` shows
+them), `.txt` without. After a change of the output on purpose, `WRITE_SCREENS=1` makes the tests write them
+anew: look at the difference.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,7 +22,7 @@ import pytest
 
 from mcpgreen.cli.commands import COMMANDS
 from tests.support.project import ProjectBuilder
-from tests.support.terminal import Seen, at_terminal
+from tests.support.terminal import OURS, Seen, at_terminal
 
 NARROW, WIDE = 80, 120
 WAITING = "⠋ Copying mcpgreen and its packages ..."
@@ -50,13 +57,6 @@ It waits for a client that speaks MCP on its stdin; Ctrl-C ends it. In another t
 …
 Installed demo for Cursor: PROJECT/.cursor/mcp.json
 Backup: none, the file is new"""),
-    Screen("list prompts", NARROW, """\
-prompts (1)
-
-  name     description   arguments   from
- ───────────────────────────────────────────────────────
-  letter   A letter      to!         prompts/letter.txt""", has_colour=True),
-    Screen("run-tool greet name=Ada", WIDE, "Hello!"),
     Screen("read note", NARROW, "a note"),
     Screen("prompt letter to=Ada", WIDE, "Dear Ada"),
     Screen("complete prompt:letter to", NARROW, "(nothing)", has_colour=True),
@@ -94,43 +94,17 @@ PROJECT/tools/make-hello.py
 PROJECT/tools/make-hello.meta.json
 …"""),
     Screen("deps", NARROW, "No tool names packages: none has a # /// script header, and there is no requirements.txt."),
-    Screen("validate", WIDE, """\
-Project: PROJECT
-✓ server.d/server.meta.json
-✓ tool greet
-✓ resource note
-✓ prompt letter
-0 errors, 0 warnings"""),
-    Screen("lint", NARROW, """\
-Project: PROJECT
-✓ tool greet: about 37 tokens
-✓ all tools: about 37 tokens
-✓ resource note
-✓ prompt letter
-0 errors, 0 warnings"""),
-    Screen("doctor", WIDE, """\
-✓ python: Python …
-✓ packages: gevent …
-✓ loop: gevent …
-✓ project: demo at PROJECT
-✓ permissions: only you can change what is run; temporary files go to …
-✓ settings: all are defaults
-✓ hooks: there are none
-✓ registry: .registry is not there yet; lists are kept in it when something is listed
-✓ items: 1 tool, 1 resource, 0 templates, 1 prompt
-✓ client: no client has an entry demo; mcpgreen config --client NAME --install writes one
-…"""),
     Screen("health", NARROW, '{"status":"ok","mode":"full",…}'),
     Screen("scan", WIDE, '{"tools":{"status":"ok","count":1,"error":null},…}'),
     Screen("registry status", NARROW, '{"projectRoot":"PROJECT",…}'),
     Screen("bundle --platform beos", WIDE, """\
-mcpgreen: error: --platform beos is not known; choose linux, darwin, all.""", 2),
+mcpgreen: error: --platform beos is not a known platform; choose linux, darwin, all.""", 2),
     Screen("vendor", NARROW, f"""\
 {WAITING}…
 Vendored mcpgreen … to PROJECT/.mcpgreen
 Serve with PROJECT/run-server.sh""", has_colour=True),
     Screen("server-json", WIDE, """\
-mcpgreen: error: demo: the registry needs a namespace that is yours; give --name io.github.YOU, or write websiteUrl or \
+mcpgreen: error: demo: the registry needs a namespace of yours; give --name io.github.YOU, or write websiteUrl or \
 repository into server.d/server.meta.json""", 1),
     Screen("schema", WIDE, """\
 tool      tools/**/*.meta.json: a tool
@@ -142,6 +116,11 @@ function _mcpgreen
 …
 complete -c mcpgreen -f -a '(_mcpgreen)'"""),
 ]  # fmt: skip
+
+
+KEPT = Path(__file__).parent / "screens"
+FAULTY = ("validate", "lint", "doctor", "list", "run-tool latin what=tea", "--help", "run-tool --help")
+OF_MACHINE = re.compile(r"(✓\S* (?:python|packages|loop|jq|bash|permissions): )[^\n]*(?:\n  [^\n]*)*")
 
 
 @pytest.fixture
@@ -159,6 +138,60 @@ def demo(tmp_path: Path) -> ProjectBuilder:
     return project
 
 
+@pytest.fixture(scope="module")
+def shop() -> Iterator[ProjectBuilder]:
+    """A project with many faults. Its path is always as long, because lines are broken by it."""
+    root = Path(tempfile.mkdtemp(prefix="mcpgreen-", dir="/tmp")).resolve()
+    project = ProjectBuilder(root)
+    project.write("server.d/server.meta.json", '{"name": "shop", "version": "1.0.0"}\n')
+    text = {"type": "string", "description": "A filter"}
+    names = ["text", "author", "since", "until", "branch", "path", "size", "colour", "shop", "limit", "sort"]
+    schema = {"type": "object", "properties": dict.fromkeys(names, text), "required": ["until"]}
+    project.tool("search", "echo found", description="Find orders", inputSchema=schema)
+    what = {"type": "object", "properties": {"what": {"type": "string"}}}
+    project.tool("latin", r"printf 'caf\xe9\n'", descripton="A word", inputSchema=what)
+    broken = {"type": "object", "properties": {"what": {"type": "integr"}}}
+    project.tool("order", "echo ordered", description="Order something", inputSchema=broken)
+    project.write("tools/greet.sh", "#!/bin/bash\r\necho hello\r\n").chmod(0o755)
+    wrong = {"description": "Count words", "inputSchema": {"type": "object", "required": ["wrods"]}}
+    project.write("tools/count.meta.json", json.dumps(wrong, indent=2))
+    project.write("tools/count.py", "#!/usr/bin/env python3\nfrom mcp_tool import emit_txt\n").chmod(0o755)
+    project.write("tools/half.py", "#!/usr/bin/env python3\n")
+    project.write("prompts/letter.meta.json", '{"description": "A letter", "arguments": [{"name": "to"}]}')
+    project.write("prompts/letter.txt", "Dear {{too}}\n")
+    project.write("providers/stock.sh", "#!/bin/sh\r\necho 1\r\n").chmod(0o755)
+    for name in ("tea", "milk"):
+        project.write(f"resources/{name}.meta.json", json.dumps({"name": name, "uri": f"stock://{name}"}))
+    yield project
+    shutil.rmtree(root)
+
+
+@pytest.mark.parametrize("command", FAULTY)
+@pytest.mark.parametrize("width", [NARROW, WIDE])
+@pytest.mark.parametrize("suffix", ["ansi", "txt"])
+def test_the_screen_is_as_it_is_kept(shop: ProjectBuilder, command: str, width: int, suffix: str) -> None:
+    env = {"TMPDIR": "/tmp", **({} if suffix == "ansi" else {"NO_COLOR": "1"})}
+    raw = at_terminal(command.split(), cwd=shop.root, width=width, env=env).raw
+    shutil.rmtree(shop.root / ".registry", ignore_errors=True)
+    seen = OF_MACHINE.sub(r"\1…", raw.replace("\r\n", "\n").replace(str(shop.root), "PROJECT"))
+    kept = KEPT / f"{command.replace(' --', '-').split()[0].strip('-')}-{width}.{suffix}"
+    if os.environ.get("WRITE_SCREENS"):
+        kept.write_text(seen, encoding="utf-8")
+    assert seen == kept.read_text(encoding="utf-8")
+    assert ("\x1b[" in seen) == (suffix == "ansi")
+
+
+@pytest.mark.parametrize("command", ["validate", "lint", "doctor"])
+def test_a_program_that_reads_it_gets_the_same_words(shop: ProjectBuilder, command: str) -> None:
+    done = subprocess.run(
+        [*OURS, command], cwd=shop.root, env={"PATH": os.environ["PATH"], "HOME": str(shop.root), "TMPDIR": "/tmp"},
+        capture_output=True, check=False, text=True,
+    )  # fmt: skip
+    shutil.rmtree(shop.root / ".registry", ignore_errors=True)
+    kept = (KEPT / f"{command}-{NARROW}.txt").read_text(encoding="utf-8")
+    assert OF_MACHINE.sub(r"\1…", done.stdout.replace(str(shop.root), "PROJECT")) == kept
+
+
 def seen_of(demo: ProjectBuilder, screen: Screen, *, width: int, has_colours: bool) -> tuple[str, Seen]:
     env = {} if has_colours else {"NO_COLOR": "1"}
     seen = at_terminal(screen.command.split(), cwd=demo.root, width=width, env=env, answers=screen.answers)
@@ -174,4 +207,5 @@ def test_what_a_person_sees(demo: ProjectBuilder, screen: Screen) -> None:
 
 
 def test_every_command_has_a_screen() -> None:
-    assert {screen.command.split()[0] for screen in SCREENS} == {command.name for command in COMMANDS}
+    shown = {command.split()[0] for command in (*FAULTY, *(screen.command for screen in SCREENS))}
+    assert shown == {command.name for command in COMMANDS} | {"--help"}

@@ -60,7 +60,7 @@ def test_words_become_values_by_the_schema(words: list[str], schema: dict[str, A
         ("=a", {}, "=a: write key=value"),
         ("a=x", {"a": {"type": "integer"}}, "a=x: this is not a valid integer."),
         ("a=maybe", {"a": {"type": "boolean"}}, "a=maybe: this is not a valid boolean."),
-        ("a:={", {}, "a:= is not JSON"),
+        ("a:={", {}, "a:= is not valid JSON"),
         ("a.b=x", {"a": {"properties": {"b": {"type": "integer"}}}}, "a.b=x: this is not a valid integer."),
         ("a=@/does/not/exist", {}, "@/does/not/exist: No such file or directory."),
     ],
@@ -133,7 +133,34 @@ def test_what_is_left_out_is_told_once(project: ProjectBuilder, arguments: list[
     done = command(project, "list", *arguments)
 
     assert (done.stdout.count("bad.meta.json"), done.stderr.count("bad.meta.json")) == (1, 0)
-    assert done.stderr.count("descripton is unknown") == 1  # of what is listed nevertheless
+    assert done.stderr == "mcpgreen: warning: 1 problem in the project; run mcpgreen validate\n"  # of greet
+
+
+@pytest.mark.parametrize(
+    ("name", "own", "others"),
+    [
+        ("greet", "⚠ tools/greet.meta.json:1:", 3),
+        ("lost", "✗ tools/lost.meta.json:1:", 3),
+        ("lonely", "✗ tools/lonely.meta.json: describes no script", 3),
+        ("half", "· tools/half.py: not a tool", 4),
+        ("search", "", 4),
+    ],
+)
+def test_run_tool_tells_what_is_wrong_with_its_tool(project: ProjectBuilder, name: str, own: str, others: int) -> None:
+    """It told what was wrong with all of them."""
+    for each in ("greet", "find"):
+        project.tool(each, "echo hi", descripton="Greet")
+    project.tool("search", "echo hi")
+    for each in ("lost", "lonely"):
+        project.write(f"tools/{each}.meta.json", "{" if each == "lost" else "{}")
+    project.write("tools/lost.sh", "#!/bin/sh\n").chmod(0o755)
+    project.write("tools/half.py", "#!/usr/bin/env python3\n")
+    done = command(project, "run-tool", name)
+
+    more = f"{others} problems in other files; run mcpgreen validate"
+    assert done.stderr.count(".meta.json") + done.stderr.count("half.py") == bool(own)
+    assert done.stderr.startswith(own or f"mcpgreen: warning: {more}")
+    assert done.stderr.endswith(f"{more}\n")
 
 
 def test_read_prints_the_bytes_as_they_are(project: ProjectBuilder) -> None:

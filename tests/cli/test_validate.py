@@ -76,7 +76,7 @@ def test_nothing_is_written(project: ProjectBuilder) -> None:
         ('{"name": "x", "title": 5}', "warning", "title must be a string"),
         ('{"name": "x", "icons": 5}', "warning", "icons must be an array"),
         ('{"name": "x", "icons": [{"mimeType": "image/png"}]}', "warning", "icon"),
-        (None, "warning", "missing, so the defaults are used"),
+        (None, "warning", "missing, so defaults are used"),
     ],
 )
 def test_the_server_is_described(project: ProjectBuilder, content: str | None, level: str, message: str) -> None:
@@ -95,10 +95,10 @@ def test_the_server_is_described(project: ProjectBuilder, content: str | None, l
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"name": "a.b", "description": "x", "inputSchema": SCHEMA}, "some clients accept only names"),
+        ({"name": "a.b", "description": "x", "inputSchema": SCHEMA}, "some clients only accept names"),
         ({"name": "a", "inputSchema": SCHEMA}, "no description"),
         ({"name": "a", "description": "x"}, "no inputSchema"),
-        ({"name": "a", "description": "x", "inputSchema": SLOW_SCHEMA}, "a pattern that may take for ever"),
+        ({"name": "a", "description": "x", "inputSchema": SLOW_SCHEMA}, "a pattern with nested repeats"),
         ({"name": "a", "description": "x", "arguments": SCHEMA, "annotations": {"readOnlyHint": 5}}, "readOnlyHint"),
         ({"name": "a", "description": "x", "arguments": SCHEMA, "icons": [{"src": "no.png"}]}, "an icon is left out"),
         ({"name": "a", "descripton": "x", "description": "y", "arguments": SCHEMA}, "did you mean description?"),

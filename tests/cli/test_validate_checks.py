@@ -37,7 +37,7 @@ def test_a_hook_that_can_be_run(project: ProjectBuilder, hook: str) -> None:
 
 def test_a_register_sh_that_is_no_script_is_ignored_by_the_server(project: ProjectBuilder) -> None:
     project.write("server.d/register.sh", "true\n").chmod(0o644)
-    reason = "it is ignored: it is neither executable (chmod +x) nor starts with #!"
+    reason = "it is ignored: it is not executable (chmod +x) and has no shebang"
     status, report = findings(project)
     assert (status, said(report, "error")) == (1, [f"server.d/register.sh: {reason}"])
 
@@ -58,7 +58,7 @@ def test_settings_that_let_clients_see_too_much_or_do_nothing(project: ProjectBu
     _, report = findings(project, env={**token, "MCPGREEN_CLIENT_ROOTS": "trust", "MCPGREEN_RESOURCES_ROOTS": "/proc"})
     left_out, trusting = (text for text in said(report, "warning") if "roots" in text)
 
-    assert left_out == "resources_roots: /proc is left out: nothing in /proc, /sys or /dev is served"
+    assert left_out == "resources_roots: /proc is ignored: files in /proc, /sys and /dev are never served"
     assert trusting.startswith("client_roots is trust") and "MCPGREEN_CLIENT_ROOTS=within" in trusting
     assert not [text for text in said(findings(project, env=token)[1], "warning") if "roots" in text]
 
@@ -74,12 +74,12 @@ def test_what_keeps_a_server_from_starting(project: ProjectBuilder, variable: st
 
 
 def absent_provider(project: ProjectBuilder) -> str:
-    return "its provider is missing: it would be an executable file providers/engine, with any suffix"
+    return "there is no provider for it: it would be an executable file providers/engine, with any suffix"
 
 
 def provider_without_bit(project: ProjectBuilder) -> str:
     project.write("providers/engine.py", "print()")
-    return "its provider is missing: providers/engine.py is neither executable nor a script (chmod +x)"
+    return "there is no provider for it: providers/engine.py is neither executable nor a script (chmod +x)"
 
 
 def open_provider(project: ProjectBuilder) -> str:
@@ -90,7 +90,7 @@ def open_provider(project: ProjectBuilder) -> str:
 
 def provider_without_interpreter(project: ProjectBuilder) -> str:
     project.provider("engine.py", "#!/no/such/python\n")
-    return "its provider providers/engine.py is for the interpreter /no/such/python, which does not exist"
+    return "its provider providers/engine.py needs the interpreter /no/such/python, which does not exist"
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_a_file_that_cannot_be_read_now(project: ProjectBuilder, uri: str, reaso
     project.described("note", uri=uri)
     status, report = findings(project)
 
-    assert (status, said(report, "warning")) == (0, [f"resource note: it cannot be read as things are: {reason}"])
+    assert (status, said(report, "warning")) == (0, [f"resource note: it cannot be read: {reason}"])
 
 
 # --- scripts ---------------------------------------------------------------------------------------------------------
@@ -146,8 +146,8 @@ def test_a_tool_that_others_may_write_to_is_not_well(project: ProjectBuilder) ->
     ("first_line", "fault"),
     [
         ("#!/bin/sh\r", "has Windows line endings, so"),
-        ("#!/no/such/shell", "is for the interpreter /no/such/shell, which does not exist"),
-        ("#!/usr/bin/env no-such-shell", "is for the interpreter no-such-shell, which is not on the PATH"),
+        ("#!/no/such/shell", "needs the interpreter /no/such/shell, which does not exist"),
+        ("#!/usr/bin/env no-such-shell", "needs the interpreter no-such-shell, which is not on the PATH"),
     ],
 )
 def test_a_first_line_that_cannot_be_obeyed(project: ProjectBuilder, first_line: str, fault: str) -> None:
@@ -168,7 +168,7 @@ def test_a_text_without_an_interpreter(project: ProjectBuilder) -> None:
     (project.root / "tools" / "binary").chmod(0o755)
     project.write("tools/binary.meta.json", json.dumps({"description": "x", "inputSchema": SCHEMA}))
 
-    assert said(findings(project)[1], "warning") == ["tool greet: tools/greet has no #! line, so it is run by sh"]
+    assert said(findings(project)[1], "warning") == ["tool greet: tools/greet has no shebang, so sh runs it"]
 
 
 # --- prompts ---------------------------------------------------------------------------------------------------------
@@ -180,8 +180,8 @@ def test_placeholders_that_are_no_arguments(project: ProjectBuilder) -> None:
 
     assert status == 0
     assert said(report, "warning") == [
-        "prompt letter: {{nmae}} is not a declared argument, so clients cannot fill it; did you mean name?",
-        "prompt letter: {{xyz}} is not a declared argument, so clients cannot fill it",
+        "prompt letter: {{nmae}} is not a declared argument, so clients cannot fill it in; did you mean name?",
+        "prompt letter: {{xyz}} is not a declared argument, so clients cannot fill it in",
     ]
 
 

@@ -14,7 +14,7 @@ FAULTS = {
     "#!/bin/sh\r\necho hi\r\n": "Windows line endings",
     "#!/usr/bin/env bash\r\necho hi\r\n": "Windows line endings",
     "#!/no/such/interpreter -x\n": "/no/such/interpreter, which does not exist",
-    "#!  \n": "no interpreter",
+    "#!  \n": "without an interpreter",
     "#!/usr/bin/env -S NAME=1 no-such-program\n": "no-such-program, which is not on the PATH",
 }
 SOUND = ["#!/bin/sh\n", "#! /bin/sh -e\n", "#!/usr/bin/env sh\n", "#!/usr/bin/env\n", "echo hi\n", "", "#!/bin/sh"]
@@ -82,4 +82,4 @@ def test_a_program_that_env_does_not_find_for_its_line_end_is_explained(project:
     path.write_bytes(b"#!/usr/bin/env sh\r\necho hi\r\n")
 
     text = text_of(client.call_tool("windows"))
-    assert "line ends of Windows; mcpgreen validate --fix changes them" in text
+    assert "Windows line endings; mcpgreen validate --fix converts them" in text

@@ -162,7 +162,7 @@ def _directories_in(project: Project, parent: str, warnings: list[str], pace: Pa
     except (FileNotFoundError, NotADirectoryError):
         return
     except PermissionError:
-        warnings.append(f"{project.shown(parent)}: the directory may not be read")
+        warnings.append(f"{project.shown(parent)}: no permission to read the directory")
         return
     for entry in sorted(found, key=lambda entry: entry.name):
         if entry.name.startswith(".") or not _accept_directory(project, entry.path, warnings):

@@ -144,7 +144,7 @@ def _wrong_list(template: str, place: str, members: list[object], rules: dict[st
             yield from _wrong_options(here, member.get("options"))
         name = member.get(identity)
         if isinstance(name, str) and name in seen:
-            yield f"{here}.{identity} stands there twice: {shown(name)}"
+            yield f"{here}.{identity} appears twice: {shown(name)}"
         elif isinstance(name, str):
             seen.add(name)
 

@@ -123,7 +123,7 @@ def read_script(path: str, head: bytes) -> ScriptDescription | None:
         rest["env"] = [*others, *arguments.variables] if isinstance(others, list) else others
     for key in SCHEMAS if arguments.schema else ():
         if rest.pop(key, None) is not None:
-            complaints.append(f"{key} is left out: the @arg comments say which arguments there are")
+            complaints.append(f"{key} is ignored: the @arg comments define the arguments")
     fields = {**described, **rest, **({"inputSchema": arguments.schema} if arguments.schema else {})}
     return ScriptDescription(fields, complaints, arguments.hints)
 
@@ -278,15 +278,15 @@ class _Found:
         match = re.fullmatch(_ARGUMENT, rest)
         if match is None:
             word = next(iter(rest.split()), "")
-            what = f"{word[:60]} is not understood" if re.match(_NAME, word) else "has no name that can be used"
+            what = f"{word[:60]} is not understood" if re.match(_NAME, word) else "has no valid name"
             self.complaints.append(f"@arg {what} {place}")
             return
         name = match["name"]
         schema = self._schema(match, place)
         other = self._names.setdefault(variable_of(name), name)
         if name in self.properties or other != name:
-            trouble = "is there twice" if other == name else f"sets the same variable as {other}"
-            self.complaints.append(f"@arg {name} {trouble}, and only the first counts {place}")
+            trouble = "appears twice" if other == name else f"sets the same variable as {other}"
+            self.complaints.append(f"@arg {name} {trouble}, and only the first one counts {place}")
             return
         self.properties[name] = schema
         self._places[name] = place
@@ -305,7 +305,7 @@ class _Found:
         if match["type"] is None and (word := _unknown_type(match["text"], match["default"])):
             meant = _plain_notation(word, match["name"]) or _likely_type(word)
             remedy = f"write {meant}" if meant else f"the types are {', '.join(TYPES)}"
-            self.complaints.append(f"{about} has the type string: {word} is no type; {remedy} {place}")
+            self.complaints.append(f"{about} is a string, because {word} is not a type; {remedy} {place}")
         problems = (_add_choices(schema, match["choices"], kind), _add_default(schema, match, kind))
         self.complaints.extend(f"{about} {problem} {place}" for problem in problems if problem)
         return schema
@@ -320,7 +320,7 @@ def _add_choices(schema: Json, text: str | None, kind: str) -> str:
             raise ValueError
         values = [_value(word.strip(), "string" if kind == "list" else kind) for word in text.split("|")]
     except ValueError:
-        return f"has choices that are no {kind}; they are left out"
+        return f"has choices that are not of type {kind}; they are ignored"
     (schema["items"] if kind == "list" else schema)["enum"] = list(dict.fromkeys(values))
     return ""
 
@@ -333,10 +333,10 @@ def _add_default(schema: Json, match: re.Match[str], kind: str) -> str:
     try:
         default = _value(text[1:-1] if text[:1] in ("'", '"') else text, kind)
     except ValueError:
-        return f"has a default that is no {kind}; it is left out"
+        return f"has a default that is not of type {kind}; it is ignored"
     choices = schema.get("items", schema).get("enum")
     if choices is not None and not set(choices).issuperset(default if kind == "list" else [default]):
-        return "has a default that is none of its choices; it is left out"
+        return "has a default that is not one of its choices; it is ignored"
     schema["default"] = default
     return ""
 

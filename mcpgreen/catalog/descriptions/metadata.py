@@ -234,7 +234,7 @@ def read_inline(path: str, head: bytes, *, is_prose: bool = False) -> Json | Non
     if found is None:
         return None
     if found.is_cut:
-        raise ProjectError(path, f"the mcp: annotation goes beyond {HEAD_BYTES} bytes; use a .meta.json file")
+        raise ProjectError(path, f"the mcp: comment must end within {HEAD_BYTES} bytes; use a .meta.json file")
     if found.is_yaml:
         if not found.text.strip():
             raise ProjectError(path, "nothing is indented below mcp:")

@@ -116,7 +116,7 @@ def file_of(project: Project, item: Json, *, below: str) -> tuple[str, os.stat_r
         raise ProjectError(place, f"path must be a string that names a file below {place}/")
     path = os.path.normpath(os.path.join(below, given))
     if not is_within(path, below) or not is_within(os.path.realpath(path), below):
-        raise ProjectError(place, f"path {given} leads out of {place}/")
+        raise ProjectError(place, f"path {given} is outside {place}/")
     try:
         status = os.stat(path)
     except OSError:

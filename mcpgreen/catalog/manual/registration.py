@@ -194,7 +194,7 @@ def run_register_sh(project: Project, settings: Settings, *, run: Callable[[Hook
         return None
     project.require_trusted(path)
     if not is_script(path):
-        journal.warning("%s is ignored: it is neither executable (chmod +x) nor starts with #!", project.shown(path))
+        journal.warning("%s is ignored: it is not executable (chmod +x) and has no shebang", project.shown(path))
         return None
     from mcpgreen.running.hooks import Hook, records_in  # most projects have no hook
 
@@ -259,7 +259,7 @@ def _problem_with_fields(project: Project, kind: str, item: Json, required: tupl
         return f"timeoutSecs must be {A_DURATION.wanted}, found {shown(secs)}"
     real_path = os.path.realpath(os.path.join(project.root, path))
     if not is_within(real_path, project.root):
-        return "path leads out of the project"
+        return "path is outside the project"
     return None if os.path.isfile(real_path) else f"path: there is no file {shown(path)}"
 
 

@@ -88,7 +88,7 @@ class Checks:
         """Yield all findings. Items without problems are listed only if the project `is_served`."""
         for kind, discovery in self._found.items():
             if isinstance(discovery, OSError):
-                fix = "see to it that the directory can be read"
+                fix = "make the directory readable"
                 yield Finding("error", kind, f"{kind} cannot be listed: {discovery.strerror}", "unreadable", fix)
                 continue
             for warning in discovery.warnings:
@@ -105,7 +105,7 @@ class Checks:
                 yield from (problem.about(self._project, kind, subject) for problem in problems)
                 if not problems and is_served:
                     file = self._project.shown(source.path) if source.path else None
-                    yield Finding("ok", kind, subject, file=file)
+                    yield Finding("ok", kind, subject, file=file, subject=subject)
 
     def _script_paths(self) -> Iterator[str]:
         for discovery in self._found.values():
@@ -131,43 +131,43 @@ class Checks:
             yield from self._scripts.faults(path, obeys_first_line=False, subject="its completion ")
         description = source.description if not source.is_registered else None
         for keys, position in description.doubles() if description else ():
-            sentence = f"{'.'.join(map(str, keys))} stands there twice, and only the last counts"
+            sentence = f"{'.'.join(map(str, keys))} appears twice, and only the last one counts"
             code = "yaml-double" if description and description.is_yaml else "json-double"
             yield Problem("warning", code, sentence, "remove one of the two", source.path, position)
 
     def _tool_problems(self, tool: Tool, source: Source) -> Iterator[Problem]:
         listed_name = tool.name.replace(".", "_") if self._settings.replace_dots else tool.name
         if not SAFE_NAME.fullmatch(listed_name):
-            sentence = "some clients accept only names of up to 64 of A-Z a-z 0-9 _ -"
-            yield source.warning("name", sentence, "give it such a name, by the file or by name", "name")
+            sentence = "some clients only accept names of up to 64 characters from A-Z a-z 0-9 _ -"
+            yield source.warning("name", sentence, "rename the file, or set such a name in its description", "name")
         if not tool.definition.get("description"):
-            sentence = "it has no description, so a model can only guess what it does"
-            yield source.warning("no-description", sentence, "say in a description what it does and when to use it")
+            sentence = "no description, so a model has to guess what it does"
+            yield source.warning("no-description", sentence, "add a description: what it does, and when to use it")
         if tool.definition["inputSchema"] == NO_SCHEMA and not {"inputSchema", "arguments"} & source.fields.keys():
-            sentence = "it has no inputSchema, so a model does not know its arguments"
-            yield source.warning("no-schema", sentence, "add an inputSchema, without properties if it takes none")
+            sentence = "no inputSchema, so a model doesn't know its arguments"
+            yield source.warning("no-schema", sentence, "add an inputSchema, with no properties if it takes none")
         yield from schema_problems(tool, source)
         if tool.path in self._reported:  # another tool of this file has the same faults
             return
         self._reported.add(tool.path)
         runner = tool.command[0]
         if runner not in (tool.path, shebang.PYTHON[0]):
-            sentence = f"{tool.relative_path} is not executable and is run by {runner} (chmod +x, or --fix)"
-            yield Problem("warning", "not-executable", sentence, "chmod +x, or run validate --fix", tool.path)
+            sentence = f"{tool.relative_path} is not executable, so {runner} runs it"
+            yield Problem("warning", "not-executable", sentence, "run mcpgreen validate --fix, or chmod +x", tool.path)
         yield from self._scripts.problems(tool.path, below=self._project.tools_dir, obeys_first_line=runner != "bash")
         shown = self._project.shown(tool.path)
         yield from unseen_variables(tool, shown, self._settings, self._environ)
         if runner == tool.path and not tool.path.endswith(shebang.SHELL_SUFFIXES) and _lacks_shebang(tool.path):
-            sentence = f"{shown} has no #! line, so it is run by sh"
-            fix = "begin it with #! and its interpreter, or remove its executable bit if it is not a program"
+            sentence = f"{shown} has no shebang, so sh runs it"
+            fix = "add a shebang with its interpreter, or remove its executable bit (chmod -x) if it is not a program"
             yield Problem("warning", "no-shebang", sentence, fix, tool.path)
 
     def _provider_problems(self, provider: str, source: Source) -> Iterator[Problem]:
         script = script_for(provider, self._project)
         if script is None:
             if provider not in PROVIDERS:
-                sentence = f"its provider is missing: {why_missing(provider, self._project.providers_dir)}"
-                yield source.error("no-provider", sentence, "add that script, or correct uri or provider", "uri")
+                sentence = f"there is no provider for it: {why_missing(provider, self._project.providers_dir)}"
+                yield source.error("no-provider", sentence, "add that script, or fix uri or provider", "uri")
             return
         try:
             script.require_safe()
@@ -193,8 +193,8 @@ class Checks:
                 limit_bytes=self._settings.max_resource_bytes,
             ).close()
         except ProviderFailure as failure:
-            sentence = f"it cannot be read as things are: {failure.text}"
-            fix = "correct uri, put the file there, or add its directory to resources_roots"
+            sentence = f"it cannot be read: {failure.text}"
+            fix = "fix uri, create the file, or add its directory to resources_roots"
             yield source.warning("not-readable", sentence, fix, "uri")
 
     def _prompt_problems(self, prompt: Prompt, source: Source) -> Iterator[Problem]:
@@ -208,10 +208,10 @@ class Checks:
         for name in dict.fromkeys(name.strip() for text in _texts_of(prompt) for name in PLACEHOLDER.findall(text)):
             if name not in known:
                 placeholder, question = f"{{{{{name}}}}}", did_you_mean(name, known)
-                sentence = f"{placeholder} is not a declared argument, so clients cannot fill it{question}"
+                sentence = f"{placeholder} is not a declared argument, so clients cannot fill it in{question}"
                 path = prompt.path or source.path
                 position = position_in_file(path, placeholder, f"{{{{ {name} }}}}") if path else None
-                fix = "declare it in arguments, or correct the placeholder"
+                fix = "declare it in arguments, or fix the placeholder"
                 yield Problem("warning", "placeholder", sentence, fix, path, position)
 
 
@@ -255,19 +255,19 @@ def _no_tools_in(directory: Directory) -> Iterator[tuple[str, str, str]]:
     has_tool = any(name != "smoke.sh" and not metadata.is_description(name) for name in executables)
     for name in executables:
         if metadata.is_description(name):
-            yield name, "it is executable, but a description", "remove its executable bit (chmod -x)"
+            yield name, "it is a description, but executable", "remove its executable bit (chmod -x)"
         elif name == "smoke.sh" and not has_tool:  # next to a tool it is its test, as the author knows
-            yield name, "smoke.sh is the name of a test", "give it another name if it should be a tool"
+            yield name, "smoke.sh is the name of a test", "rename it if it should be a tool"
     for name in os.listdir(directory.path):
         with suppress(OSError):
             mode = os.lstat(f"{directory.path}/{name}").st_mode
             if stat.S_ISLNK(mode) and not os.path.exists(f"{directory.path}/{name}"):
-                yield name, "it is a link to nothing", "correct the link, or remove it"
+                yield name, "it is a broken link", "fix or remove the link"
             elif stat.S_ISREG(mode) and name.startswith(".") and mode & metadata.EXECUTABLE_BITS:
-                reason = "its name begins with a dot, and what is hidden is not offered"
+                reason = "its name begins with a dot, and hidden files are not offered"
                 yield name, reason, "rename it if it should be a tool"
             elif stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode):
-                yield name, "it is not a regular file", "put a script there, or remove it"
+                yield name, "it is not a regular file", "replace it with a script, or remove it"
 
 
 def completions_of(item: Item) -> list[str]:
@@ -284,14 +284,14 @@ def schema_problems(tool: Tool, source: Source) -> Iterator[Problem]:
             compile_schema(schema)
         except BadSchema as error:
             keys = keys_in(str(error).partition(": ")[2])
-            fix = "correct the schema: calls fail as long as it cannot be used"
+            fix = "fix the schema: until then, calls fail"
             if keys[-1:] == ("required",):
                 fix = "make required a list of names, next to properties; " + fix
             yield source.error("schema-invalid", f"{which} cannot be used: {error}", fix, which, *keys)
             continue
         for pattern in slow_patterns_in(schema):
-            trouble = "has a pattern that may take for ever, with a repeat in a repeat"
-            fix = "write the pattern without a repeat inside a repeat, or use maxLength and enum"
+            trouble = "has a pattern with nested repeats, which can take forever to match"
+            fix = "write the pattern without nested repeats, or use maxLength or enum"
             yield source.warning("slow-pattern", f"{which} {trouble}: {pattern:.80}", fix, which)
         for keys, part in parts_of(schema):
             yield from _unknown_required((which, *keys), part, source)
@@ -324,8 +324,8 @@ def _unfit_default(keys: Keys, part: Json, source: Source) -> Iterator[Problem]:
         return
     bare = {key: part[key] for key in ("type", "enum") if key in part}
     if compile_schema(bare).problems(part["default"]):
-        sentence = f"{'.'.join(map(str, keys))} has a default that is not what it asks for itself"
-        fix = "correct default or type: a model will take the default for a good value"
+        sentence = f"{'.'.join(map(str, keys))} has a default that does not match its own type"
+        fix = "fix default or type: a model takes the default for a valid value"
         yield source.warning("default", sentence, fix, *keys, "default")
 
 

@@ -21,7 +21,7 @@ from mcpgreen.project.project import Project
 from mcpgreen.text.json_offsets import Keys
 
 # Sentences that say that something is not served, besides warnings of the type Loss.
-_LOST = re.compile(r"may not be read$| describes no script: ")
+_LOST = re.compile(r"no permission to read| describes no script: ")
 
 
 class Remedy(NamedTuple):
@@ -32,65 +32,65 @@ class Remedy(NamedTuple):
 
 
 _ROWS: tuple[tuple[str, str, str] | tuple[str, str, str, Keys], ...] = (
-    (r"^line \d+: .*takes anything: |is not described: ", "open-type", "use a type that docs/python-tools.md names"),
+    (r"^line \d+: .*takes anything: |is not described: ", "open-type", "use one of the types in docs/python-tools.md"),
     (r"^line \d+: which function is the tool", "functions", "mark each tool with @mcp_tool.tool"),
     (r"functions?(;| are called)|in line \d+ names one|cannot be called", "functions", "see docs/python-tools.md"),
     (r"^line \d+: the arguments of its", "unread", "correct or shorten the file, or put a .meta.json next to it"),
     (r"of mcp_tool\.tool does not count|mcp_tool\.tool has no option", "option", "correct it, or remove it"),
-    (r"^root .* is skipped: ", "root", "correct the path, make the directory, or remove the entry"),
+    (r"^root .* is skipped: ", "root", "correct the path, create the directory, or remove the entry"),
     (r"UTF-8|utf-8|can't decode", "not-utf8", "save the file as UTF-8, without a byte order mark"),
-    (r"not valid JSON", "json-syntax", "correct the JSON there: double quotes, no comma at the end, no comments"),
-    (r"not valid YAML", "yaml-syntax", "correct the YAML there: indent by spaces, put strings with : or # in quotes"),
-    (r"mcp: annotation goes beyond", "comment-long", "move the description to a .meta.json next to the script"),
-    (r"^@arg .* the type string: ", "arg-type", "write int, number, bool, string, list or json after the name"),
-    (r"^@arg .* (default|choices)", "arg-value", "correct or remove it: NAME[a|b]=default TYPE"),
-    (r"^@arg .* only the first counts", "arg-double", "remove one of the two, or give it another name"),
+    (r"not valid JSON", "json-syntax", "fix the JSON: double quotes, no trailing commas, no comments"),
+    (r"not valid YAML", "yaml-syntax", "fix the YAML: indent with spaces, and quote strings that contain : or #"),
+    (r"mcp: comment must end within", "comment-long", "move the description to a .meta.json next to the script"),
+    (r"^@arg .* is a string, because ", "arg-type", "write int, number, bool, string, list or json after the name"),
+    (r"^@arg .* (default|choices)", "arg-value", "fix or remove it: NAME[a|b]=default TYPE"),
+    (r"^@arg .* only the first one counts", "arg-double", "remove or rename one of the two"),
     (r"^@arg ", "arg-syntax", "write it as # @arg NAME[!][[a|b]][=default] [TYPE]  TEXT"),
-    (r"is left out: the @arg comments", "arg-schema", "say it in the @arg comments alone, or in mcp: alone"),
+    (r"is ignored: the @arg comments", "arg-schema", "use either @arg comments or an mcp: comment, not both"),
     (r"^@env ", "env", "write it as # @env NAME, or # @env NAME! if the tool cannot do without it"),
     (r"^env: ", "env", "remove it from env"),
-    (r"nothing is indented below mcp:", "comment-empty", "write JSON after mcp:, or YAML below it, indented deeper"),
-    (r"^must be an object, found", "not-an-object", "make the description one object: { … } or lines of name: value"),
+    (r"nothing is indented below mcp:", "comment-empty", "write JSON after mcp:, or indented YAML below it"),
+    (r"^must be an object, found", "not-an-object", "write it as an object: { … }, or lines of name: value"),
     (r"larger than \d+ bytes|more than \d+ values", "too-large", "shorten the description"),
-    (r"cannot be read", "unreadable", "let the user who runs the server read it (chmod u+r)"),
-    (r"may not be read$", "unreadable", "let the user who runs the server read the directory (chmod u+rx)"),
-    (r"describes no (script|prompt)", "lonely", "put what it describes next to it, same name, or remove it"),
-    (r"neither executable nor a script", "not-executable", "make it executable (chmod +x), or begin it with #!"),
-    (r"already (provides|has)|already has the name|an earlier one has", "double", "give one of the two another name"),
-    (r"stands there twice", "double", "remove one of the two", ("arguments",)),
-    (r"link to a directory", "link", "put the directory itself there, instead of a link to it"),
-    (r"(symbolic link|it links) to a file outside", "link", "copy the file into the directory, instead of a link"),
-    (r"is a symbolic link", "link", "put the file itself there, instead of a link to it"),
-    (r"levels or \d+ folders", "too-many", "move what does not belong to the project elsewhere"),
-    (r"skipped, its name", "file-name", "rename the file, to printable characters in UTF-8"),
-    (r"did you mean (\S+)\?", "unknown-field", "write {0} instead, or remove it"),
-    (r"^unknown key ", "unknown-field", "write a name that is known, or remove it"),
-    (r"is unknown and left out", "unknown-field", "use a name that is known, or remove it"),
-    (r"has a type that does not exist", "schema-type", "use string, number, integer, boolean, array, object, null"),
-    (r"pattern that is not a regular", "schema-pattern", "correct the regular expression, with \\\\ for each \\"),
-    (r"refers to another document", "schema-ref", "copy what it refers to into the schema"),
+    (r"cannot be read", "unreadable", "make it readable for the user who runs the server (chmod u+r)"),
+    (r"no permission to read", "unreadable", "make it readable for the user who runs the server (chmod u+rx)"),
+    (r"describes no (script|prompt)", "lonely", "put a file with the same name next to it, or remove it"),
+    (r"neither executable nor a script", "not-executable", "make it executable (chmod +x), or add a shebang (#!)"),
+    (r"already (provides|has)|already has the name|an earlier one has", "double", "rename one of the two"),
+    (r"appears twice", "double", "remove one of the two", ("arguments",)),
+    (r"link to a directory", "link", "replace the link with the directory itself"),
+    (r"(symbolic link|it links) to a file outside", "link", "replace the link with a copy of the file"),
+    (r"is a symbolic link", "link", "replace the link with the file itself"),
+    (r"levels or \d+ folders", "too-many", "move files that don't belong to the project elsewhere"),
+    (r"skipped, its name", "file-name", "rename the file, using printable characters in UTF-8"),
+    (r"did you mean (\S+)\?", "unknown-field", "rename it to {0}, or remove it"),
+    (r"^unknown key ", "unknown-field", "use a known name, or remove it"),
+    (r"is unknown and left out", "unknown-field", "use a known name, or remove it"),
+    (r"has a type that does not exist", "schema-type", "use string, number, integer, boolean, array, object or null"),
+    (r"pattern that is not a regular", "schema-pattern", "fix the regular expression; in JSON, write \\\\ for each \\"),
+    (r"refers to another document", "schema-ref", "copy the referenced schema into this one"),
     (r"refers to a place", "schema-ref", "define it there, or correct the reference"),
     (r"names a dialect", "schema-dialect", "remove $schema, or name a draft from 4 to 2020-12"),
-    (r'must have the type "object"', "schema-root", 'give the schema "type": "object" and put it below properties'),
-    (r"icons? ", "icon", "name a picture of up to 64 KiB in the same folder, or https: or data:", ("icons",)),
+    (r'must have the type "object"', "schema-root", 'set "type": "object", and put the schema under properties'),
+    (r"icons? ", "icon", "use an image of up to 64 KiB in the same folder, or an https: or data: URL", ("icons",)),
     (r"^annotations\.", "annotation", "correct the value, or remove it"),
     (r"^role is taken", "role", "write user or assistant"),
-    (r"^each of arguments", "argument", "make each an object with a name", ("arguments",)),
-    (r"^each of messages|^content of the type", "message", "give each role and content", ("messages",)),
-    (r"^inputRequests", "input-request", "correct the request as docs/asking.md shows it"),
+    (r"^every argument must", "argument", "make each argument an object with a name", ("arguments",)),
+    (r"^every message|^content type", "message", "give each message a role and content", ("messages",)),
+    (r"^inputRequests", "input-request", "write the request as shown in docs/asking.md"),
     (r"^uri: it is missing", "uri", "give it a uri or a uriTemplate, or put the file next to it"),
     (r"has both uri and", "uri", "remove one of the two", ("uriTemplate",)),
-    (r"^uri(Template)?: ", "uri", "correct it: a scheme, a colon, and no spaces; variables as {name}"),
+    (r"^uri(Template)?: ", "uri", "fix the URI: a scheme, a colon, no spaces, and variables as {name}"),
     (r"there is no (\S+), and no template", "app", "add that file, or name a template"),
-    (r"template must be one of|config\.", "app", "correct the template as docs/ui.md shows it"),
+    (r"template must be one of|config\.", "app", "write the template as shown in docs/ui.md"),
     (r"entrypoint", "app", "name a file in the directory of the MCP App"),
-    (r"there is no file|leads out of|path (must|.+ is not a)", "path", "name a file below that directory", ("path",)),
+    (r"there is no file|path (must|.+ is (outside|not a))", "path", "use a file inside that directory", ("path",)),
     (r"must be ", "field", "correct the value, or remove it"),
 )
 ROWS = [Remedy(*row) for row in _ROWS]
 GENERAL = Remedy("", "description", "correct the description, or remove it")
-NOT_EXECUTABLE = "make it executable (chmod +x) if it should be a tool; else leave it"
-NO_FIRST_LINE = "if it should be a tool, name its interpreter in its first line: #!/usr/bin/env python3; else leave it"
+NOT_EXECUTABLE = "if it should be a tool, make it executable (chmod +x)"
+NO_FIRST_LINE = "if it should be a tool, add a shebang, such as #!/usr/bin/env python3"
 _LINE = re.compile(r"line (\d+): ")
 _JSON_PLACE = re.compile(r"line \d+ column \d+")
 _OWN_PLACE = re.compile(r"\(line (\d+), column (\d+)\)")  # in a comment
@@ -108,7 +108,8 @@ def explained(project: Project, section: str, sentence: str, *, level: str = "")
         code, fix = "note", None
         if "not a tool" in rest:
             code, fix = "not-a-tool", NOT_EXECUTABLE if "not executable" in rest else NO_FIRST_LINE
-        return Finding(level, section, sentence, code, fix, project.shown(path), _own_place(rest))
+        shown = project.shown(path)
+        return Finding(level, section, sentence, code, fix, shown, _own_place(rest), subject=shown)
     item: Keys = ()
     if path and os.path.basename(path).startswith("register.") and (registered := _REGISTERED.match(rest)):
         item = _item(description_in(path), _KIND_OF.get(registered[1], section), registered[2])
@@ -122,7 +123,8 @@ def explained(project: Project, section: str, sentence: str, *, level: str = "")
     if position is not None and remedy.code == "json-syntax":
         # Name the place in the file; the parser may have counted from the start of a comment.
         sentence = _JSON_PLACE.sub(f"line {position.line} column {position.column}", sentence)
-    return Finding(level, section, sentence, remedy.code, fix, project.shown(source), position)
+    subject = project.shown(path)
+    return Finding(level, section, sentence, remedy.code, fix, project.shown(source), position, subject=subject)
 
 
 def located(path: str, rest: str, remedy: Remedy, item: Keys = ()) -> tuple[str, Position | None]:

@@ -44,15 +44,15 @@ _NODE_REASON = re.compile(r"^(SyntaxError: .*)$", re.MULTILINE)
 _OPTIONS = {"bash": ("--noprofile", "--norc", "-n"), **dict.fromkeys(NODE, ("--check",))}
 _HARMLESS_PTH = ("distutils-precedence.pth", "_virtualenv.pth")
 
-PUT_SDK_FIRST = 'drop -I or -E from its first line, or put sys.path.insert(0, os.environ["MCP_SDK"]) before the import'
-MEND_LINE_ENDS = "save it with Unix line endings, or run validate --fix"
+PUT_SDK_FIRST = 'remove -I or -E from its shebang, or put sys.path.insert(0, os.environ["MCP_SDK"]) before the import'
+MEND_LINE_ENDS = "run mcpgreen validate --fix, or save it with Unix line endings"
 WRITABLE = "writable"  # the code of a file that others may write to
-MEND_SYNTAX = "correct the script at that line"
+MEND_SYNTAX = "fix the script at that line"
 # A part of the sentence about the first line, its code, and the fix.
 FIRST_LINES = (
     ("Windows line endings", "crlf", MEND_LINE_ENDS),
     ("byte order mark", "byte-order-mark", "save it as UTF-8 without a byte order mark"),
-    ("", "interpreter", "install that interpreter, or correct the first line"),
+    ("", "interpreter", "install that interpreter, or fix the shebang"),
 )
 
 
@@ -96,7 +96,7 @@ class Scripts:
             if problem := self._project.ground(below).problem_with(path):
                 yield refused(f"calls will be refused: {problem}", problem, path)
         except FileNotFoundError:
-            yield Problem("error", "missing", "its script has been removed", "put it back, or remove its description")
+            yield Problem("error", "missing", "its script is missing", "put it back, or remove its description")
         yield from self.faults(path, obeys_first_line=obeys_first_line)
 
     def faults(self, path: str, *, obeys_first_line: bool, subject: str = "") -> Iterator[Problem]:
@@ -112,7 +112,7 @@ class Scripts:
             code, fix = next(row[1:] for row in FIRST_LINES if row[0] in fault)
             yield Problem("error", code, f"{shown} {fault}", fix, path, Position(1, 1))
         elif reading.first_crlf and reading.language in SHELLS:
-            trouble = "has Windows line endings, which its shell takes for parts of words"
+            trouble = "has Windows line endings, which its shell takes as part of the words"
             yield Problem("error", "crlf", f"{shown} {trouble}", MEND_LINE_ENDS, path, reading.first_crlf)
         elif reading.fault:
             complaints.insert(0, reading.fault)
@@ -215,7 +215,7 @@ class Scripts:
             if may_exist or module.startswith(python_reader.SDK):
                 continue
             if not any(is_beside(place, module) for place in (os.path.dirname(path), *self._own_places)):
-                fix = f"install {module} for it, or name another interpreter in the #! line (docs/dependencies.md)"
+                fix = f"install {module} for that interpreter, or use another one in the shebang (docs/dependencies.md)"
                 yield Complaint(Position(line, column), f"{interpreter} has no module {module}", "import", fix)
 
 
@@ -266,7 +266,7 @@ def is_beside(directory: str, name: str) -> bool:
 
 def _sdk_complaints(position: Position, names: Iterable[str], *, is_found: bool) -> Iterator[Complaint]:
     if not is_found:
-        sentence = "mcp_tool cannot be imported: -I or -E keeps Python from finding it"
+        sentence = "mcp_tool cannot be imported: -I or -E in the shebang keeps Python from finding it"
         yield Complaint(position, sentence, "sdk-import", PUT_SDK_FIRST)
     for name in names:
         if name != "*" and name not in sdk_names():

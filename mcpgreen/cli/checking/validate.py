@@ -118,7 +118,7 @@ def _bare(options: Options) -> Project:
     directories = {name: str(getattr(settings, name)) for name in DEFAULT_DIRECTORIES}
     project = find_project(settings.project_root or None, cwd=os.getcwd(), directories=directories)
     if project is None:
-        raise ProjectError(os.getcwd(), f"there is no project here or above. {REMEDY}")
+        raise ProjectError(os.getcwd(), f"there is no project here or in a parent directory. {REMEDY}")
     return project
 
 
@@ -155,16 +155,16 @@ def _setting_problems(project: Project, settings: Settings) -> Iterator[Problem]
         operator_roots(project, settings)
         require_tmp_root(project, settings)
     except ProjectError as error:
-        fix = "correct that setting, or leave it out"
+        fix = "fix that setting, or remove it"
         yield Problem("error", "setting", f"the server will not start: {error}", fix)
     for note in settings.notes:
         yield Problem("warning", "setting", note, "correct the variable, or remove it")
     for path in refused_directories(project, settings):
-        sentence = f"resources_roots: {path} is left out: nothing in /proc, /sys or /dev is served"
+        sentence = f"resources_roots: {path} is ignored: files in /proc, /sys and /dev are never served"
         yield Problem("warning", "setting", sentence, "remove it from resources_roots")
     if settings.remote_token and settings.client_roots == "trust":
         advice = "set MCPGREEN_CLIENT_ROOTS=within unless that is what you want"
-        sentence = f"client_roots is trust: everyone with the remote token can read all that you can; {advice}"
+        sentence = f"client_roots is trust, so everyone with the remote token can read all your files; {advice}"
         yield Problem("warning", "setting", sentence, "set MCPGREEN_CLIENT_ROOTS=within")
 
 
@@ -172,8 +172,8 @@ def _description(project: Project) -> Iterator[Finding]:
     path = os.path.join(project.server_dir, "server.meta.json")
     shown = project.shown(path)
     if not os.path.exists(path):
-        fix = 'write that file: {"name": "…", "version": "…"}'
-        yield Finding("warning", "server", f"{shown}: missing, so the defaults are used", "no-server-meta", fix, shown)
+        fix = 'create that file: {"name": "…", "version": "…"}'
+        yield Finding("warning", "server", f"{shown}: missing, so defaults are used", "no-server-meta", fix, shown)
         return
     try:
         fields = metadata.read_meta_file(path)
@@ -188,7 +188,7 @@ def _description(project: Project) -> Iterator[Finding]:
         yield explained(project, "server", f"{shown}: {problem}", level="warning")
     description = description_in(path)
     for keys, position in description.doubles() if description else ():
-        sentence = f"{shown}: {'.'.join(map(str, keys))} stands there twice, and only the last counts"
+        sentence = f"{shown}: {'.'.join(map(str, keys))} appears twice, and only the last one counts"
         yield Finding("warning", "server", sentence, "json-double", "remove one of the two", shown, position)
     if not fields.get("name"):
         yield Finding("error", "server", f"{shown}: name is missing", "no-name", "add a name", shown)
@@ -201,17 +201,17 @@ def _fault_of_hook(project: Project, path: str) -> Problem | None:
         return refused(f"will not be run: {problem}", problem, path)
     try:
         if os.path.basename(path) == "register.sh" and not is_script(path):
-            sentence = "it is ignored: it is neither executable (chmod +x) nor starts with #!"
-            return Problem("error", "not-executable", sentence, "chmod +x, or begin it with #!/bin/bash", path)
+            sentence = "it is ignored: it is not executable (chmod +x) and has no shebang"
+            return Problem("error", "not-executable", sentence, "chmod +x, or add the shebang #!/bin/bash", path)
     except ProjectError as error:
-        return Problem("error", "unreadable", error.reason, "let the user who runs the server read it", path)
+        return Problem("error", "unreadable", error.reason, "make it readable for the user who runs the server", path)
     if fault := Scripts(project, os.environ).syntax_fault(path, "bash"):
         sentence = f"line {fault.position.line}: {fault.sentence}"
         fix = MEND_LINE_ENDS if b"\r\n" in (content_of(path) or b"") else fault.fix
         return Problem("error", fault.code, sentence, fix, path, fault.position)
     for place, complaint in project.complaints:
         if place == path:
-            fix = "see that it ends with status 0: it is sourced by bash, in the project's directory"
+            fix = "make sure that it ends with status 0 when bash sources it in the project's directory"
             return Problem("error", "hook", f"it is ignored: {complaint}", fix, path)
     return None
 
@@ -245,7 +245,7 @@ def _fix_script(project: Project, directory: Directory, name: str) -> Iterator[F
             file.write(content.replace(b"\r\n", b"\n"))
     except OSError as error:
         fix = "save it with Unix line endings"
-        yield Finding("error", "tools", f"{shown}: cannot be written: {error.strerror}", "not-fixed", fix, shown)
+        yield Finding("error", "tools", f"{shown}: cannot write it: {error.strerror}", "not-fixed", fix, shown)
     else:
         yield Finding("info", "tools", f"{shown}: now has Unix line endings", FIXED, file=shown)
 

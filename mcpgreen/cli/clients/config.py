@@ -111,7 +111,7 @@ def _place(options: Options, client: Client, name: str, root: str) -> str:
         return os.path.abspath(os.path.expanduser(str(options["--file"])))
     if options["--scope"] == "project":
         if not client.project:
-            raise Refused(client.title, "it has no file for a project; leave out --scope, or name a file with --file")
+            raise Refused(client.title, "it has no file for a project; omit --scope, or name a file with --file")
         return client.project_place(root, name)
     places = client.user_places(os.environ)
     if not places:
@@ -131,10 +131,10 @@ def _change(options: Options, client: Client, name: str, root: str, launch: Laun
     if launch is None:
         return change_entry(target, None, show=show, is_dry=is_dry)
     if not re.fullmatch(client.names, name, re.DOTALL):
-        raise Refused(name, f"{client.title} takes no such name for a server; choose another with --name")
+        raise Refused(name, f"{client.title} does not accept this name for a server; choose another with --name")
     spoiled = place_in(client.spoiler, os.environ)
     if os.path.lexists(spoiled) and target.path in client.user_places(os.environ) and not os.path.lexists(target.path):
-        raise Refused(spoiled, f"{client.title} would no longer read it if there were {target.path}")
+        raise Refused(spoiled, f"{client.title} would no longer read it once {target.path} exists")
     return change_entry(target, client.entry(launch), show=show, is_dry=is_dry)
 
 
@@ -172,7 +172,7 @@ def _sentence(doing: str, name: str, client: Client, change: Change, *, is_dry: 
     if is_dry:
         return f"Not written, because of --dry-run: {change.path}\n"
     if change.after is None:
-        return f"Removed, as there was nothing else in it: {change.path}\n"
+        return f"Removed, because nothing else was in it: {change.path}\n"
     done = "Installed" if doing == "install" else "Uninstalled"
     return f"{done} {name} for {client.title}: {change.path}\nBackup: {change.backup or 'none, the file is new'}\n"
 
@@ -228,7 +228,7 @@ def _print(options: Options, client: Client | None, launch: Launch, local: Launc
             say("\n")
         else:
             place = _shown_place(options, each, launch, root)
-            tell(f"This goes into {place}.\nWith --install it is written there.\n" if place else "")
+            tell(f"This goes into {place}.\nTo write it there, add --install.\n" if place else "")
     _warn_left_out(launch)
     return 0
 
@@ -244,7 +244,7 @@ def _shown_place(options: Options, client: Client, launch: Launch, root: str) ->
 def _warn_left_out(launch: Launch) -> None:
     if launch.left_out:
         names = ", ".join(launch.left_out)
-        journal.warning("not in the entry, because they may be secret: %s; add them to it yourself if needed", names)
+        journal.warning("left out of the entry, because they may be secret: %s; add them yourself if needed", names)
 
 
 def snippet(client: Client, launch: Launch) -> str:
@@ -291,7 +291,7 @@ def _write_wrapper(launch: Launch, root: str, *, has_environment: bool) -> int:
         text = text.removesuffix('exec "$@"\n') + WITH_LOGIN_SHELL
     is_file_name = FILE_NAME.fullmatch(launch.name) is not None
     if not is_file_name and sys.stdout.isatty():
-        tell(f"mcpgreen: {launch.name!r} cannot be a file name; this is what would be in the file.\n")
+        tell(f"mcpgreen: {launch.name!r} cannot be a file name, so here is what the file would contain.\n")
     if not is_file_name or not sys.stdout.isatty():
         say(text, is_exact=True)
         return 0
@@ -300,6 +300,6 @@ def _write_wrapper(launch: Launch, root: str, *, has_environment: bool) -> int:
         with open(path, "x", encoding="utf-8", opener=lambda name, flags: os.open(name, flags, 0o755)) as file:
             file.write(text)
     except OSError as error:
-        raise Refused(path, f"it is left as it is: {error.strerror}") from None
+        raise Refused(path, f"the file was not changed: {error.strerror}") from None
     say(f"Written: {path}\n")
     return 0

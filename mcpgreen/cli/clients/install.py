@@ -64,11 +64,11 @@ def change_entry(target: Target, entry: Json | None, *, show: Show, is_dry: bool
             after = _without_entry(before, target) if entry is None else _with_entry(before or "", target, entry)
             new_content = None if after is None else after.encode("utf-8")
         except UnicodeDecodeError as error:
-            raise Refused(target.path, f"it is not UTF-8, at byte {error.start}; it is left as it is") from None
+            raise Refused(target.path, f"it is not UTF-8, at byte {error.start}; the file was not changed") from None
         except UnicodeEncodeError:
-            raise Refused(target.path, "a path or variable of the entry is not UTF-8; it is left as it is") from None
+            raise Refused(target.path, "a path or variable in it is not UTF-8; the file was not changed") from None
         except Unfit as error:
-            raise Refused(target.path, f"{error}; it is left as it is") from None
+            raise Refused(target.path, f"{error}; the file was not changed") from None
         change = Change(file.path, before, after)
         if not change.has_effect:
             return change
@@ -110,7 +110,7 @@ def _without_entry(before: str | None, target: Target) -> str | None:
     if before is None or entry is None:
         return before
     if not _is_ours(entry):
-        raise Unfit(f"the entry {spot.name} in it does not belong to mcpgreen")
+        raise Unfit(f"its entry {spot.name} does not belong to mcpgreen")
     after = format.removed(before, spot)
     _require_only_ours(document, after, target, None)
     return None if after == format.removed(format.put("", spot, entry), spot) else after
@@ -125,8 +125,8 @@ def _require_only_ours(document: Json, after: str, target: Target, entry: object
         new = {}
     # Compared as strings, because NaN does not equal itself, and the order counts as well.
     if str(spot.rest_of(new)) != str(spot.rest_of(document)) or spot.entry_in(new) != entry:
-        word = "added to it" if entry else "taken out of it"
-        raise Unfit(f"{spot.name} cannot be {word} without changing something else; do it by hand")
+        word = "added" if entry else "removed"
+        raise Unfit(f"{spot.name} cannot be {word} without changing other parts; edit the file by hand")
 
 
 class Refused(ProjectError):
@@ -153,7 +153,7 @@ class ClientFile:
         except OSError as error:
             raise Refused(self.named, f"it cannot be read: {error.strerror}") from None
         if len(self.content) > MAX_BYTES:
-            raise Refused(self.named, f"it has more than {MAX_BYTES >> 20} MiB")
+            raise Refused(self.named, f"it is larger than {MAX_BYTES >> 20} MiB")
         return self.content
 
     def require_changeable(self) -> None:
@@ -163,7 +163,7 @@ class ClientFile:
         if not self.status.st_mode & 0o222 or not os.access(self.path, os.W_OK):
             raise Refused(self.named, "it is read-only; make it writable first (chmod u+w)")
         if self.status.st_nlink > 1:
-            raise Refused(self.named, "it has another name (a hard link), which would keep the old content")
+            raise Refused(self.named, "it has a hard link, which would keep the old content")
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -193,7 +193,7 @@ class ClientFile:
             with suppress(Refused):
                 if not os.path.islink(name) and ClientFile(name).read() == self.content:
                     return name
-        raise Refused(self.named, f"there are {MAX_BACKUPS} backups of it already; remove some of them")
+        raise Refused(self.named, f"it already has {MAX_BACKUPS} backups; remove some of them")
 
     def replace(self, content: bytes | None) -> None:
         """Replace the content, or remove the file. Raises Refused if another program has changed it meanwhile."""
@@ -208,7 +208,7 @@ class ClientFile:
 
     def _require_unchanged(self) -> None:
         if ClientFile(self.path).read() != self.content:
-            raise Refused(self.named, "another program has changed it meanwhile; try again")
+            raise Refused(self.named, "another program changed it in the meantime; try again")
 
     def _write(self, path: str, content: bytes) -> None:
         """Write a whole file with the mode, owner and attributes of the original."""
@@ -221,7 +221,7 @@ class ClientFile:
                 os.fsync(file.fileno())
                 self._require_unchanged()
         except OSError as error:
-            reason = f"its directory cannot be written to: {error.strerror}; name another file with --file"
+            reason = f"cannot write to its directory: {error.strerror}; name another file with --file"
             raise Refused(self.named, reason) from None
 
     def _copy_attributes(self, descriptor: int) -> None:

@@ -5,7 +5,6 @@ Places are templates that `place_in` fills in from the environment. A client wit
 
 from __future__ import annotations
 
-import difflib
 import math
 import os
 import re
@@ -17,6 +16,7 @@ from typing import NamedTuple
 from mcpgreen.cli.clients.formats import json_edits, toml_edits, yaml_edits
 from mcpgreen.cli.clients.formats.spot import Format, Spot
 from mcpgreen.cli.clients.launch import Launch
+from mcpgreen.cli.output import did_you_mean
 from mcpgreen.errors import ProjectError, UsageError
 from mcpgreen.text.json_types import Json
 
@@ -77,7 +77,7 @@ def home_of(environ: Mapping[str, str]) -> str:
         try:
             named = pwd.getpwuid(os.getuid()).pw_dir
         except KeyError:
-            raise ProjectError("HOME", "it is not set, and you have no home directory; set it") from None
+            raise ProjectError("HOME", "it is not set, and you have no home directory; set HOME") from None
     return named
 
 
@@ -174,7 +174,7 @@ CLIENTS = (
         "jetbrains",
         "JetBrains AI Assistant",
         _plain,
-        why_no_place="JetBrains IDEs keep their servers in settings of their own (Settings, Tools, AI Assistant, Model "
+        why_no_place="JetBrains IDEs keep their servers in their own settings (Settings, Tools, AI Assistant, Model "
         "Context Protocol), where you can paste what `config --client jetbrains` prints; name a file with --file",
     ),
     Client(
@@ -205,7 +205,7 @@ CLIENTS = (
         format="yaml",
         entries=Spot("mcpServers", preamble="version: 1.2.1\n"),
         patience=Patience("timeout", 1000, 30),
-        why_no_place="LibreChat has its librechat.yaml where it is installed; name that file with --file",
+        why_no_place="LibreChat keeps librechat.yaml in its installation folder; name that file with --file",
     ),
     _terminal_client(
         "copilot",
@@ -232,6 +232,5 @@ def client_named(word: str) -> Client:
     """Find the client with this word or another of its words. Raises UsageError."""
     if word in BY_WORD:
         return BY_WORD[word]
-    nearest = difflib.get_close_matches(word.lower(), BY_WORD, 1, 0.5)
-    question = f" Did you mean {nearest[0]}?" if nearest else ""
-    raise UsageError(f"unknown client: {word}.{question} Choose from {', '.join(client.word for client in CLIENTS)}.")
+    words = ", ".join(client.word for client in CLIENTS)
+    raise UsageError(f"unknown client: {word}{did_you_mean(word.lower(), BY_WORD) or '.'} Choose from {words}.")

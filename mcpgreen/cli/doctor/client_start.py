@@ -98,7 +98,7 @@ def _start(client: Client, path: str, entry: object, root: str) -> Start:
     if isinstance(command, list) and command:
         command, *arguments = command  # OpenCode has one list for both
     if not isinstance(command, str) or not command:
-        raise ProjectError(path, "the entry has no command; it is for a server elsewhere, or incomplete")
+        raise ProjectError(path, "the entry has no command: it is for a remote server, or incomplete")
     if not isinstance(arguments, list) or not isinstance(given, dict):
         raise ProjectError(path, "args must be a list, and env an object")
     word = client.workspace or root
@@ -117,24 +117,24 @@ def start_checks(start: Start, project: Project, settings: Settings) -> Iterator
     command = start.words[0]
     place = shutil.which(command, path=start.env["PATH"])
     if place is None:
-        fix = f"write the whole path of the command: mcpgreen config --client {start.client.word} --install"
-        yield Check("entry", ERROR, f"{start.client.title} does not find {command} on its PATH", fix)
+        fix = f"use the full path of the command: run mcpgreen config --client {start.client.word} --install"
+        yield Check("entry", ERROR, f"{start.client.title} cannot find {command} on its PATH", fix)
         return
     if not os.path.isdir(start.cwd):
-        message = f"the directory {start.cwd} of the entry does not exist"
-        yield Check("entry", ERROR, message, "correct cwd in the entry")
+        message = f"the entry's working directory {start.cwd} does not exist"
+        yield Check("entry", ERROR, message, "fix cwd in the entry")
         return
     yield Check("entry", OK, f"{start.path}: {' '.join(start.words)}")
     yield from _overruled(start, settings)
     try:
         took_secs, info, tools = _try_server(start)
     except NoAnswer as error:
-        yield Check("start", ERROR, str(error), "try the same line in a terminal; mcpgreen doctor checks the rest")
+        yield Check("start", ERROR, str(error), "run the same command in a terminal; mcpgreen doctor checks the rest")
         return
     name = info.get("name", "a server without a name")
     message = f"{name} answered after {took_secs * 1000:.0f} ms and lists {len(tools)} tool{'s' * (len(tools) != 1)}"
     is_slow = took_secs > SLOW_SECS
-    advice = "find out why server.d/env.sh and register.sh take so long" if is_slow else None
+    advice = "check why server.d/env.sh or register.sh takes so long" if is_slow else None
     yield Check("start", WARNING if is_slow else OK, message, advice)
     yield from _missing(start, project, settings, tools)
 
@@ -147,8 +147,8 @@ def _overruled(start: Start, settings: Settings) -> Iterator[Check]:
         name = next((variable for variable in row.all_variables if start.env.get(variable)), None)
         is_of_project = settings.origin(row.name).startswith(PROJECT_FILE)
         if name and is_of_project and getattr(of_entry, row.name) != getattr(settings, row.name):
-            message = f"{name} in the entry overrules {row.name}, which the project sets in server.d/"
-            fix = f"remove it from the entry, or: mcpgreen config --client {start.client.word} --install"
+            message = f"{name} in the entry overrides {row.name}, which the project sets in server.d/"
+            fix = f"remove it from the entry, or run mcpgreen config --client {start.client.word} --install"
             yield Check("entry", WARNING, message, fix)
 
 
@@ -156,22 +156,22 @@ def _missing(start: Start, project: Project, settings: Settings, listed: list[st
     tools = discover_tools(project, survey(project, [project.tools_dir])).items
     lost = sorted({tool.name for tool in tools} - set(listed))
     if lost and not os.path.lexists(project.server_file("register.json")):
-        fix = "see that the entry names this project, and has the variables that it needs"
-        yield Check("missing", WARNING, f"tools of the project that the server does not list: {_some(lost)}", fix)
+        fix = "make sure that the entry names this project and sets the variables it needs"
+        yield Check("missing", WARNING, f"the server does not list these tools of the project: {_some(lost)}", fix)
     unrunnable = []
     for tool in tools:
         fault = shebang.fault_of(tool.path, search_path=start.env["PATH"]) if tool.command[0] == tool.path else None
         if fault:
             unrunnable.append(f"{project.shown(tool.path)} {fault}")
     if unrunnable:
-        fix = "add a PATH with these interpreters to env in the entry, or name them by their whole path"
+        fix = "add a PATH with these interpreters to env in the entry, or use their full paths"
         yield Check("missing", ERROR, _some(unrunnable), fix)
     launch = launch_of(project, settings, os.environ)
     given = {each for row in ROWS if not start.env.keys().isdisjoint(row.all_variables) for each in row.all_variables}
     unset = [name for name in (*launch.env, *launch.left_out) if name not in start.env and name not in given]
     if unset:
-        fix = f"mcpgreen config --client {start.client.word} --install; add secrets to env in the entry yourself"
-        yield Check("missing", WARNING, f"variables that are set here, and not in the entry: {_some(unset)}", fix)
+        fix = f"run mcpgreen config --client {start.client.word} --install; add secrets to env in the entry yourself"
+        yield Check("missing", WARNING, f"these variables are set here, but not in the entry: {_some(unset)}", fix)
     if not lost and not unrunnable and not unset:
         yield Check("missing", OK, "nothing")
 
@@ -211,7 +211,7 @@ def _last_words(child: subprocess.Popen[bytes], said: BinaryIO) -> str:
     status = f" (status {child.returncode})" if child.returncode else ""
     said.seek(max(0, said.seek(0, os.SEEK_END) - STDERR_BYTES))
     tail = said.read(STDERR_BYTES).decode("utf-8", "replace").strip()
-    return f"{status}; it said: {tail}" if tail else status
+    return f"{status}; its stderr: {tail}" if tail else status
 
 
 _INITIALIZE = {

@@ -20,7 +20,7 @@ from mcpgreen.catalog.descriptions import metadata
 from mcpgreen.catalog.item_kinds import FILE_OF, TITLE_OF
 from mcpgreen.catalog.tree_scan import survey
 from mcpgreen.cli import children
-from mcpgreen.cli.checking.findings import ERROR, OK, WARNING, Check, Finding
+from mcpgreen.cli.checking.findings import ERROR, OK, WARNING, Check, Finding, print_findings
 from mcpgreen.cli.checking.item_checks import WORD_OF, Checks, discoveries
 from mcpgreen.cli.checking.scripts import WRITABLE
 from mcpgreen.cli.checking.validate import HOOKS, registration_of, server_findings
@@ -29,7 +29,7 @@ from mcpgreen.cli.commands import Options
 from mcpgreen.cli.deps import needed_packages
 from mcpgreen.cli.doctor.client_start import files_of, find_start, start_checks
 from mcpgreen.cli.opening import open_named
-from mcpgreen.cli.output import print_json, say
+from mcpgreen.cli.output import print_json
 from mcpgreen.cli.registry import file_status
 from mcpgreen.errors import ProjectError, Untrusted, UsageError
 from mcpgreen.project.project import Project
@@ -48,19 +48,19 @@ MAX_VALUE_CHARS = 200
 REQUIREMENTS_FILE = "requirements.json"
 KNOWN_FRAMEWORK = (1, 3)  # the newest mcp-bash whose projects can be served
 MOST_FILES = 10  # reported
-MEND_FILE = "correct that file, or restore its backup"
+MEND_FILE = "fix that file, or restore its backup"
 
 
 def run(options: Options) -> int:
     """Return 1 if something is wrong, 2 if there is no project, else 0."""
     client = client_named(options["--as"]) if options["--as"] else None
     if options["--file"] and client is None:
-        raise UsageError("--file needs --as with the client that reads the file.")
+        raise UsageError("--file needs --as CLIENT, the client that reads the file.")
     status = 0
     try:
         project, settings, environ = open_named(options)
     except ProjectError as error:
-        status, fix = 2, "make one with mcpgreen new or mcpgreen init, or name yours with --project-root"
+        status, fix = 2, "create one with mcpgreen new or mcpgreen init, or name yours with --project-root"
         if isinstance(error, Untrusted):
             status, fix = 1, MEND
         checks = [*machine_checks(os.environ, None), Check("project", ERROR, str(error), fix)]
@@ -83,9 +83,9 @@ def _as_client(client: Client, file: str | None, project: Project, settings: Set
         return
     if start is None:
         fix = f"mcpgreen config --client {client.word}{f' --file {file}' if file else ''} --install"
-        yield Check("client", ERROR, f"{client.title} has no entry {name} in {' or '.join(places)}", fix)
+        yield Check("client", ERROR, f"{client.title} has no entry named {name} in {' or '.join(places)}", fix)
         return
-    yield Check("client", OK, f"{client.title} has an entry {name} in {start.path}")
+    yield Check("client", OK, f"{client.title} has an entry named {name} in {start.path}")
     yield from start_checks(start, project, settings)
 
 
@@ -100,9 +100,9 @@ def _clients(project: Project, name: str) -> Iterator[Check]:
                     found.append(f"{client.word} ({start.path})")
             except ProjectError as error:
                 yield Check("client", WARNING, str(error), MEND_FILE)
-    message = f"no client has an entry {name}; mcpgreen config --client NAME --install writes one"
+    message = f"no client has an entry named {name} yet; to add one, run mcpgreen config --client NAME --install"
     if found:
-        message = f"{name} is an entry of {', '.join(found)}; --as CLIENT starts it"
+        message = f"{name} is set up in {', '.join(found)}; try it with --as CLIENT"
     yield Check("client", OK, message)
 
 
@@ -112,9 +112,9 @@ def _print(checks: list[Check], *, as_json: bool) -> None:
     if as_json:
         print_json({"status": overall, "checks": [check._asdict() for check in checks]})
         return
-    lines = [Finding(check.status, "", f"{check.name}: {check.message}", fix=check.fix).as_line() for check in checks]
-    verdict = {OK: "All is well.", WARNING: "It works; some things could be better.", ERROR: "Something is wrong."}
-    say("\n".join([*lines, verdict[overall], ""]))
+    print_findings(
+        Finding(each.status, "", f"{each.name}: {each.message}", "", each.fix, subject=each.name) for each in checks
+    )
 
 
 def machine_checks(environ: Mapping[str, str], settings: Settings | None) -> Iterator[Check]:
@@ -127,7 +127,7 @@ def machine_checks(environ: Mapping[str, str], settings: Settings | None) -> Ite
     if bash := shutil.which("bash", path=path):
         yield Check("bash", OK, bash)
     else:
-        yield Check("bash", WARNING, "there is no bash on the PATH: hooks and .sh scripts cannot run", "install bash")
+        yield Check("bash", WARNING, "bash is not on the PATH, so hooks and .sh scripts cannot run", "install bash")
 
 
 def _packages() -> Iterator[Check]:
@@ -162,9 +162,9 @@ def _jq(settings: Settings, path: str) -> Check:
     if program:
         return Check("jq", OK, f"{name} at {program}{_slowness_of(program)}")
     if settings.json_tool == "none":
-        return Check("jq", OK, "none, as json_tool says")
-    fix = f"install jq, or the package: {sys.executable} -m pip install jq"
-    return Check("jq", WARNING, "there is none, so shell tools cannot read their arguments", fix)
+        return Check("jq", OK, "none, because json_tool is none")
+    fix = f"install jq, or the Python package: {sys.executable} -m pip install jq"
+    return Check("jq", WARNING, "jq is not installed, so shell tools cannot read their arguments", fix)
 
 
 def _slowness_of(program: str) -> str:
@@ -172,7 +172,7 @@ def _slowness_of(program: str) -> str:
     if program != shutil.which("jq"):
         return ""
     _, said = children.answer_of([program, "--version"], path=os.environ.get("PATH", ""))
-    return f": {SLOW_JQ} takes 30 ms to start, newer ones take 4" if said.strip() == SLOW_JQ else ""
+    return f": {SLOW_JQ} takes 30 ms to start; newer versions take 4 ms" if said.strip() == SLOW_JQ else ""
 
 
 def project_checks(project: Project, settings: Settings, environ: Mapping[str, str]) -> Iterator[Check]:
@@ -201,10 +201,10 @@ def _permissions(project: Project, settings: Settings) -> Iterator[Check]:
         yield Check("permissions", ERROR, f"there are {len(of_others) - MOST_FILES} more of these", "do the same")
     place = settings.tmp_root or tempfile.gettempdir()
     if not os.access(place, os.W_OK | os.X_OK):
-        fix = "set MCPGREEN_TMP_ROOT or TMPDIR to a directory of your own"
-        yield Check("permissions", ERROR, f"{place}: temporary files cannot be written there", fix)
+        fix = "set MCPGREEN_TMP_ROOT or TMPDIR to a directory of yours"
+        yield Check("permissions", ERROR, f"{place}: cannot write temporary files there", fix)
     elif not faults:
-        yield Check("permissions", OK, f"only you can change what is run; temporary files go to {place}")
+        yield Check("permissions", OK, f"only you can change the files that are run; temporary files go to {place}")
 
 
 def _homes(project: Project) -> tuple[str, ...]:
@@ -233,7 +233,7 @@ def _settings(settings: Settings) -> Iterator[Check]:
         value = "(secret)" if row.secret else _as_written(getattr(settings, row.name))
         yield Check("settings", OK, f"{row.name} = {value} (from {settings.origin(row.name)})")
     if not changed and not settings.notes:
-        yield Check("settings", OK, "all are defaults")
+        yield Check("settings", OK, "all have their defaults")
 
 
 def _as_written(value: object) -> str:
@@ -249,29 +249,29 @@ def _hooks(project: Project, settings: Settings, findings: list[Finding]) -> Ite
     for finding in there:
         message = finding.message
         if finding.level == OK and message.endswith("register.sh") and not settings.allow_project_hooks:
-            message += ", but not run: MCPGREEN_ALLOW_PROJECT_HOOKS is not true"
+            message += " is not run, because MCPGREEN_ALLOW_PROJECT_HOOKS is not true"
         if finding.code != WRITABLE:  # `permissions` says so
             yield Check("hooks", OK if finding.level == OK else ERROR, message, finding.fix)
     if not there:
-        yield Check("hooks", OK, "there are none")
+        yield Check("hooks", OK, "none")
 
 
 def _registry(project: Project) -> Iterator[Check]:
     directory = project.registry_dir
     shown = project.shown(directory)
     if not os.path.lexists(directory):
-        yield Check("registry", OK, f"{shown} is not there yet; lists are kept in it when something is listed")
+        yield Check("registry", OK, f"{shown} does not exist yet; the server creates it")
     elif not os.path.isdir(directory):
-        yield Check("registry", WARNING, f"{shown} is not a directory, so no lists are kept", "remove it")
+        yield Check("registry", WARNING, f"{shown} is not a directory, so the lists are not saved", "remove it")
     elif not os.access(directory, os.W_OK | os.X_OK):
-        fix = "let the user who runs the server write to it, or set MCPGREEN_REGISTRY_DIR"
-        yield Check("registry", WARNING, f"{shown} cannot be written to, so no lists are kept", fix)
+        fix = "make it writable for the user who runs the server, or set MCPGREEN_REGISTRY_DIR"
+        yield Check("registry", WARNING, f"{shown} is not writable, so the lists are not saved", fix)
     else:
         files = [f"{FILE_OF.get(kind, kind)}.json" for kind in TITLE_OF]
         broken = [name for name in files if file_status(os.path.join(directory, name))["status"] == "unreadable"]
         for name in broken:
             fix = "run mcpgreen registry refresh"
-            yield Check("registry", WARNING, f"{shown}/{name} cannot be read as JSON", fix)
+            yield Check("registry", WARNING, f"{shown}/{name} is not valid JSON", fix)
         if not broken:
             yield Check("registry", OK, shown)
 
@@ -285,10 +285,10 @@ def _items(project: Project, settings: Settings, environ: Mapping[str, str], ser
     counts = {kind: len(each.items) for kind, each in found.items() if not isinstance(each, OSError) and kind != "ui"}
     offered = ", ".join(f"{count} {WORD_OF[kind]}{'' if count == 1 else 's'}" for kind, count in counts.items())
     if errors:
-        fix = "run mcpgreen validate, which names each with its remedy"
-        yield Check("items", ERROR, f"{offered}; {errors} of its parts cannot be used", fix)
+        message = f"{offered}; {errors} error{'s' * (errors != 1)} in their files"
+        yield Check("items", ERROR, message, "run mcpgreen validate to see them")
     elif not any(counts.values()):
-        yield Check("items", WARNING, "it offers nothing yet", "put an executable file into tools/")
+        yield Check("items", WARNING, "the project offers nothing yet", "put an executable script into tools/")
     else:
         yield Check("items", OK, offered)
 
@@ -310,14 +310,14 @@ def _requirements(project: Project, environ: Mapping[str, str]) -> Iterator[Chec
     search_path = jq.path_with_jq(jq.path_in(environ))
     missing = [names for names in wanted if not any(shutil.which(name, path=search_path) for name in names)]
     for names in missing:
-        fix = "install it, or put it on the PATH that the server has"
-        yield Check("requirements", ERROR, f"{' or '.join(names)} is missing, which {shown} asks for", fix)
+        fix = "install it, or add its directory to the server's PATH"
+        yield Check("requirements", ERROR, f"{' or '.join(names)} is missing, but {shown} requires it", fix)
     is_newer = tuple(map(int, version.split(".")[:2])) > KNOWN_FRAMEWORK
     if is_newer:
-        fix = "see what of that version it uses; all of 1.3 is served"
-        yield Check("requirements", WARNING, f"{shown} asks for mcp-bash {version}", fix)
+        fix = "check what it needs from that version; everything up to 1.3 is supported"
+        yield Check("requirements", WARNING, f"{shown} requires mcp-bash {version}", fix)
     if not missing and not is_newer:
-        yield Check("requirements", OK, ", ".join(map(" or ".join, wanted)) or "no program is asked for")
+        yield Check("requirements", OK, ", ".join(map(" or ".join, wanted)) or "no programs required")
 
 
 def _required(fields: Json) -> tuple[str, list[list[str]]]:
@@ -331,5 +331,5 @@ def _required(fields: Json) -> tuple[str, list[list[str]]]:
     wanted: list[Any] = [entry.get("or", [entry.get("name")]) if isinstance(entry, dict) else None for entry in entries]
     for names in wanted:
         if not isinstance(names, list) or not names or not all(isinstance(name, str) and name for name in names):
-            raise ValueError('each of dependencies must look like {"name": "git"} or {"or": ["jq", "gojq"]}')
+            raise ValueError('every entry of dependencies must look like {"name": "git"} or {"or": ["jq", "gojq"]}')
     return version, wanted

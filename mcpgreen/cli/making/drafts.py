@@ -39,7 +39,7 @@ class Draft(dict[str, str]):
         """Raises ProjectError if a file exists or cannot be written; then none of them is there."""
         for path in self:
             if os.path.lexists(path):
-                reason = "this exists already and is left as it is; choose another name, or move it away"
+                reason = "it already exists, and was not changed; choose another name, or move it away"
                 raise ProjectError(path, reason)
         umask = os.umask(0)
         os.umask(umask)
@@ -61,7 +61,7 @@ class Draft(dict[str, str]):
                 with suppress(OSError):
                     os.rmdir(each) if os.path.isdir(each) else os.unlink(each)
             if isinstance(error, OSError):
-                raise ProjectError(error.filename or path, f"it cannot be written to: {error.strerror}") from error
+                raise ProjectError(error.filename or path, f"cannot write to it: {error.strerror}") from error
             raise
 
 
@@ -98,16 +98,16 @@ def filled(template: str, **values: str) -> str:
 
 def require_name(name: str | None, what: str) -> str:
     if not name:
-        raise ProjectError(what, f"a name is missing; write it after {what}")
+        raise ProjectError(what, f"the name is missing; write it after {what}")
     if not SAFE_NAME.fullmatch(name):
-        raise ProjectError(name, "this cannot be a name; use 1 to 64 of the characters A-Z a-z 0-9 _ -")
+        raise ProjectError(name, "this is not a valid name; use 1 to 64 characters from A-Z a-z 0-9 _ -")
     return name
 
 
 def require_scheme(name: str) -> str:
     """Return the name if URIs can begin with it, else raise ProjectError."""
     if not SCHEME.fullmatch(name):
-        raise ProjectError(name, "URIs cannot begin with this; use a-z, 0-9 and -, a letter first")
+        raise ProjectError(name, "this is not a valid URI scheme; use a-z, 0-9 and -, and begin with a letter")
     return name
 
 

@@ -68,7 +68,7 @@ def _language_of(name: str | None) -> Language:
     try:
         return LANGUAGES[name or DEFAULT_LANGUAGE]
     except KeyError:
-        raise ProjectError(f"--lang {name}", f"this is not known; choose one of {', '.join(LANGUAGES)}") from None
+        raise ProjectError(f"--lang {name}", f"unknown language; choose one of {', '.join(LANGUAGES)}") from None
 
 
 def run_new(options: Options) -> int:
@@ -77,9 +77,9 @@ def run_new(options: Options) -> int:
     name = require_name(given, "mcpgreen new")
     root = os.path.abspath(options["--project-root"] or name)
     if os.path.lexists(root):
-        raise ProjectError(root, "this exists already; choose another name, or run mcpgreen init in it")
+        raise ProjectError(root, "it already exists; choose another name, or run mcpgreen init in it")
     if not os.path.isdir(os.path.dirname(root)):
-        raise ProjectError(os.path.dirname(root), "there is no such folder; make it first")
+        raise ProjectError(os.path.dirname(root), "no such folder; create it first")
     language = _language_of(options["--lang"])  # an unknown one is an error before the first question
     title, has_hello = title_of(name), not options["--no-hello"]
     description = f"The tools of {title}"
@@ -104,7 +104,7 @@ def run_new(options: Options) -> int:
 def run_init(options: Options) -> int:
     root = os.path.abspath(options["--project-root"] or os.curdir)
     if not os.path.isdir(root):
-        raise ProjectError(root, "there is no such folder; mcpgreen new NAME makes one")
+        raise ProjectError(root, "no such folder; create it with mcpgreen new NAME")
     name = require_name(options["--name"] or nearest_name(os.path.basename(root)), "--name")
     wants_tool, first_tool = not options["--no-hello"], _taken(os.path.join(root, "tools"), FIRST_TOOL)
     title = title_of(name)
@@ -199,7 +199,7 @@ def run(options: Options) -> int:
     if name or not may_lack_name:
         name = require_name(name, f"scaffold {kind}")
     if kind == "tool" and name[0] in "0123456789-":
-        raise ProjectError(name, "some clients refuse tools that do not begin with a letter; choose another name")
+        raise ProjectError(name, "some clients reject tool names that don't begin with a letter; choose another name")
     hints = [f"Try it: {shell_words(os.environ)} {TRIALS[kind].format(name)}"] if kind in TRIALS else []
     draft = Draft()
     if kind == "tool" and name == FIRST_TOOL:
@@ -207,7 +207,7 @@ def run(options: Options) -> int:
         place = _add_tool(first, project.tools_dir, FIRST_TOOL, language)
         _name_schemas(first, project.server_dir)
         if first.is_written():
-            say(f"The tool {name} is at {project.shown(place)} already, as mcpgreen new wrote it\n{hints[0]}\n")
+            say(f"The tool {name} is already at {project.shown(place)}: mcpgreen new wrote it\n{hints[0]}\n")
             return 0
     if options["--lang"] and which(language.program) is None:
         hints.append(f"{language.program} is not on the PATH; install it before you run this.")
@@ -274,7 +274,7 @@ def _add_tool(draft: Draft, place: str, name: str, language: Language) -> str:
 def _add_provider(draft: Draft, project: Project, scheme: str, language: Language) -> str:
     require_scheme(scheme)
     if scheme in PROVIDERS:
-        raise ProjectError(scheme, "mcpgreen itself provides these URIs; choose another name")
+        raise ProjectError(scheme, "mcpgreen itself handles these URIs; choose another name")
     _require_free(project.providers_dir, scheme)
     script = os.path.join(project.providers_dir, f"{scheme}.{language.suffix}")
     draft[script] = filled(f"items/provider.{language.name}", scheme=scheme)
@@ -348,7 +348,7 @@ def _tool(project: Project, name: str) -> Tool:
         if tool.name == name:
             return tool
     known = ", ".join(tool.name for tool in tools[:20]) or "none yet"
-    reason = f"there is no such tool in this project ({known}); mcpgreen scaffold tool {name} makes one"
+    reason = f"this project has no such tool ({known}); create it with mcpgreen scaffold tool {name}"
     raise ProjectError(name, reason)
 
 

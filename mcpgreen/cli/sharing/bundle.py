@@ -116,9 +116,9 @@ def _platforms(wanted: str | None) -> tuple[str, ...]:
     if wanted is None:
         return (sys.platform,)
     if wanted == "win32":
-        raise ProjectError("--platform win32", "mcpgreen does not run on Windows itself; in WSL it is linux")
+        raise ProjectError("--platform win32", "mcpgreen does not run on Windows; in WSL, use linux")
     if wanted not in PLATFORMS:
-        raise UsageError(f"--platform {wanted} is not known; choose {', '.join(PLATFORMS)}.")
+        raise UsageError(f"--platform {wanted} is not a known platform; choose {', '.join(PLATFORMS)}.")
     return PLATFORMS[wanted]
 
 
@@ -129,13 +129,13 @@ def _stage(settings: BundleSettings, staged: str) -> list[str]:
     parts = [project.shown(place) for place in (*homes, project.server_dir)]
     included = [project.shown(settings.inside(name, "INCLUDE")) for name in settings.words("INCLUDE")]
     for part in (part for part in parts if os.path.isabs(part)):
-        journal.warning("%s lies outside the project and is left out", part)
+        journal.warning("%s is outside the project, so it is left out", part)
     files: dict[str, str] = {}
     for part in dict.fromkeys([*PARTS, *parts, *ICONS, *included]):
         source = os.path.join(project.root, part)
         if os.path.isabs(part) or not os.path.exists(source):
             if part in included:
-                raise ProjectError(part, "MCPB_INCLUDE names it, and it does not exist")
+                raise ProjectError(part, "MCPB_INCLUDE names it, but it does not exist")
             continue
         files |= _judged_below(project, source)
     for path, reason in files.items():
@@ -146,7 +146,7 @@ def _stage(settings: BundleSettings, staged: str) -> list[str]:
     executables = [path for path in taken if copy_file(os.path.join(project.root, path), os.path.join(staged, path))]
     for name in ("server.d/env", "server.d/env.sh"):
         if os.path.exists(os.path.join(staged, name)):
-            journal.warning("%s goes into the bundle, where everyone can read it: it must not hold secrets", name)
+            journal.warning("%s goes into the bundle, where everyone can read it; it must not contain secrets", name)
     return executables
 
 
@@ -155,15 +155,15 @@ def _judged_below(project: Project, source: str) -> dict[str, str]:
     real_path = os.path.realpath(source)
     hidden = Private(project.root)
     if not is_within(real_path, project.root):
-        return {source: "it leads out of the project"}
+        return {source: "it is outside the project"}
     if hidden.covers(source) or hidden.covers(real_path):
         return {source: "it is hidden, or leads to something hidden"}
     if LEFTOVER.fullmatch(os.path.basename(source)):
-        return {source: "it is a backup, or an editor left it"}
+        return {source: "it is a backup, or was left by an editor"}
     if os.path.isfile(source):
         return {source: ""}
     if not os.path.isdir(source) or os.path.islink(source):
-        return {source: "it is not a file, or links to a directory"}
+        return {source: "it is not a file, or is a link to a directory"}
     judged: dict[str, str] = {}
     for name in sorted(os.listdir(source)):
         if name not in NEVER and not name.endswith(".pyc"):
@@ -235,9 +235,9 @@ def manifest_of(
     name = name or settings.text("NAME") or info["name"]
     version = version or settings.text("VERSION") or info["version"]
     if not NAME.fullmatch(name):
-        raise ProjectError(name, "this cannot be the name of a bundle; give one of A-Z a-z 0-9 . _ - with --name")
+        raise ProjectError(name, "this is not a valid bundle name; choose one from A-Z a-z 0-9 . _ - with --name")
     if not VERSION.fullmatch(version):
-        raise ProjectError(version, "this cannot be the version of a bundle; give one such as 1.0.0 with --version")
+        raise ProjectError(version, "this is not a valid bundle version; choose one such as 1.0.0 with --version")
     runtimes = {"python": settings.text("RUNTIME_PYTHON") or ">=3.10", "node": settings.text("RUNTIME_NODE")}
     client = settings.text("COMPAT_CLAUDE_DESKTOP")
     repository = settings.repository()
@@ -280,7 +280,7 @@ def _start(settings: BundleSettings, server: Settings, user_config: Json) -> Jso
     arguments = settings.words("USER_CONFIG_ARGS_MAP")
     for key in (*variables, *arguments):
         if key not in user_config:
-            raise ProjectError(key, "this is mapped, but there is no such user configuration")
+            raise ProjectError(key, "it is mapped, but user_config does not define it")
     env = {variable: f"${{user_config.{key}}}" for key, variable in variables.items()}
     if is_static(settings):
         env["MCPGREEN_STATIC_REGISTRY"] = "true"
@@ -415,7 +415,7 @@ def _read_conf(path: str) -> dict[str, str]:
         if equals and key != name and key in FIELD_OF:
             found[key] = value
             if "$" in value or "`" in value:
-                journal.warning("%s: %s is taken literally; nothing in it is expanded or run", CONF, name)
+                journal.warning("%s: %s is used literally; nothing in it is expanded or run", CONF, name)
         elif word != "export":
             journal.warning("%s: %s is ignored: it is not a bundle setting", CONF, name[:80])
     return found

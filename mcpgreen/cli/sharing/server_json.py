@@ -32,7 +32,7 @@ def run(options: Options) -> int:
     repository, website = BundleSettings(project).repository(), info.get("websiteUrl", "")
     description = info.get("description", "")
     if not 0 < len(description) <= MAX_TEXT:
-        reason = f"the registry wants 1 to {MAX_TEXT} characters; see server.d/server.meta.json"
+        reason = f"the registry requires 1 to {MAX_TEXT} characters; fix server.d/server.meta.json"
         raise ProjectError("description", reason)
     server: Json = json.loads(filled("sharing/server.json"))
     server |= {
@@ -62,10 +62,10 @@ def _full_name(wanted: str | None, name: str, website: str, repository: str) -> 
         namespace = namespace_of(website) or namespace_of(repository)
         if not namespace:
             advice = "give --name io.github.YOU, or write websiteUrl or repository into server.d/server.meta.json"
-            raise ProjectError(name, f"the registry needs a namespace that is yours; {advice}")
+            raise ProjectError(name, f"the registry needs a namespace of yours; {advice}")
         full = f"{namespace}/{name}"
     if not FULL_NAME.fullmatch(full):
-        raise ProjectError(wanted or full, "this is not a name for the registry; use e.g. io.github.you/my-server")
+        raise ProjectError(wanted or full, "this is not a valid registry name; use one such as io.github.you/my-server")
     return full
 
 

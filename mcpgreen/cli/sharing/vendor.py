@@ -55,7 +55,7 @@ def run(options: Options) -> int:
         existing and can_ask() and ask(f"{existing[0]} exists. Replace it", "no", ("yes", "no")) == "yes"
     )
     if existing and not is_wanted:
-        raise ProjectError(existing[0], "this exists already; --upgrade replaces it")
+        raise ProjectError(existing[0], "it already exists; replace it with --upgrade")
     with step("Copying mcpgreen and its packages"):
         fields = _write(output, project_root=project.root)
     if options["--verbose"]:
@@ -97,12 +97,12 @@ def _verify(place: str) -> int:
         about = json.loads(Path(place, ABOUT).read_bytes())
         expected, version = about["sha256"], about["version"]
     except FileNotFoundError:
-        raise ProjectError(place, "there is no copy here; mcpgreen vendor makes one") from None
+        raise ProjectError(place, "there is no copy here; create one with mcpgreen vendor") from None
     except (OSError, ValueError, KeyError, TypeError) as error:
-        reason = f"it cannot be used ({error}); vendor --upgrade writes it"
+        reason = f"it cannot be used ({error}); replace it with vendor --upgrade"
         raise ProjectError(os.path.join(place, ABOUT), reason) from error
     if checksum(place) != expected:
-        raise ProjectError(place, "it has been changed since it was copied; vendor --upgrade replaces it")
+        raise ProjectError(place, "it was changed after it was copied; replace it with vendor --upgrade")
     say(f"Verified mcpgreen {version} at {place}\n")
     return 0
 
@@ -167,7 +167,7 @@ def needed_distributions() -> list[metadata.Distribution]:
         except metadata.PackageNotFoundError:
             if is_optional:
                 continue
-            raise ProjectError(name, "this package is needed and not installed; pip install it") from None
+            raise ProjectError(name, "this package is required but not installed; run pip install") from None
         found[name] = distribution
         waiting += _requirements(distribution)
     return [found[name] for name in sorted(found)]
@@ -177,7 +177,7 @@ def _own_distribution() -> metadata.Distribution:
     try:
         return metadata.distribution(OURS)
     except metadata.PackageNotFoundError:
-        reason = "it is not installed as a package here, so what it needs is not known; pip install it, or make run"
+        reason = "it is not installed as a package, so its requirements are unknown; run pip install, or make run"
         raise ProjectError(OURS, reason) from None
 
 
@@ -197,7 +197,7 @@ def _requirements(distribution: metadata.Distribution) -> Iterator[tuple[str, bo
 def _files_of(distribution: metadata.Distribution) -> Iterator[tuple[str, str]]:
     """Yield the files of a package to copy, with their places below the library."""
     if distribution.files is None:
-        raise ProjectError(distribution.metadata["Name"], "which files this package has is not known; pip install it")
+        raise ProjectError(distribution.metadata["Name"], "its files are unknown; reinstall it with pip")
     for file in distribution.files:
         is_outside = ".." in file.parts or file.is_absolute()  # programs in bin/, which are not needed
         is_superfluous = file.suffix in SUPERFLUOUS or {"__pycache__", "tests"} & set(file.parts[:-1])

@@ -64,7 +64,7 @@ def values_of(words: Sequence[str], properties: Json) -> Json:
             try:
                 members[name] = jsontext.loads(content_of(text))
             except ValueError as error:
-                raise UsageError(f"{key}= is not JSON: {error}.") from error
+                raise UsageError(f"{key}= is not valid JSON: {error}.") from error
             continue
         about = _schema_of(known.get(name))
         value = typed(key, content_of(text), about)
@@ -132,7 +132,7 @@ def content_of(text: str) -> str:
         with open(text[1:], "rb") as file:
             content = file.read(MAX_FILE_BYTES + 1)
         if len(content) > MAX_FILE_BYTES:
-            raise UsageError(f"{text}: the file has more than {MAX_FILE_BYTES} bytes.")
+            raise UsageError(f"{text}: the file is larger than {MAX_FILE_BYTES} bytes.")
         return content.decode("utf-8")
     except OSError as error:
         raise UsageError(f"{text}: {error.strerror}.") from error
@@ -172,14 +172,14 @@ def answer_prepared(words: Sequence[str], method: str, params: Json) -> Json:
     problems = problems_with_form(schema, content)
     if problems:
         missing = [name for name in schema.get("required", ()) if name not in content]
-        _say(f"The form does not fit: {'; '.join(problems)}.")
+        _say(f"The answers do not match the form: {'; '.join(problems)}.")
         return _unanswered(method, missing, CANCEL)
     return {"result": {"action": "accept", "content": content}}
 
 
 def _unanswered(method: str, keys: Sequence[str], answer: Json) -> Json:
     hint = "".join(f" --answer {key}=VALUE" for key in keys)
-    _say(f"The script asks ({method}); the answer is no." + (f" Try:{hint}" if hint else ""))
+    _say(f"The script asks ({method}), and the answer is no." + (f" Try:{hint}" if hint else ""))
     return answer
 
 
@@ -200,7 +200,7 @@ def _fill_in(params: Json) -> Json:
     schema = params["requestedSchema"]
     required = schema.get("required", ())
     _say(f"\n{params['message']}")
-    _say(f"(Return takes what is in brackets, {DECLINE} declines, Ctrl-D cancels.)")
+    _say(f"(Press Return for the value in brackets, {DECLINE} to decline, Ctrl-D to cancel.)")
     content: Json = {}
     for name, about in schema["properties"].items():
         value = _ask_field(name, about, is_required=name in required)
@@ -220,7 +220,7 @@ def _ask_field(name: str, about: Json, *, is_required: bool) -> Any:
     label = str(about.get("title") or name)
     if about.get("description"):
         label += f" ({about['description']})"
-    label += {"boolean": " yes/no", "array": ", numbers or names with commas"}.get(about["type"], "")
+    label += {"boolean": " yes/no", "array": ", numbers or names separated by commas"}.get(about["type"], "")
     default = about.get("default")
     shown = f" [{_shown(default)}]" if default is not None else "" if is_required else " []"
     while True:
@@ -240,12 +240,12 @@ def _ask_field(name: str, about: Json, *, is_required: bool) -> Any:
             problems = [f"{name} must be {FORMATS[form][0]}, got {value}"]
         if not problems and text:
             return value
-        _say("; ".join(problems) or f"{label} is needed.")
+        _say("; ".join(problems) or f"{label} is required.")
 
 
 def _visit(params: Json) -> Json:
     _say(f"\n{params['message']}\n\n  {params['url']}\n")
-    is_agreed = _read("Open this URL yourself, then answer yes; no declines: ").strip().lower() in ("y", "yes")
+    is_agreed = _read("Open this URL, then answer yes, or no to decline: ").strip().lower() in ("y", "yes")
     return {"action": "accept" if is_agreed else "decline"}
 
 
@@ -256,7 +256,7 @@ def _sample(params: Json) -> Json:
     for message in params.get("messages", ()):
         for block in blocks_of(message):
             _say(f"[{message.get('role')}] {block.get('text', '(' + str(block.get('type')) + ')')}")
-    text = _read("Answer in its place (Return alone refuses): ").strip()
+    text = _read("Answer for the model (just Return to refuse): ").strip()
     return _sampled(text) if text else REFUSAL
 
 

@@ -8,16 +8,19 @@ import difflib
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import NamedTuple
 
 import gevent
 
 from mcpgreen import journal
-from mcpgreen.catalog.descriptions.metadata import stem_of
+from mcpgreen.catalog.descriptions.metadata import described_stem, stem_of
 from mcpgreen.catalog.tree_scan import Loss
+from mcpgreen.cli.checking.findings import print_findings
 from mcpgreen.cli.checking.item_checks import discoveries
+from mcpgreen.cli.checking.places import description_beside
+from mcpgreen.cli.checking.remedies import explained
 from mcpgreen.cli.checking.validate import registration_of
 from mcpgreen.cli.checking.variables import unseen_variables
 from mcpgreen.cli.commands import Options
@@ -26,7 +29,7 @@ from mcpgreen.cli.output import print_json, say, tell
 from mcpgreen.cli.trying.person import CAPABILITIES, Answer, answer_for, content_of, unknown, values_of
 from mcpgreen.cli.trying.screen import Bars, Screen, wants_json
 from mcpgreen.engine.server import Server
-from mcpgreen.errors import InvalidParams, McpgreenError, RpcError, UsageError
+from mcpgreen.errors import InternalError, InvalidParams, McpgreenError, RpcError, UsageError
 from mcpgreen.features.tools import terms_of
 from mcpgreen.links.sink import MemorySink
 from mcpgreen.project.project import Project, find_project, require_tmp_root
@@ -38,6 +41,7 @@ from mcpgreen.text import jsontext
 from mcpgreen.text.json_types import Json
 
 PROMPT = "prompt:"
+MOST_ARGUMENTS = 8  # named in a list
 
 
 class Kind(NamedTuple):
@@ -117,27 +121,53 @@ def serving(
     *,
     environ: Mapping[str, str] = os.environ,
     adapt: Callable[[Settings], Settings] = lambda settings: settings,
+    kind: str = "",
 ) -> Iterator[tuple[Server, Project]]:
-    """Run a server for the project that a command line names."""
+    """Run a server for the project that a command line names, then print what was wrong with its files. If the command
+    line has the NAME of an item of this `kind`, that is about the item."""
     project, settings, environ = open_named(options, environ, logs_notes=True)
     require_tmp_root(project, settings)
     # Interpreters that are started ahead do not pay for a few calls.
     server = Server(adapt(settings).with_values(warm_python=False), project, environ=environ)
+    warnings: list[str] = []
+    hints: list[str] = []
+    catalog = server.services.catalog
+    catalog.logs_warnings, catalog.on_warning, catalog.on_hint = False, warnings.append, hints.append
     hub = gevent.get_hub()
     hub.NOT_ERROR = (*hub.NOT_ERROR, KeyboardInterrupt)  # Ctrl-C needs no traceback
     try:
         yield server, project
     finally:
         server.stop()
+    name = options["NAME"] if kind else ""
+    with suppress(InternalError):  # the command has reported it
+        item = server.services.snapshot(kind).by_name.get(name) if kind in server.services.offered else None
+        _report(project, warnings, hints, name=name, path=getattr(item, "path", None))
+
+
+def _report(project: Project, warnings: list[str], hints: list[str], *, name: str, path: str | None) -> None:
+    """Print what is wrong with the item of this name, or why there is none, and the number of other problems."""
+    findings = [explained(project, "", each) for each in warnings if name or type(each) is not Loss]  # a list has it
+    findings += [explained(project, "", each, level="info") for each in hints if not path]
+    places = {project.shown(each) for each in (path, path and description_beside(path)) if each}
+    for directory, file in (os.path.split(each.subject) for each in findings if name and not path):
+        if name in (file, stem_of(file), described_stem(file), os.path.basename(directory)):
+            places.add(os.path.join(directory, file))
+    others = sum(each.subject not in places and each.level != "info" for each in findings)
+    more = f"{others} problem{'s' * (others != 1)} in {'other files' if name else 'the project'}; run mcpgreen validate"
+    # The answer says why a file is not trusted.
+    if own := [each for each in findings if each.subject in places and each.code != "writable"]:
+        print_findings(own, end=f"; {more}" if others else "", file=sys.stderr)
+    elif others:
+        journal.warning("%s", more)
 
 
 def run_list(options: Options) -> int:
     word = options["KIND"]
     if word is not None and word not in [kind.word for kind in KINDS]:
-        raise UsageError(f"{word}: a kind is one of {', '.join(kind.word for kind in KINDS)}.")
+        raise UsageError(f"{word}: the kind must be one of {', '.join(kind.word for kind in KINDS)}.")
     kinds = [kind for kind in KINDS if word in (None, kind.word)]
     with serving(options) as (server, project):
-        server.services.catalog.logs_losses = False  # we print them
         client = LocalClient(server)
         lists = {kind.member: client.all_of(kind.method, kind.member) for kind in kinds}
         missing = [each for each in left_out(server) if each.kind in lists or word is None]
@@ -145,14 +175,18 @@ def run_list(options: Options) -> int:
             print_json({**lists, "leftOut": [each._asdict() for each in missing]})
             return 0
         screen = Screen(options)
+        counts = []
         for kind in kinds:
             if rows := _list_rows(kind, lists[kind.member], server):
                 screen.table(f"{kind.word} ({len(rows)})", kind.columns, rows)
-        if missing:
-            screen.table("left out", ("file", "reason"), dict.fromkeys((each.path, each.reason) for each in missing))
-        if not any(lists.values()) and not missing:
+                counts.append(f"{len(rows)} {kind.word[: -1 if len(rows) == 1 else None]}")
+        if rows := list(dict.fromkeys((each.path, each.reason) for each in missing)):
+            screen.table(f"left out ({len(rows)})", ("file", "reason"), rows)
+            counts.append(f"{len(rows)} left out")
+        if not counts:
             what = "nothing" if word is None else f"no {word}"
-            screen.note(f"{project.root} offers {what} yet. {kinds[0].remedy} and list again.")
+            screen.note(f"{project.root} offers {what} yet. {kinds[0].remedy}, then list again.")
+        screen.text(", ".join(counts), "bold")
     return 0
 
 
@@ -170,12 +204,14 @@ def _list_rows(kind: Kind, items: Iterable[Json], server: Server) -> list[tuple[
 
 
 def _argument_names(entry: Json) -> str:
-    """Return the names of the arguments; required ones have a !."""
-    if "arguments" in entry:
-        return " ".join(each["name"] + ("!" if each.get("required") else "") for each in entry["arguments"])
+    """Return the names of the first arguments; required ones come first and have a !."""
     schema = entry.get("inputSchema", {})
     required = schema.get("required", ())
-    return " ".join(name + ("!" if name in required else "") for name in schema.get("properties") or {})
+    names = {name: name in required for name in schema.get("properties") or {}}
+    names |= {each["name"]: bool(each.get("required")) for each in entry.get("arguments", ())}
+    marked = sorted((name + "!" * names[name] for name in names), key=lambda name: not name.endswith("!"))
+    more = len(marked) - MOST_ARGUMENTS
+    return " ".join(marked) if more <= 1 else f"{' '.join(marked[:MOST_ARGUMENTS])} … {more} more"
 
 
 def run_read(options: Options) -> int:
@@ -206,7 +242,7 @@ def run_read(options: Options) -> int:
 
 def run_prompt(options: Options) -> int:
     name = options["NAME"]
-    with serving(options) as (server, _):
+    with serving(options, kind="prompts") as (server, _):
         client = LocalClient(server, answer=answer_for(options["--answer"]))
         arguments = values_of(options["ARGUMENT"], {})
         try:
@@ -275,15 +311,10 @@ def left_out(server: Server) -> list[LeftOut]:
     return found
 
 
-def suggestions(name: str, names: Iterable[str], missing: Iterable[LeftOut] = ()) -> list[str]:
-    """Suggest what the user may have meant by an unknown name: similar names, or files that are left out."""
+def suggestions(name: str, names: Iterable[str]) -> list[str]:
+    """Suggest what the user may have meant by an unknown name."""
     near = difflib.get_close_matches(name, list(names), n=3, cutoff=0.5)
-    question = [f"Did you mean {' or '.join(near)}?"] if near else []
-    for each in missing:
-        directory, file = os.path.split(each.path)
-        if name in (file, stem_of(file), os.path.basename(directory)):
-            question.append(f"{each.path}: {each.reason}")
-    return question
+    return [f"Did you mean {' or '.join(near)}?"] if near else []
 
 
 def run_tool(options: Options) -> int:
@@ -291,7 +322,7 @@ def run_tool(options: Options) -> int:
     timeout_secs = seconds(options)
     arguments = _arguments(options["--args"])
     adapt = partial(_with_options, options=options, timeout_secs=timeout_secs)
-    with serving(options, environ=_source_files(options), adapt=adapt) as (server, project):
+    with serving(options, environ=_source_files(options), adapt=adapt, kind="tools") as (server, project):
         tool = server.services.snapshot("tools").by_name.get(options["NAME"])
         schema = tool.definition.get("inputSchema", {}) if tool is not None else {}
         arguments |= values_of(options["ARGUMENT"], schema.get("properties") or {})
@@ -383,7 +414,7 @@ def _report_similar(server: Server, kind: str, name: str) -> None:
         return
     inside = [each.name for each in known.values() if kind == "tools" and stem_of(os.path.basename(each.path)) == name]
     own = [f"{name} is a file with the tools {', '.join(sorted(inside))}."]
-    for hint in own if inside else suggestions(name, known, left_out(server)):
+    for hint in own if inside else suggestions(name, known):
         journal.info("%s", hint)
 
 
@@ -397,7 +428,7 @@ def _source_files(options: Options) -> Mapping[str, str]:
             project = find_project(root or None, cwd=os.getcwd(), directories={})
             path = os.path.join(project.root, file) if project is not None else file
         if not os.path.isfile(path):
-            raise UsageError(f"--source {file}: there is no such file here or in the project.")
+            raise UsageError(f"--source {file}: no such file here or in the project.")
         environ = sourced_variables(path, environ, directory=os.getcwd()).applied_to(environ)
     return environ
 
@@ -409,7 +440,7 @@ def _arguments(text: str) -> Json:
     except UsageError as error:
         raise McpgreenError(f"--args {error}") from error
     except ValueError as error:
-        raise McpgreenError(f"{given} is not JSON: {error}") from error
+        raise McpgreenError(f"{given} is not valid JSON: {error}") from error
     if not isinstance(value, dict):
         raise McpgreenError(f"{given} must be a JSON object.")
     return value

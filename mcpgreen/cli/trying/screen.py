@@ -6,7 +6,6 @@ Rule: text from scripts and descriptions is data. It is not read as markup, and 
 from __future__ import annotations
 
 import base64
-import os
 import re
 import sys
 import tempfile
@@ -15,7 +14,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, TextIO
 
 from mcpgreen.cli.commands import Options
-from mcpgreen.cli.output import harmless
+from mcpgreen.cli.output import harmless, has_colour
 from mcpgreen.protocol.content import CONTENT_TYPES, Attachment, view_of_resource
 from mcpgreen.text import jsontext
 from mcpgreen.text.json_types import Json
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
 SUFFIX_OF = {"image/png": ".png", "image/jpeg": ".jpg", "image/gif": ".gif", "image/webp": ".webp"}
 SUFFIX_OF |= {"image/svg+xml": ".svg", "audio/wav": ".wav", "audio/mpeg": ".mp3", "application/pdf": ".pdf"}
 STYLE_OF_LEVEL = {"debug": "dim", "info": "", "notice": "", "warning": "yellow"}  # the others are errors
+OURS = "mcp.tools"  # a logger, for what stderr gets as well
 UNBROKEN = 10_000  # characters of a line that a program reads; for a person it is as wide as the terminal
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")  # programs print them, and they mean nothing here
 
@@ -40,8 +40,7 @@ class Screen:
     """Prints for a person; without colours and frames if the user wants none, or stdout is not a terminal."""
 
     def __init__(self, options: Options) -> None:
-        is_dumb = os.environ.get("TERM") == "dumb"
-        self.is_plain = bool(options["--plain"] or os.environ.get("NO_COLOR") or is_dumb or not sys.stdout.isatty())
+        self.is_plain = bool(options["--plain"]) or not has_colour(sys.stdout)
 
     def console(self, file: TextIO) -> Console:
         from rich.console import Console
@@ -79,7 +78,7 @@ class Screen:
             table.add_column(column, overflow="fold", no_wrap=False, style="cyan" if number == 0 else None)
         for row in rows:
             table.add_row(*(Text(uncoloured(cell)) for cell in row))
-        self.out.print(table)
+        self.out.print(table, *[""] * self.is_plain)
 
     def content(self, blocks: Iterable[Json]) -> None:
         """Print the content blocks of a result or a message."""
@@ -126,7 +125,7 @@ class Bars:
         params = notification.get("params", {})
         if notification.get("method") == "notifications/progress":
             self._advance(params)
-        elif notification.get("method") == "notifications/message":
+        elif notification.get("method") == "notifications/message" and params.get("logger") != OURS:
             data = params.get("data")
             text = data if isinstance(data, str) else jsontext.dumps(data).decode("ascii")
             level = str(params.get("level"))

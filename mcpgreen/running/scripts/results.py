@@ -7,7 +7,7 @@ Several rows of that table exist because scripts in the wild rely on them; the t
 from __future__ import annotations
 
 import signal
-from codecs import iterdecode
+from codecs import getincrementaldecoder, iterdecode
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -33,7 +33,8 @@ MAX_STRAY_BYTES = 1 << 18  # of an output in which stray text is looked for
 MAX_STRAY_TRIES = 10
 SHOWN_CHARS = 60
 CLOSING = {"{": "}", "[": "]"}
-REMEDY = "print what is not the result to stderr (>&2)"
+REMEDY = "print everything but the result to stderr (>&2)"
+CONVERT = "convert its output, as with iconv -f latin1 -t utf-8"
 
 
 class Expectation(NamedTuple):
@@ -242,7 +243,7 @@ def reason_of(outcome: Outcome, words: LastWords) -> str:
     """Why a script failed: what it said last, or its exit status."""
     reason = words.reason or _status_in_words(outcome.exit_code)
     if outcome.exit_code == NOT_FOUND and "\\r" in reason:
-        reason += " (the script has the line ends of Windows; mcpgreen validate --fix changes them)"
+        reason += " (the script has Windows line endings; mcpgreen validate --fix converts them)"
     return reason
 
 
@@ -341,11 +342,24 @@ class Stray(NamedTuple):
 
     def told(self) -> str:
         """For a log, which repeats nothing of a result."""
-        return f"line {self.line} of the output is no JSON; {REMEDY}"
+        return f"line {self.line} of the output is not JSON; {REMEDY}"
 
     def shown(self) -> str:
         """For a reader that gets the output anyway."""
-        return f"line {self.line} of the output is no JSON ({self.text!r}); {REMEDY}"
+        return f"line {self.line} of the output is not JSON ({self.text!r}); {REMEDY}"
+
+
+def bad_byte_in(chunks: Sequence[bytes]) -> str | None:
+    """Name the first byte that is not UTF-8, if it is near the start."""
+    if all(map(bytes.isascii, chunks)):
+        return None
+    start = b"".join(chunks)[:MAX_STRAY_BYTES]
+    try:
+        getincrementaldecoder("utf-8")().decode(start, len(start) < MAX_STRAY_BYTES)
+    except UnicodeDecodeError as error:
+        line = start.count(b"\n", 0, error.start) + 1
+        return f"0x{start[error.start]:02x} in line {line}"
+    return None
 
 
 def stray_in(chunks: Sequence[bytes], *, openers: str = "{") -> Stray | None:

@@ -80,7 +80,7 @@ class StateDir:
         if full is not None:
             return full
         journal.error(
-            "no temporary file can be made in %s: %s; see to it, or set tmp_root", self._parent, error.strerror
+            "cannot create temporary files in %s: %s; fix that, or set tmp_root", self._parent, error.strerror
         )
         return InternalError(f"A temporary file cannot be written: {error.strerror}.")
 

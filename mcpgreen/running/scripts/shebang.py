@@ -97,22 +97,22 @@ def fault_of(path: str, *, search_path: str | None = None, shows_directory: bool
     With a `search_path`, `env` has to find its program there. Without `shows_directory` a client may read it."""
     head = head_of(path)
     if head.startswith(BYTE_ORDER_MARK + MARK):
-        return "begins with a byte order mark, so its first line is not seen, and sh runs it"
+        return "begins with a byte order mark, so its shebang is not found, and sh runs it"
     if not head.startswith(MARK):
         return None
     line = head[len(MARK) :].partition(b"\n")[0]
     if line.endswith(b"\r"):
-        return "has Windows line endings, so the interpreter's name seems to end with a carriage return"
+        return "has Windows line endings, so the interpreter in its shebang is not found"
     words = [os.fsdecode(word) for word in line.split()]
     if not words:
-        return "names no interpreter in its first line"
+        return "has a shebang without an interpreter"
     if not os.path.exists(words[0]):
         shown = words[0] if shows_directory else os.path.basename(words[0])
-        return f"is for the interpreter {shown}, which does not exist"
+        return f"needs the interpreter {shown}, which does not exist"
     if search_path is not None and os.path.basename(words[0]) == "env":
         import shutil  # takes milliseconds that start-up does not have
 
         program = next((word for word in words[1:] if not word.startswith("-") and "=" not in word), None)
         if program is not None and shutil.which(program, path=search_path) is None:
-            return f"is for the interpreter {program}, which is not on the PATH"
+            return f"needs the interpreter {program}, which is not on the PATH"
     return None

@@ -366,7 +366,7 @@ def test_a_description_that_is_no_file_of_the_project_costs_the_tool(
     found = discovered(tree)
 
     assert found.items == []
-    assert any("the description cannot be read" in warning for warning in found.warnings)
+    assert any("the description and its scopes cannot be read" in warning for warning in found.warnings)
 
 
 def test_a_description_counts_for_a_registered_tool_as_well(tree: TreeBuilder) -> None:

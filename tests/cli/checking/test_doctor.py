@@ -94,7 +94,7 @@ def test_what_the_project_requires_is_looked_for(
 
 
 @pytest.mark.parametrize(
-    ("version", "ending"), [("jq-1.6", "takes 30 ms to start, newer ones take 4"), ("jq-1.8.1", "/jq")]
+    ("version", "ending"), [("jq-1.6", "takes 30 ms to start; newer versions take 4 ms"), ("jq-1.8.1", "/jq")]
 )
 def test_a_jq_that_is_slow_to_start_is_named(correct: ProjectBuilder, version: str, ending: str) -> None:
     tool = correct.program("bin/jq", f"#!/bin/sh\necho {version}\n")
@@ -179,7 +179,7 @@ def test_an_entry_that_undoes_what_the_project_says_is_named(correct: ProjectBui
     _, report = doctor(correct, "--as", "cursor", "--file", str(file))
     assert report["status"] == "warning"
     (warning,) = [check for check in checks(report, "entry") if check["status"] == "warning"]
-    assert warning["message"].startswith("MCPGREEN_TOOL_ALLOWLIST in the entry overrules tool_allowlist")
+    assert warning["message"].startswith("MCPGREEN_TOOL_ALLOWLIST in the entry overrides tool_allowlist")
 
     install(correct, file)
     assert doctor(correct, "--as", "cursor", "--file", str(file))[1]["status"] == "ok"
@@ -189,8 +189,8 @@ def test_an_entry_that_undoes_what_the_project_says_is_named(correct: ProjectBui
     ("entry", "name", "message"),
     [
         ({"url": "https://example.org"}, "client", "has no command"),
-        ({"command": "no-such-program"}, "entry", "does not find no-such-program"),
-        ({"command": "/bin/sh", "args": ["-c", "echo oh no >&2; exit 3"]}, "start", "(status 3); it said: oh no"),
+        ({"command": "no-such-program"}, "entry", "cannot find no-such-program"),
+        ({"command": "/bin/sh", "args": ["-c", "echo oh no >&2; exit 3"]}, "start", "(status 3); its stderr: oh no"),
         ({"command": "/bin/sh", "args": ["-c", "echo hello; cat"]}, "start", "output is not JSON: 'hello'"),
         ({"command": "/bin/sh", "args": ["-c", "exit 0"], "cwd": "/no/such/place"}, "entry", "does not exist"),
     ],
@@ -216,5 +216,5 @@ def test_a_client_s_environment_is_thin(correct: ProjectBuilder, tmp_path: Path)
 
     missing = {check["status"]: check["message"] for check in checks(report, "missing")}
     assert status == 1
-    assert missing["error"] == "tools/add is for the interpreter my-shell, which is not on the PATH"
-    assert missing["warning"] == "variables that are set here, and not in the entry: MCPGREEN_PAGE_SIZE"
+    assert missing["error"] == "tools/add needs the interpreter my-shell, which is not on the PATH"
+    assert missing["warning"] == "these variables are set here, but not in the entry: MCPGREEN_PAGE_SIZE"

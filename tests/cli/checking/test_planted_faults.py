@@ -382,9 +382,9 @@ def test_there_are_enough_of_them() -> None:
 @pytest.mark.parametrize(
     ("name", "clients"),
     [
-        ("gre.et", "OpenAI, Anthropic and Amazon Bedrock refuse"),
-        ("g" * 65, "OpenAI, Amazon Bedrock and Gemini refuse"),
-        (".", "OpenAI, Anthropic, Amazon Bedrock and Gemini refuse"),
+        ("gre.et", "OpenAI, Anthropic and Amazon Bedrock reject"),
+        ("g" * 65, "OpenAI, Amazon Bedrock and Gemini reject"),
+        (".", "OpenAI, Anthropic, Amazon Bedrock and Gemini reject"),
     ],
 )
 def test_lint_says_which_clients_refuse_a_name(correct: ProjectBuilder, name: str, clients: str) -> None:

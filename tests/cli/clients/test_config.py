@@ -114,7 +114,7 @@ def test_what_cannot_be_read_is_refused_with_a_reason(config: Config, home: Path
     path.write_text("{ // mine\n}", encoding="utf-8")
     done = config("--client", "claude-desktop", "--install", "--file", str(path))
     assert (done.returncode, done.stdout) == (1, "")
-    reason = "it has a comment at line 1 column 3, which this client cannot read; it is left as it is"
+    reason = "it has a comment at line 1 column 3, which this client cannot read; the file was not changed"
     assert done.stderr == f"mcpgreen: error: {path}: {reason}\n"
     assert path.read_text(encoding="utf-8") == "{ // mine\n}"
 
@@ -390,7 +390,7 @@ def test_at_a_terminal_a_wrapper_is_written_once(config: Config, project: Projec
 def test_an_unknown_client_gets_the_nearest_and_the_list(config: Config) -> None:
     done = config("--client", "cursr", "--install")
     assert (done.returncode, done.stdout) == (2, "")
-    assert "unknown client: cursr. Did you mean cursor? Choose from claude-desktop, " in done.stderr
+    assert "unknown client: cursr; did you mean cursor? Choose from claude-desktop, " in done.stderr
     assert "Did you mean" not in config("--client", "zzzzzz").stderr
 
 
@@ -404,7 +404,7 @@ def test_an_unknown_client_gets_the_nearest_and_the_list(config: Config) -> None
         (["--client", "cursor", "--name", "a\nb"], "--name needs"),
         (["--client", "cursor", "--name", "x" * 200], "--name needs"),
         (["--client", "cursor", "--file", ""], "--file needs"),
-        (["--client", "cursor", "--install", "--uninstall"], "not understood"),
+        (["--client", "cursor", "--install", "--uninstall"], "not valid"),
         (["--client", "cursor", "--env", "A=1"], "--env and --env-file need --install"),
         (["--client", "cursor", "--install", "--env", "A_KEY"], "--env A_KEY: it is not set here"),
         (["--client", "cursor", "--install", "--env", "A-KEY=1"], "--env A-KEY: this is not the name"),

@@ -143,7 +143,7 @@ def test_a_folder_that_exists_is_left_alone(tmp_path: Path) -> None:
     done = mcpgreen("new", "demo", cwd=tmp_path)
 
     assert (done.returncode, done.stdout) == (1, "")
-    assert "this exists already; choose another name, or run mcpgreen init in it" in done.stderr
+    assert "it already exists; choose another name, or run mcpgreen init in it" in done.stderr
     assert list((tmp_path / "demo").iterdir()) == []
 
 

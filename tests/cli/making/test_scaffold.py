@@ -209,17 +209,17 @@ def test_the_test_of_a_tool_calls_it_with_arguments_that_fit(root: Path) -> None
     ("arguments", "reason"),
     [
         (["tool", "bad name"], "A-Z a-z 0-9 _ -"),
-        (["tool"], "a name is missing"),
+        (["tool"], "the name is missing"),
         (["tool", "../up"], "A-Z a-z 0-9 _ -"),
         (["tool", "x", "--lang", "cobol"], "choose one of bash"),
         (["tool", "json", "--lang", "python"], "it would hide the module json"),
         (["completion", "nothing"], "scaffold prompt nothing makes one"),
         (["provider", "file"], "choose another name"),
-        (["provider", "No_scheme"], "a letter first"),
-        (["ui"], "a name is missing"),
-        (["ui", "--tool", "nobody"], "scaffold tool nobody makes one"),
-        (["test", "nobody"], "there is no such tool"),
-        (["test"], "this exists already"),
+        (["provider", "No_scheme"], "begin with a letter"),
+        (["ui"], "the name is missing"),
+        (["ui", "--tool", "nobody"], "create it with mcpgreen scaffold tool nobody"),
+        (["test", "nobody"], "this project has no such tool"),
+        (["test"], "it already exists"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
@@ -243,7 +243,7 @@ def test_a_second_of_the_same_name_is_refused(root: Path, kind: str) -> None:
     done = mcpgreen("scaffold", kind, "one", cwd=root)
 
     assert (done.returncode, done.stdout) == (1, "")
-    assert "exists already" in done.stderr
+    assert "already exists" in done.stderr
     assert {name: (root / name).read_bytes() for name in files_in(root)} == before
 
 

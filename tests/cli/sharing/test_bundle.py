@@ -249,8 +249,8 @@ def test_what_is_hidden_or_lies_outside_is_left_out_and_named(
     with zipfile.ZipFile(bundle) as archive:
         assert [name for name in archive.namelist() if SECRET.encode() in archive.read(name)] == []
     told = re.findall(r"^mcpgreen: .*?(\S+) is left out: (.*)$", bundling.stderr, re.MULTILINE)
-    hidden, outside = "it is hidden, or leads to something hidden", "it leads out of the project"
-    left = "it is a backup, or an editor left it"
+    hidden, outside = "it is hidden, or leads to something hidden", "it is outside the project"
+    left = "it is a backup, or was left by an editor"
     assert sorted(told) == [
         (".env", hidden),
         ("config/.netrc", hidden),
@@ -365,14 +365,14 @@ def test_a_project_with_errors_is_not_bundled(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "conf", "status", "reason"),
     [
-        (["--platform", "win32"], "", 1, "in WSL it is linux"),
+        (["--platform", "win32"], "", 1, "in WSL, use linux"),
         (["--platform", "amiga"], "", 2, "choose linux, darwin, all"),
-        (["--name", "no good"], "", 1, "this cannot be the name of a bundle"),
-        (["--version", "1 0"], "", 1, "this cannot be the version of a bundle"),
+        (["--name", "no good"], "", 1, "this is not a valid bundle name"),
+        (["--version", "1 0"], "", 1, "this is not a valid bundle version"),
         ([], "MCPB_INCLUDE=../secrets", 1, "must be a path inside the project"),
         ([], "MCPB_INCLUDE=/etc", 1, "must be a path inside the project"),
         ([], "MCPB_INCLUDE=missing", 1, "it does not exist"),
-        ([], "MCPB_USER_CONFIG_ENV_MAP=key=KEY", 1, "there is no such user configuration"),
+        ([], "MCPB_USER_CONFIG_ENV_MAP=key=KEY", 1, "user_config does not define it"),
         ([], "MCPB_USER_CONFIG_FILE=none.json", 1, "there is no such file"),
         ([], "MCPB_NAME='open", 1, "it cannot be read"),
         ([], "MCPB_HOMEPAGE=nowhere", 1, "homepage"),

@@ -65,8 +65,8 @@ def test_an_address_says_whose_namespace_it_is(address: str, namespace: str) -> 
     [
         ([], {}, 1, "--name io.github.YOU"),
         ([], {"repository": "https://gitlab.com/ada/demo"}, 1, "--name io.github.YOU"),
-        (["--name", "demo"], {}, 1, "this is not a name for the registry"),
-        (["--name", "a/b/c"], {}, 1, "this is not a name for the registry"),
+        (["--name", "demo"], {}, 1, "this is not a valid registry name"),
+        (["--name", "a/b/c"], {}, 1, "this is not a valid registry name"),
         (["--name", "io.github.ada"], {"description": "x" * 101}, 1, "1 to 100 characters"),
         (["--name", "io.github.ada"], {"description": ""}, 1, "1 to 100 characters"),
         (["--name", "io.github.ada", "--bundle", "x.mcpb"], {}, 2, "belong together"),

@@ -72,11 +72,11 @@ def test_a_copy_that_was_changed_is_noticed(root: Path) -> None:
     try:
         done = mcpgreen("vendor", "--verify", cwd=root)
         assert (done.returncode, done.stdout) == (1, "")
-        assert "it has been changed since it was copied; vendor --upgrade replaces it" in done.stderr
+        assert "it was changed after it was copied; replace it with vendor --upgrade" in done.stderr
 
         refused = mcpgreen("vendor", cwd=root)
         assert (refused.returncode, refused.stdout) == (1, "")
-        assert "--upgrade replaces it" in refused.stderr
+        assert "replace it with --upgrade" in refused.stderr
 
         assert mcpgreen("vendor", "--upgrade", cwd=root).returncode == 0
         assert changed.read_text(encoding="utf-8") == before
@@ -93,5 +93,5 @@ def test_what_is_missing_is_not_verified_and_a_dry_run_writes_nothing(tmp_path: 
 
     assert (planned.returncode, verified.returncode) == (0, 1)
     assert "Would write" in planned.stdout
-    assert "mcpgreen vendor makes one" in verified.stderr
+    assert "create one with mcpgreen vendor" in verified.stderr
     assert sorted((tmp_path / "demo").iterdir()) == before

@@ -82,12 +82,12 @@ class _Source:
         )
         self.document: Json = _parsed(self.plain) if self.plain.strip() else {}
         if not isinstance(self.document.get(spot.root), (dict, type(None))):
-            raise Unfit(f"{json.dumps(spot.root)} in it is not an object")
+            raise Unfit(f"{json.dumps(spot.root)} is not an object")
         self.offsets, again = offsets_in(self.plain)
         for keys, at in again:
             if keys in ((spot.root,), (spot.root, spot.name)):
                 place = _shown_place(text, at)
-                raise Unfit(f"{json.dumps(keys[-1])} occurs in it twice, the second time at {place}")
+                raise Unfit(f"{json.dumps(keys[-1])} appears twice, the second time at {place}")
 
     def members_of(self, *keys: str) -> list[Keys]:
         """Return the keys that lead to the members of an object, in order."""

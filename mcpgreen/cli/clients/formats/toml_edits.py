@@ -30,7 +30,7 @@ def values(text: str, spot: Spot) -> Json:
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise Unfit(f"it is not valid TOML: {error}") from None
     if not isinstance(document.get(spot.root, {}), dict):
-        raise Unfit(f"{spot.root} in it is not a table")
+        raise Unfit(f"{spot.root} is not a table")
     return document
 
 

@@ -32,10 +32,10 @@ def values(text: str, spot: Spot) -> Json:
         raise Unfit("it is not a mapping")
     root = (document or {}).get(spot.root)
     if root is not None and not isinstance(root, list if spot.is_list else dict):
-        raise Unfit(f"{spot.root} in it is not a {'list' if spot.is_list else 'mapping'}")
+        raise Unfit(f"{spot.root} is not a {'list' if spot.is_list else 'mapping'}")
     # Anywhere in the file: only the place of one of the two is known, and the other could be removed with an entry.
     for keys, (line, _) in yaml_text.duplicates_in(text.encode("utf-8")):
-        raise Unfit(f"{keys[-1]} occurs in it twice, the second time on line {line}")
+        raise Unfit(f"{keys[-1]} appears twice, the second time on line {line}")
     return document or {}
 
 
@@ -56,7 +56,7 @@ def put(text: str, spot: Spot, entry: Json) -> str:
     if first is None:
         lines[root] = _NOTHING.sub("", lines[root].rstrip("\r\n"), count=1) + ending
     elif first == root:
-        raise Unfit(f"{spot.root} in it uses braces or brackets; write its entries on lines of their own")
+        raise Unfit(f"{spot.root} uses braces or brackets; write its entries on separate lines")
     indent = UNIT if first is None else lines[first][: len(lines[first]) - len(lines[first].lstrip(" "))]
     return "".join([*lines[: root + 1], _lines(_item(spot, entry, indent), ending), *lines[root + 1 :]])
 
@@ -66,7 +66,7 @@ def removed(text: str, spot: Spot) -> str:
     name = next(index for index, item in enumerate(root) if spot.is_item(item)) if spot.is_list else spot.name
     start = _line_of(text, spot.root, name)
     if start == _line_of(text, spot.root):
-        raise Unfit(f"{spot.root} in it uses braces or brackets; write its entries on lines of their own")
+        raise Unfit(f"{spot.root} uses braces or brackets; write its entries on separate lines")
     marks = yaml_text.marks_in(text.encode("utf-8"))
     others = (line - 1 for keys, (line, _) in marks.items() if keys[:2] != (spot.root, name))
     lines = text.splitlines(keepends=True)
