@@ -1,12 +1,13 @@
-"""The life of one answer over HTTP, and the frames that wait for the connection that sends them.
+"""The life of one answer over HTTP, as a table of states, and the frames that wait for the connection that sends them.
 
 An outlet is the sink of one stream. The stream of a POST ends with its answer, which goes out as JSON if it is the
 only frame, and as events otherwise. The stream of a session, which a GET carries, ends with the session. When a
 connection is lost, another one may take its place: events that have a number are kept for a while, and are sent again
 from the number that the client names.
 
-Rules: a frame goes to one connection at a time, and to a second one only if the client asks for it by its number.
-Nothing of a cancelled call is sent.
+Rules: `TRANSITIONS` is all that can happen; in each state more may come, or the stream is over. A frame goes to one
+connection at a time, and to a second one only if the client asks for it by its number. Nothing of a cancelled call is
+sent.
 
 All streams of a server share a room (`Outlets`). An answer for which there is no room waits, in the greenlet of its
 call. Each caller has a share of the room, so a client that does not read holds up little but its own answers. A client
@@ -20,7 +21,7 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Hashable, Iterator
 from functools import partial
 from time import monotonic
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, Protocol
 from weakref import WeakValueDictionary
 
 import gevent
@@ -33,9 +34,6 @@ from mcpgreen.protocol.messages import Line, size_of
 from mcpgreen.running.shares import Shares
 from mcpgreen.transports.http.streams import events
 
-if TYPE_CHECKING:
-    from mcpgreen.transports.http.wire.connection import Connection
-
 MAX_KEPT_FRAMES = 256
 MAX_KEPT_BYTES = 1 << 18
 SMALL_BYTES = 1 << 16  # of a frame that may wait in the room beyond the limit, which is as large again
@@ -43,6 +41,42 @@ RETRY_SECS = 0.02
 LOOK_SECS = 0.25  # between two looks for streams that are not read
 
 OnFrame = Callable[[Line, Answerable | None], None]
+
+
+class State:
+    WAITING = "waiting"  # the connection of a POST waits for the answer, or for the first event
+    STREAMING = "streaming"  # a connection sends events as they come
+    DETACHED = "detached"  # no connection sends events, and the client may come back for them
+    GONE = "gone"  # the client cannot come back: nothing is kept any more
+
+
+class Change:
+    STREAM = "stream"  # a connection begins to send events
+    LOSE = "lose"  # the connection has sent the answer, or is gone
+    GIVE_UP = "give up"  # the same, and events have no numbers that the client could name
+
+
+TRANSITIONS = {
+    (State.WAITING, Change.STREAM): State.STREAMING,
+    (State.WAITING, Change.LOSE): State.GONE,  # no event was sent from which the client could go on
+    (State.WAITING, Change.GIVE_UP): State.GONE,
+    (State.STREAMING, Change.STREAM): State.STREAMING,  # another connection takes the place of the first
+    (State.STREAMING, Change.LOSE): State.DETACHED,  # also when all is sent: the client may not have received it
+    (State.STREAMING, Change.GIVE_UP): State.GONE,
+    (State.DETACHED, Change.STREAM): State.STREAMING,
+    # The frames of a stream that no connection carries may be dropped, and a connection may end after its client.
+    (State.DETACHED, Change.LOSE): State.DETACHED,
+    (State.GONE, Change.LOSE): State.GONE,
+    (State.GONE, Change.GIVE_UP): State.GONE,
+}
+
+
+class Carrier(Protocol):
+    """A connection that sends frames. `sent_at` is when it last sent something."""
+
+    sent_at: float
+
+    def end(self) -> None: ...
 
 
 class Frame(NamedTuple):
@@ -58,17 +92,14 @@ class Frame(NamedTuple):
 
 class Outlet:
     """A sink over HTTP. `key` names it in the ids of its events; without one, the client cannot come back for them.
-    `takes_events` is False for a client that accepts only JSON.
-
-    `is_over`: nothing more will come. `is_lost`: no connection waits for what is here, or sends it. Then the client may
-    come back for events, once it has seen one with a number; until then, it is gone, and nothing is kept."""
+    `takes_events` is False for a client that accepts only JSON. `is_over`: nothing more will come."""
 
     def __init__(
         self,
         outlets: Outlets,
         *,
         key: int | None = None,
-        carrier: Connection | None = None,
+        carrier: Carrier | None = None,
         takes_events: bool = True,
         owner: Hashable = None,
     ) -> None:
@@ -79,8 +110,7 @@ class Outlet:
         self._takes_events = takes_events
         self.owner = owner
         self.is_over = False
-        self.is_lost = self._is_for_session  # until a GET comes
-        self._is_resumable = self._is_for_session
+        self.state = State.DETACHED if self._is_for_session else State.WAITING
         self._frames: deque[Frame] = deque()
         self._kept: deque[Frame] = deque()  # sent, and not yet forgotten
         self._last_number = 0
@@ -90,6 +120,17 @@ class Outlet:
         self._unread_since = 0.0
         self.kept_bytes = 0
         self.on_over: Callable[[], None] | None = None
+
+    def on(self, change: str) -> None:
+        """Go to the next state. Raises KeyError for a change that cannot happen in this state."""
+        self.state = TRANSITIONS[self.state, change]
+        if self.state == State.GONE:
+            self.forget()
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether no connection waits for what is here, or sends it."""
+        return self.state in (State.DETACHED, State.GONE)
 
     @property
     def is_silent(self) -> bool:
@@ -103,36 +144,37 @@ class Outlet:
 
     def can_resume_after(self, number: int) -> bool:
         """Tell whether a client that has seen this event can go on: more is kept, or may still come."""
-        has_more = not self.is_over or bool(self._frames) or any(frame.number > number for frame in self._kept)
-        return self._is_resumable and has_more
+        if self._key is None or self.state not in (State.STREAMING, State.DETACHED):
+            return False
+        return not self.is_over or bool(self._frames) or any(frame.number > number for frame in self._kept)
 
     # The methods of a sink.
 
     @property
     def carries_requests(self) -> bool:
-        is_unreachable = self.is_lost if self._is_for_session else self._is_gone
+        is_unreachable = self.is_lost if self._is_for_session else self._is_gone()
         return self._takes_events and not self.is_over and not is_unreachable
 
     @property
     def has_room(self) -> bool:
         """A client that is gone cannot make room, so nothing waits for it. While an answer to the same caller waits,
         there should not be more of them."""
-        return (self.is_lost or not self._is_full) and self._answers_waiting is None
+        return (self.is_lost or not self._is_full) and not self._has_answers_waiting
 
     def wait_for_room(self) -> None:
         while not self.has_room:
-            if (answers := self._answers_waiting) is not None:
-                answers.wait()
+            if self._has_answers_waiting:
+                self._outlets.wait_for_waiting(self.owner)
             else:
                 self._room.clear()
                 self._room.wait()
 
     def has_room_for(self, size_bytes: int) -> bool:
-        return self._is_gone or self._outlets.has_room(self.owner, size_bytes)
+        return self._is_gone() or self._outlets.has_room(self.owner, size_bytes)
 
     def wait_for_room_for(self, size_bytes: int) -> None:
-        if not self.has_room_for(size_bytes):
-            self._outlets.wait_for_room(self, size_bytes)
+        if not self._is_gone():
+            self._outlets.wait_for_room(self.owner, size_bytes, is_needless=self._is_gone)
 
     def respond(self, line: Line, call: Answerable | None = None) -> None:
         if not self.is_over:
@@ -198,15 +240,13 @@ class Outlet:
         """Hand over the answer, to be sent as JSON. It counts as unread until `lose`."""
         return self._frames.popleft().line
 
-    def lose(self, carrier: Connection | None = None) -> None:
+    def lose(self, carrier: Carrier | None = None) -> None:
         """The connection has sent the answer, or is gone. Ignored if this `carrier` does not carry the stream any
         more."""
         if carrier is not None and carrier is not self._carrier:
             return
         self._carrier = None
-        self.is_lost = True
-        if self._is_gone:
-            self.forget()
+        self.on(Change.GIVE_UP if self._key is None else Change.LOSE)
         self._changed.set()
         self._room.set()
 
@@ -229,15 +269,14 @@ class Outlet:
         self.forget_kept()
 
     def stream(
-        self, carrier: Connection, *, keep_alive_secs: float, is_primed: bool = False, after: int | None = None
+        self, carrier: Carrier, *, keep_alive_secs: float, is_primed: bool = False, after: int | None = None
     ) -> Iterator[bytes]:
         """Let this connection carry the stream from now on, instead of an earlier one; yield what it sends.
         `after`: first send again what has a higher number. `is_primed`: begin with an event that tells the client where
         it is, because some clients forget it when a connection brings them nothing."""
         self._carrier = carrier
         self._unread_since = monotonic()
-        self.is_lost = False
-        self._is_resumable = self._key is not None
+        self.on(Change.STREAM)
         if after is not None:
             again = [frame for frame in self._kept if frame.number > after]
             self._frames.extendleft(reversed(again))
@@ -249,7 +288,7 @@ class Outlet:
         self._changed.set()
         return self._sent_by(carrier, keep_alive_secs, is_primed=is_primed)
 
-    def _sent_by(self, carrier: Connection, keep_alive_secs: float, *, is_primed: bool) -> Iterator[bytes]:
+    def _sent_by(self, carrier: Carrier, keep_alive_secs: float, *, is_primed: bool) -> Iterator[bytes]:
         try:
             if is_primed and self._key is not None:
                 seen = self._frames[0].number - 1 if self._frames else self._last_number
@@ -290,7 +329,7 @@ class Outlet:
     def _put(self, line: Line, call: Answerable | None) -> None:
         if self._outlets.on_frame is not None:
             self._outlets.on_frame(line, call)
-        if self._is_gone:
+        if self._is_gone():
             return
         self._last_number += 1
         size_bytes = size_of(line)
@@ -332,12 +371,11 @@ class Outlet:
         return self.unread_bytes > self._outlets.max_backlog_bytes
 
     @property
-    def _answers_waiting(self) -> Semaphore | None:
-        return None if self._is_gone else self._outlets.answers_waiting(self.owner)
+    def _has_answers_waiting(self) -> bool:
+        return not self._is_gone() and self._outlets.has_waiting(self.owner)
 
-    @property
     def _is_gone(self) -> bool:
-        return self.is_lost and not self._is_resumable
+        return self.state == State.GONE
 
 
 class Outlets:
@@ -370,20 +408,28 @@ class Outlets:
         wait for all other clients, as slow as they may be."""
         return self._unread.has_room(owner, 0, spare=self._unread.size if size_bytes <= SMALL_BYTES else 0)
 
-    def wait_for_room(self, outlet: Outlet, size_bytes: int) -> None:
+    def wait_for_room(self, owner: Hashable, size_bytes: int, *, is_needless: Callable[[], bool]) -> None:
         """Wait until there is room, or none is needed any more. The answers of one owner wait in their order."""
-        turn = self._turns.get(outlet.owner)
+        if self.has_room(owner, size_bytes):
+            return
+        turn = self._turns.get(owner)
         if turn is None:
-            turn = self._turns[outlet.owner] = Semaphore(1)
+            turn = self._turns[owner] = Semaphore(1)
         with turn:
-            while not outlet.has_room_for(size_bytes):
-                self._make_room(outlet.owner)
+            while not (is_needless() or self.has_room(owner, size_bytes)):
+                self._make_room(owner)
                 gevent.sleep(RETRY_SECS)
 
-    def answers_waiting(self, owner: Hashable) -> Semaphore | None:
-        """Return what to wait for while answers of this owner wait for room; None if there are none."""
+    def has_waiting(self, owner: Hashable) -> bool:
+        """Tell whether an answer of this owner waits for room."""
         turn = self._turns.get(owner)
-        return turn if turn is not None and turn.locked() else None
+        return turn is not None and turn.locked()
+
+    def wait_for_waiting(self, owner: Hashable) -> None:
+        """Wait until no answer of this owner waits for room."""
+        turn = self._turns.get(owner)
+        if turn is not None:
+            turn.wait()
 
     def count_unread(self, outlet: Outlet, change_bytes: int) -> None:
         """Count unread bytes that the stream has gained or lost."""
