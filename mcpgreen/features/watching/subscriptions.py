@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Hashable, Iterable
+from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -154,22 +155,19 @@ class Subscriptions:
         self._require_room(call.stream.owner)
         line = messages.notification(UPDATED, {"uri": uri})
         watch = self._watcher().new_watch(partial(_request_for, call, uri), partial(session.sink.notify, line))
-        try:
+        with ExitStack() as unless_it_is_used:
+            unless_it_is_used.callback(self._watcher().end, watch)
             watch.look(request)
             if call.is_cancelled:
                 raise InternalError("This request has been cancelled.")
-            if uri not in subscribed:
-                self._require_room(call.stream.owner)  # other requests may have come during the look
-        except BaseException:
-            self._watcher().end(watch)
-            raise
-        if uri in subscribed:
-            self._watcher().end(watch)  # another request for the same resource was quicker
-        else:
-            subscription = Subscription(f"sub-{os.urandom(16).hex()}", uri, watch, call.stream.owner)
-            subscribed[uri] = subscribed[subscription.id] = subscription
-            self._watched.take(subscription.owner)
-            watch.start()
+            if uri in subscribed:
+                return  # another request for the same resource was quicker
+            self._require_room(call.stream.owner)  # other requests may have come during the look
+            unless_it_is_used.pop_all()
+        subscription = Subscription(f"sub-{os.urandom(16).hex()}", uri, watch, call.stream.owner)
+        subscribed[uri] = subscribed[subscription.id] = subscription
+        self._watched.take(subscription.owner)
+        watch.start()
 
     def unsubscribe(self, call: Call) -> Json:
         """Serve `resources/unsubscribe`, by URI or by the id of the subscription. A subscription that does not exist is

@@ -17,7 +17,7 @@ a while makes way, and only for an answer that waits.
 
 from __future__ import annotations
 
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Callable, Hashable, Iterator
 from functools import partial
 from time import monotonic
@@ -391,7 +391,7 @@ class Outlets:
         self._unread = Shares(max_backlog_bytes)
         self._kept = Shares(max_backlog_bytes)
         self._with_unread: set[Outlet] = set()
-        self._with_kept: OrderedDict[Outlet, None] = OrderedDict()  # the least recently used first
+        self._with_kept: dict[Outlet, None] = {}  # the least recently used first
         self._turns: WeakValueDictionary[Hashable, Semaphore] = WeakValueDictionary()  # of owners that wait for room
         self._looked_at = 0.0
 
@@ -443,12 +443,9 @@ class Outlets:
         """Count bytes that the stream keeps, or no longer keeps. Beyond the limit, of the caller for which most is
         kept, the stream to which nothing was sent for the longest time forgets what it kept."""
         self._kept.take(outlet.owner, change_bytes)
-        if not outlet.kept_bytes:
-            self._with_kept.pop(outlet, None)
-            return
-        self._with_kept[outlet] = None
-        if change_bytes > 0:
-            self._with_kept.move_to_end(outlet)
+        self._with_kept.pop(outlet, None)
+        if outlet.kept_bytes:
+            self._with_kept[outlet] = None
         while self._kept.held > self._kept.size and len(self._with_kept) > 1:
             greediest = self._kept.greediest
             next(each for each in self._with_kept if each.owner == greediest).forget_kept()
