@@ -161,7 +161,7 @@ def test_a_tool_of_the_page_is_reported_until_its_packages_are_installed(
 ) -> None:
     project = page("tools/wave.py")
     done = mcpgreen("validate", "--project-root", str(project.root))
-    assert " ".join(COMPLAINT.replace("PROJECT", str(project.root)).split()) in " ".join(done.stdout.split())
+    assert " ".join(COMPLAINT.split()) in " ".join(done.stdout.split())
 
     text = "def wave(name): return f'o/ {name}'\n"
     installed(project, project.root / "tools/wave.py", module="greeting", text=text)

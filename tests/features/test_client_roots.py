@@ -169,7 +169,7 @@ def test_nor_may_the_operator_name_it(project: ProjectBuilder, start: Start) -> 
     wire = start(roots="/dev")
 
     assert wire.wait() == 1
-    assert "/dev: this is not a root" in wire.stderr
+    assert "/dev: this cannot be a root" in wire.stderr
 
 
 @pytest.mark.requirement("G-kernel-files")

@@ -222,7 +222,7 @@ def fix(project: Project) -> Iterator[Finding]:
     trees = [(project.ground(home), survey(project, [home]).directories) for home in homes]
     paths = ((ground, f"{each.path}/{name}") for ground, tree in trees for each in tree for name in ("", *each.files))
     for place in sorted({place for ground, path in paths for place in ground.open_places(path)}):
-        done = "write permission for other users removed"
+        done = "other users can no longer write to it"
         yield _change_mode(project, place, done, "chmod go-w", remove=WRITABLE_BY_OTHERS)
     for directory in [each for _, tree in trees for each in tree if is_within(each.path, project.root)]:
         for name in directory.files:

@@ -35,7 +35,7 @@ from mcpgreen.project.project import Project
 TRIALS = {"tool": "run-tool {}", "prompt": "prompt {} topic=tides", "resource": "read {}"}
 VENDOR_SECS = 120.0
 FIRST_TOOL = "hello"  # of a new project
-TAKEN = "this exists already; choose another name, or move it away"
+TAKEN = "it already exists; choose another name, or move it away"
 KINDS = ("tool", "resource", "template", "prompt", "completion", "provider", "ui", "test")
 MAX_SAMPLE_DEPTH = 8
 MAX_SAMPLE_ITEMS = 16
