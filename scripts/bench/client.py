@@ -136,7 +136,11 @@ class Session(RunningServer):
 
     def send(self, data: bytes) -> None:
         """Write a few small messages. Many at once go through `exchange`, which reads while it writes."""
-        if os.write(self._stdin, data) != len(data):
+        try:
+            is_written = os.write(self._stdin, data) == len(data)
+        except BrokenPipeError:
+            raise SubjectError(f"the server ended: {self.last_words()}") from None
+        if not is_written:
             raise SubjectError("the server does not read its stdin")
 
     def ask(self, request: bytes) -> bytes:
