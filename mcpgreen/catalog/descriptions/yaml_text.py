@@ -25,14 +25,14 @@ _NUMBER = r"[-+0-9_:.eE]*"
 _SOURCE_NAME = r'in "<[a-z ]+>",'
 
 
-def value_of(raw: bytes) -> Any:
+def value_of(raw: bytes, max_values: int = MAX_VALUES) -> Any:
     """Return the value. Raises ValueError for text that is not YAML, or has a value that JSON does not have."""
     import yaml  # type: ignore[import-untyped, unused-ignore]
 
     try:
-        _require_within_limits(raw)
+        _require_within_limits(raw, max_values)
         value = yaml.load(raw, Loader=_loader())
-        _require_few_values(value)
+        _require_few_values(value, max_values)
         # As JSON and back, because JSON has no sets, no infinity and no node inside itself.
         return jsontext.loads(jsontext.dumps(value))
     except (yaml.YAMLError, ValueError, RecursionError) as error:
@@ -80,13 +80,13 @@ def _marks(raw: bytes) -> Iterator[tuple[Keys, Mark]]:
             pending.append((path, value))
 
 
-def _require_within_limits(raw: bytes) -> None:
+def _require_within_limits(raw: bytes, max_values: int = MAX_VALUES) -> None:
     import yaml
 
     depth = 0
     for values, event in enumerate(yaml.parse(raw, Loader=_loader())):
-        if values > MAX_VALUES:
-            raise ValueError(f"it has more than {MAX_VALUES} values; JSON may have more")
+        if values > max_values:
+            raise ValueError(f"it has more than {max_values} values; JSON may have more")
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
             if depth > MAX_DEPTH:
@@ -99,15 +99,15 @@ def _require_within_limits(raw: bytes) -> None:
                 raise ValueError(f"a number has more than {MAX_DIGITS} digits; put it in quotes")
 
 
-def _require_few_values(value: Any) -> None:
+def _require_few_values(value: Any, max_values: int) -> None:
     """Raise ValueError for too many values. Each alias counts in full: nine lines of them can make a billion values."""
     seen = 0
     pending = [value]
     while pending:
         current = pending.pop()
         seen += 1
-        if seen > MAX_VALUES:
-            raise ValueError(f"it has more than {MAX_VALUES} values, with each alias counted in full")
+        if seen > max_values:
+            raise ValueError(f"it has more than {max_values} values, with each alias counted in full")
         if isinstance(current, dict):
             pending.extend(current.values())
         elif isinstance(current, (list, tuple, set)):

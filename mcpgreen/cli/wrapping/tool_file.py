@@ -10,22 +10,34 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 from mcpgreen.cli.making.drafts import Draft, filled
+from mcpgreen.cli.output import say
 from mcpgreen.cli.wrapping.reading.help_text import Documented
 from mcpgreen.cli.wrapping.reading.options import Option
 from mcpgreen.cli.wrapping.reading.usage_lines import Operand
-from mcpgreen.cli.wrapping.reading.value_types import COUNTS, REPEATS, ValueType, default_of, value_type
+from mcpgreen.cli.wrapping.reading.value_types import COUNTS, REPEATS, ValueType, default_of, value_type, words_in
 from mcpgreen.text.json_types import Json
 
 DESCRIPTION_SUFFIX = ".meta.json"
 COMMENT_CHARS = 110
 MAX_NAME_CHARS = 64
 MAX_DESCRIPTION_CHARS = 300
+MAX_ARGUMENT_CHARS = 240  # of the description of an argument
 MAX_COUNT = 10
 NUMBER_OR_EMPTY = r"^(-?[0-9]+(\.[0-9]+)?)?$"
+# Commands that are known to change nothing, to destroy something, or to use the network; with their subcommand, if any.
+READ_ONLY = words_in(
+    "cat cmp comm cut df diff dig du egrep fgrep find free grep head host id jq ls lsblk md5sum nl od ping ps pwd "
+    "readlink realpath rg sha256sum stat strings tac tail tr tree uname uptime wc which who whoami git-blame git-diff "
+    "git-log git-ls-files git-show git-status docker-images docker-inspect docker-logs docker-ps kubectl-describe "
+    "kubectl-explain kubectl-get kubectl-logs kubectl-top systemctl-status"
+)
+DESTRUCTIVE = words_in("dd rm rmdir rsync shred truncate git-clean git-reset docker-rm docker-rmi kubectl-delete")
+OPEN_WORLD = words_in("curl dig host ping rsync scp ssh wget whois git-clone git-fetch git-pull git-push docker-run")
 VERBOSE = {"--verbose", "--quiet", "-v", "-q"}
 
 
@@ -50,6 +62,8 @@ class Blueprint(NamedTuple):
     notes: tuple[str, ...] = ()  # comments at the top
     separator_before: str | None = None  # the argument after `--`
     separator_guess: str = ""
+    annotations: Mapping[str, bool] = MappingProxyType({})
+    env: tuple[str, ...] = ()  # variables that the script reads; ! marks a required one
 
     @property
     def guesses(self) -> int:
@@ -100,9 +114,9 @@ def script_of(blueprint: Blueprint) -> str:
     lines = [f"command = mcp_tool.CommandLine({words})", *_calls(blueprint), "command.run()"]
     # With `format`, which looks for no places in what it fills in.
     return filled("wrapping/tool.python").format(
-        source=_comment(f"Made from {blueprint.source}"),
+        source=comment(f"Made from {blueprint.source}"),
         description=blueprint.name + DESCRIPTION_SUFFIX,
-        notes="".join(f"# {_comment(note)}\n" for note in blueprint.notes),
+        notes="".join(f"# {comment(note)}\n" for note in blueprint.notes),
         lines="\n".join(lines),
     )
 
@@ -111,10 +125,10 @@ def _calls(blueprint: Blueprint) -> Iterator[str]:
     for argument in blueprint.arguments:
         if argument.name == blueprint.separator_before:
             if blueprint.separator_guess:
-                yield f"# Guess: {_comment(blueprint.separator_guess)}."
+                yield f"# Guess: {comment(blueprint.separator_guess)}."
             yield "command.end_of_options()"
         for guess in argument.guesses:
-            yield f"# Guess: {_comment(guess)}."
+            yield f"# Guess: {comment(guess)}."
         given = [literal(argument.name), *map(literal, argument.words)]
         given += [f"{keyword}={literal(word)}" for keyword, word in argument.keywords]
         yield f"command.{argument.method}({', '.join(given)})"
@@ -126,10 +140,19 @@ def description_of(blueprint: Blueprint) -> str:
     if required := [argument.name for argument in blueprint.arguments if argument.is_required]:
         schema["required"] = required
     schema["additionalProperties"] = False
-    fields = {"name": blueprint.name, "description": blueprint.description, "inputSchema": schema}
+    fields: Json = {"name": blueprint.name, "description": blueprint.description, "inputSchema": schema}
+    fields |= {"annotations": dict(blueprint.annotations)} if blueprint.annotations else {}
+    fields |= {"env": blueprint.env} if blueprint.env else {}
     text = json.dumps(fields, indent=2, ensure_ascii=False)
     # Characters that are not text, such as lone surrogates, are escaped.
     return text.encode("utf-8", "backslashreplace").decode("utf-8") + "\n"
+
+
+def annotations_of(command: Sequence[str], *, is_harmless: bool) -> dict[str, bool]:
+    """Return what is known about a command. With an option that may write or run programs, it does not only read."""
+    known = {"readOnlyHint": READ_ONLY if is_harmless else (), "destructiveHint": DESTRUCTIVE}
+    known["openWorldHint"] = OPEN_WORLD
+    return {hint: True for hint, commands in known.items() if "-".join(command) in commands}
 
 
 def literal(text: str) -> str:
@@ -138,17 +161,16 @@ def literal(text: str) -> str:
     return f'"{text}"' if is_plain else ascii(text)
 
 
-def _comment(text: str) -> str:
-    return plain(text, COMMENT_CHARS).rstrip(".") if text[:1] != " " else "   " + plain(text, COMMENT_CHARS)
+def comment(text: str) -> str:
+    return plain(text, COMMENT_CHARS).rstrip(".")
 
 
-def write_tool(blueprint: Blueprint, directory: str) -> tuple[str, str]:
-    """Write script and description, or neither; where they are. Raises ProjectError."""
+def write_tool(blueprint: Blueprint, script: str, directory: str) -> None:
+    """Write script and description, or neither, and print where they are. Raises ProjectError."""
     place = os.path.join(directory, blueprint.name)
-    script, description = place + ".py", place + DESCRIPTION_SUFFIX
     # The description first: without it, the script would be another tool for a moment.
-    Draft({description: description_of(blueprint), script: script_of(blueprint)}).write()
-    return script, description
+    Draft({place + DESCRIPTION_SUFFIX: description_of(blueprint), place + ".py": script}).write()
+    say(f"{place}.py\n{place}{DESCRIPTION_SUFFIX}\n", is_exact=True)
 
 
 def blueprint_of(name: str, command: Sequence[str], documented: Documented, *, asked_by: str) -> Blueprint:
@@ -157,7 +179,8 @@ def blueprint_of(name: str, command: Sequence[str], documented: Documented, *, a
     options = [_option_argument(option, documented, taken) for option in documented.options]
     names: set[str] = set()
     operands = [_operand_argument(operand, documented, names, taken) for operand in documented.operands]
-    arguments = [*operands, *options] if documented.is_expression else [*options, *operands]
+    before = documented.options_before
+    arguments = [*options[:before], *operands, *options[before:]]
     if documented.reads_stdin:
         stdin = {"type": "string", "description": "Text for the command's standard input."}
         guesses = ("it reads its standard input, which the help mentions",)
@@ -167,17 +190,13 @@ def blueprint_of(name: str, command: Sequence[str], documented: Documented, *, a
     if documented.takes_separator:
         separated += [argument.name for argument in operands]
     is_guess = bool(separated) and not documented.is_separator_certain
-    summary = documented.summary or f"Run {shown(command)}"
-    notes = []
-    if documented.omitted:
-        notes.append(f"{documented.omitted} more options are left out: there are too many.")
-    if documented.forms:
-        notes.append("The usage lines differ in their operands, so these are one list:")
-        notes += [f"    {plain(form, 110)}" for form in documented.forms]
+    summary = documented.summary or f"run {shown(command)}"
+    summary = summary[0].upper() + summary[1:].rstrip(".")
+    notes = [f"{documented.omitted} more options are left out: there are too many."] if documented.omitted else []
     return Blueprint(
         name,
         f"{plain(' '.join(command), 200)} {asked_by}",
-        plain(f"{summary.rstrip('.')}. (Runs {shown(command)}.)"),
+        plain(f"{summary}. (Runs {shown(command)}.)"),
         tuple(command),
         tuple(arguments),
         tuple(notes),
@@ -188,15 +207,13 @@ def blueprint_of(name: str, command: Sequence[str], documented: Documented, *, a
 
 def _option_argument(option: Option, documented: Documented, taken: set[str]) -> Argument:
     name = take_name(option.name, taken)
-    about = plain(option.text) or f"The option {option.name}."
+    about = plain(option.text, MAX_ARGUMENT_CHARS) or f"The option {option.name}."
     if not option.values:
         return _flag(name, option, about)
-    legends = documented.legends
+    legends = [documented.legends.get(value) or documented.legends.get(option.name) for value in option.values]
     kinds = [
-        value_type(
-            value, option.names, option.text, legends.get(value) or legends.get(option.name), documented.are_types
-        )
-        for value in option.values
+        value_type(value, option.names, option.text, legend, documented.are_types)
+        for value, legend in zip(option.values, legends, strict=True)
     ]
     kind = kinds[0]
     guesses = list(kind.guesses)
@@ -215,7 +232,7 @@ def _option_argument(option: Option, documented: Documented, taken: set[str]) ->
         guesses.append("its value may be left out at a terminal; here it has to be given")
     elif option.is_value_optional and not is_list and len(kinds) == 1:
         keywords = (("bare", option.name),)
-        about = plain(f"{about.rstrip('.')}. Empty: the option without a value.", 340)
+        about = plain(f"{about.rstrip('.')}. Empty: the option without a value.")
         schema = _or_empty(schema)
         default = None  # of the value, or of the option?
     if len(kinds) > 1:
@@ -259,15 +276,15 @@ def _or_empty(schema: Json) -> Json:
 
 
 def _operand_argument(operand: Operand, documented: Documented, names: set[str], taken: set[str]) -> Argument:
-    name = take_name(operand.name.lower(), names)
+    name = take_name(operand.argument, names)
     name = take_name(f"{name}_operand" if name in taken else name, taken)
     kind = ValueType("string", operand.choices)
     if not operand.choices:
         kind = value_type(operand.name, (operand.name,), operand.text, documented.legends.get(operand.name))
     schema = _value_schema(kind)
-    about = plain(operand.text) or ("The operands." if documented.forms else f"The operand {plain(operand.name, 60)}.")
+    about = plain(operand.text, MAX_ARGUMENT_CHARS) or f"The operand {plain(operand.name, 60)}."
     if documented.forms:
-        about = plain(f"{about} {' | '.join(documented.forms)}")
+        about = plain(f"The operands. {' | '.join(documented.forms)}")
     if operand.is_repeated:
         schema = list_schema(schema, is_required=operand.is_required)
     else:

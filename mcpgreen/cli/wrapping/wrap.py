@@ -1,4 +1,4 @@
-"""`mcpgreen wrap`: make a tool out of a command, or out of each task of a file.
+"""`mcpgreen wrap`: make a tool out of a command, or out of each task of a file or operation of a REST service.
 
 A command is asked for its help, and for nothing else. It gets no stdin, no terminal, little time and limited output. It
 runs in a session of its own, which is killed at the end; on Linux, so are processes that have left the session.
@@ -9,11 +9,13 @@ else to many commands.
 
 from __future__ import annotations
 
+import gzip
 import os
 import re
 import shutil
 import subprocess
 import time
+import zlib
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import NamedTuple
@@ -25,11 +27,20 @@ from mcpgreen.cli.clients.launch import shell_words
 from mcpgreen.cli.commands import Options
 from mcpgreen.cli.making.drafts import SAFE_NAME
 from mcpgreen.cli.opening import open_named, seconds
-from mcpgreen.cli.output import say, tell
+from mcpgreen.cli.output import can_ask, tell
 from mcpgreen.cli.wrapping import justfiles, makefiles
+from mcpgreen.cli.wrapping.choosing import choose
 from mcpgreen.cli.wrapping.reading.help_text import read_help
 from mcpgreen.cli.wrapping.task_files import Runner, Task, blueprints_of, runner_of_scripts, scripts_in
-from mcpgreen.cli.wrapping.tool_file import blueprint_of, tool_name, write_tool
+from mcpgreen.cli.wrapping.tool_file import (
+    Blueprint,
+    annotations_of,
+    blueprint_of,
+    plain,
+    script_of,
+    tool_name,
+    write_tool,
+)
 from mcpgreen.errors import ProjectError, UsageError
 from mcpgreen.project.project import Project
 from mcpgreen.running.processes.stopping import adopted_strays
@@ -45,12 +56,17 @@ TASK_FILES: dict[str, tuple[Callable[[str], list[Task]], Callable[[str, str], Ru
     "--justfile": (justfiles.recipes_in, justfiles.runner_for),
     "--package-json": (scripts_in, runner_of_scripts),
 }
-MANY_ARGUMENTS = 40
 
 HELP_SECS = 20.0
 MAX_HELP_BYTES = 1 << 20
 STRAYS_SECS = 1.0
 SHOWN_CHARS = 200
+MAX_MANUAL_BYTES = 20_000
+# The sentence in `.SH NAME`, after the name and a dash; of mdoc, the line `.Nd`.
+MANUAL_NAME = re.compile(
+    r'^\.S[Hh] +"?NAME"?\n(?:\.[^\n]{0,200}\n){0,4}[^\n]{1,200}? \\?[-\u2014]+ +(.{1,300})$|^\.Nd +(.{1,300})$', re.M
+)
+ROFF = re.compile(r"\\f[A-Z]|\\f\([A-Z]{2}|\\&")
 
 USAGE = re.compile(r"(?i)\busage\b|\bsynopsis\b|^ +--?\w", re.MULTILINE)
 # English, no colours, no pager, and long lines.
@@ -90,7 +106,20 @@ def run(options: Options) -> int:
     for option in TASK_FILES:
         if options[option]:
             return _wrap_tasks(option, options[option], prefix=name, target=target)
-    return _wrap_command([options["CMD"], *options["SUBCOMMAND"]], name, target, secs=seconds(options))
+    only = options["--only"]
+    chosen = None if only is None else [name.strip() for name in only.split(",") if name.strip()]
+    if chosen == []:
+        raise UsageError("--only needs names, separated by commas")
+    if options["--openapi"]:
+        from mcpgreen.cli.wrapping import openapi
+
+        place = options["--openapi"]
+        tools = list(openapi.tools_in(place, only=chosen, server=options["--server"], prefix=name))
+        _write_all(tools, openapi.source_name(place), target)
+        if variables := {variable.rstrip("!") for blueprint, _ in tools for variable in blueprint.env}:
+            tell(f"For the keys of the service, the server needs in its environment: {', '.join(sorted(variables))}\n")
+        return 0
+    return _wrap_command(options, chosen, target)
 
 
 def _target(options: Options) -> Target:
@@ -107,7 +136,8 @@ def _target(options: Options) -> Target:
     return Target(directory, project.root if project else os.getcwd(), project)
 
 
-def _wrap_command(words: Sequence[str], name: str | None, target: Target, *, secs: float | None) -> int:
+def _wrap_command(options: Options, only: Sequence[str] | None, target: Target) -> int:
+    words, name, takes_all = [options["CMD"], *options["SUBCOMMAND"]], options["--name"], bool(options["--all"])
     program = _program(words[0])
     rest = _subcommands(words)
     name = name or tool_name(" ".join([os.path.basename(words[0]), *(word for word in words[1:] if word[0] != "-")]))
@@ -116,25 +146,51 @@ def _wrap_command(words: Sequence[str], name: str | None, target: Target, *, sec
     other = target.other(name)
     if other is not None:  # before the command is run
         raise ProjectError(other, f"there is a tool {name} already; choose another name with --name")
-    text, asked_by = _ask_help([program, *rest], directory=target.root, secs=secs)
+    text, asked_by = _ask_help([program, *rest], directory=target.root, secs=seconds(options))
     for path in filter(os.path.isabs, [program, *rest]):
         text = text.replace(path, os.path.basename(path))  # models need not know where it is
     if os.sep in words[0] and is_within(os.path.realpath(program), os.path.realpath(target.root)):
         program = os.path.join(os.curdir, os.path.relpath(program, target.root))  # tools run in the root
-    documented = read_help(text, [os.path.basename(words[0]), *rest])
+    called = [os.path.basename(words[0]), *rest]
+    documented = read_help(text, called)
     if not documented.options and not documented.operands and not documented.has_usage:
         reason = "its help has no options and no usage that can be read; write a tool by hand, as docs/tools.md shows"
         raise ProjectError(" ".join(words), reason)
-    blueprint = blueprint_of(name, [program, *rest], documented, asked_by=asked_by)
-    say("".join(f"{path}\n" for path in write_tool(blueprint, target.directory)), is_exact=True)
+    is_installed = os.sep not in words[0]  # a script of the project has no manual, and nothing is known about it
+    if is_installed and not documented.summary:
+        documented = documented._replace(summary=_manual_name(called))
+    asks = only is None and not takes_all and can_ask()
+    choice = choose(documented, only=only, takes_all=takes_all, asks=asks)
+    blueprint = blueprint_of(name, [program, *rest], choice.documented, asked_by=asked_by)
+    if is_installed:
+        blueprint = blueprint._replace(annotations=annotations_of(called, is_harmless=choice.is_harmless))
+    write_tool(blueprint, script_of(blueprint), target.directory)
     guesses = f", with {blueprint.guesses} guesses to look at" if blueprint.guesses else ""
-    count = len(blueprint.arguments)
-    advice = " More than models cope with: remove the ones that are not needed." if count > MANY_ARGUMENTS else ""
-    tell(f"{name}: {count} arguments{guesses}.{advice} Try: {shell_words(os.environ)} run-tool {name}\n")
+    tell(f"{name}: {len(blueprint.arguments)} arguments{guesses}. Try: {shell_words(os.environ)} run-tool {name}\n")
+    for names, why in (
+        (choice.left, "choose with --only NAME,... or take all with --all"),
+        (choice.risky, "they can run programs, or write or delete files; take one with --only"),
+    ):
+        if names and only is None:
+            tell(f"Left out {len(names)}: {plain(', '.join(names), 2 * SHOWN_CHARS)} ({why})\n")
+    if choice.missing:
+        tell(f"The command requires {', '.join(choice.missing)}, which the tool does not have.\n")
     if documented.subcommands and any(argument.name == "command" for argument in blueprint.arguments):
         example = f"mcpgreen wrap -- {' '.join(words)} {documented.subcommands[0]}"
         tell(f"It has subcommands, and each makes a better tool of its own: {example}\n")
     return 0
+
+
+def _manual_name(command: Sequence[str]) -> str:
+    """Return the sentence after the name at the beginning of a manual page, or nothing."""
+    prefix = os.path.dirname(os.path.dirname(shutil.which(command[0]) or ""))
+    for directory in (prefix, "/usr"):
+        page = os.path.join(directory, "share", "man", "man1", f"{'-'.join(command)}.1")
+        for opened, path in ((gzip.open, f"{page}.gz"), (open, page)):
+            with suppress(OSError, EOFError, zlib.error), opened(path, "rb") as stream:
+                if found := MANUAL_NAME.search(stream.read(MAX_MANUAL_BYTES).decode("utf-8", "replace")):
+                    return ROFF.sub("", found[1] or found[2]).replace("\\-", "-")
+    return ""
 
 
 def _program(word: str) -> str:
@@ -224,15 +280,21 @@ def _wrap_tasks(option: str, path: str, *, prefix: str | None, target: Target) -
     if not tasks:
         raise ProjectError(path, "nothing in it can become a tool")
     runner = runner_for(path, target.root)
+    blueprints = blueprints_of(tasks, runner, path=path, prefix=prefix or runner.name)
+    _write_all([(blueprint, script_of(blueprint)) for blueprint in blueprints], path, target)
+    return 0
+
+
+def _write_all(tools: Sequence[tuple[Blueprint, str]], source: str, target: Target) -> None:
+    """Write the tools whose names are free. Raises ProjectError if there is none."""
     written = 0
-    for blueprint in blueprints_of(tasks, runner, path=path, prefix=prefix or runner.name):
+    for blueprint, script in tools:
         other = target.other(blueprint.name)
         if other is not None:
             tell(f"{other} exists, and is left as it is.\n")
             continue
-        say("".join(f"{path}\n" for path in write_tool(blueprint, target.directory)), is_exact=True)
+        write_tool(blueprint, script, target.directory)
         written += 1
     if not written:
-        raise ProjectError(path, "there is a tool for each of its tasks already")
-    tell(f"{written} tool{'' if written == 1 else 's'} from {os.path.basename(path)}.\n")
-    return 0
+        raise ProjectError(source, "there is a tool for each of its tasks or operations already")
+    tell(f"{written} tool{'' if written == 1 else 's'} from {os.path.basename(source)}.\n")

@@ -8,6 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from mcpgreen.cli.wrapping.choosing import is_risky
+from mcpgreen.cli.wrapping.reading.help_text import read_help
+
 HERE = Path(__file__).parent
 TYPES = {"flag": "boolean", "count": "integer", "optional": "string", "choice": "string", "list": "array"}
 OPERANDS = {"!": ("string", True), "?": ("string", False), "+": ("array", True), "*": ("array", False)}
@@ -83,9 +86,10 @@ def tool_of(script: Path) -> Tool:
     return Tool({option: properties[name] for name, option in CALL.findall(text)}, operands)
 
 
-def documented(command: Command, text: str) -> Command:
-    """Without the options that this version of the command does not have."""
-    options = [each for each in command.options if any(_has(text, name) for name in each.names)]
+def documented(command: Command, text: str, words: list[str]) -> Command:
+    """Without the options that this version of the command does not have, and those that `wrap` leaves out."""
+    risky = {name for option in read_help(text, words).options if is_risky(option) for name in option.names}
+    options = [each for each in command.options if any(_has(text, name) and name not in risky for name in each.names)]
     names = {name for each in options for name in each.names}
     return command._replace(
         options=options, defaults={name: value for name, value in command.defaults.items() if name in names}

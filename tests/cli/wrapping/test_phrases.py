@@ -105,6 +105,19 @@ OPTIONS: dict[str, tuple[str, dict[str, str]]] = {
             "who": "string",
         },
     ),
+    "choices with more behind one of them are only told": (
+        "  -o, --output KIND   Output format. One of: json|jsonpath=EXPRESSION\n"
+        "  --print KIND     One of: (json, yaml, jsonpath).\n"
+        "  --as KIND        is 'json', 'yaml', or 'columns=...'\n"
+        "  --sort KEY       one of name, size, field...\n"
+        "  --to KIND        [possible values: json, column=NAME]\n"
+        "  --from {json,column=NAME}   it\n"
+        "  --by KIND        one of json, yaml (default=json)\n",
+        {
+            **dict.fromkeys(("output", "print", "as", "sort", "to", "from"), "string"),
+            "by": "string of json yaml = 'json'",
+        },
+    ),
     "on or off": ("  -Y on/off   Use it\n", {"Y": "string of on off"}),
     "choices as bullets": (
         "OPTIONS\n       --mode=<mode>\n           Which files. The possible options are:\n\n"
@@ -215,16 +228,16 @@ OPTIONS: dict[str, tuple[str, dict[str, str]]] = {
     # -- operands
     "a form without anything is for the help": (
         "Usage: x [OPTION] SECS COMMAND [ARG]...\n  or:  x [OPTION]\n",
-        {"secs": "number", "command": "string", "arg": "list of string"},
+        {"secs": "number", "command": "string", "args": "list of string"},
     ),
-    "operands that are one": ("usage: x [-l] [FILE|DIR ...]\n", {"l": "boolean", "file": "list of string"}),
+    "operands that are one": ("usage: x [-l] [FILE|DIR ...]\n", {"l": "boolean", "files": "list of string"}),
     "an operand or an option": (
         "Usage: x [OPTIONS] <RULE|--all>\n\nOptions:\n      --all\n          All\n",
         {"all": "boolean", "rule": "string"},
     ),
     "an operand or standard input": (
         "Usage: x [OPTIONS...] [INPUT... | -] [-o OUTPUT]\n",
-        {"o": "string", "input": "list of string"},
+        {"o": "string", "inputs": "list of string"},
     ),
     "one of several operands": ("Usage:  x [OPTIONS] PATH | URL | -\n", {"path": "string"}),
     "a file or a directory": (
@@ -234,11 +247,11 @@ OPTIONS: dict[str, tuple[str, dict[str, str]]] = {
     "parts of an operand": ("Usage: x [FILE] [[+]OFFSET[.][b]]\n", {"file": "string", "offset": "string"}),
     "dots behind alternatives are for operands": (
         "Usage: x ([NAME | -l label] | TYPE/NAME ...)\n",
-        {"l": "string", "name": "list of string", "type_name": "list of string"},
+        {"l": "string", "names": "list of string"},
     ),
     "a bracket that is not closed": (
         "Usage: x [-k START[.OFS][,END[.OFS]] [-t CHAR] [FILE]...\n",
-        {"k": "string", "t": "string", "file": "list of string"},
+        {"k": "string", "t": "string", "files": "list of string"},
     ),
 }
 

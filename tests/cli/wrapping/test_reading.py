@@ -47,14 +47,8 @@ def argument(blueprint: Blueprint, name: str) -> Argument:
 def test_all_options_of_a_sample_have_the_types_that_a_reader_sees(name: str) -> None:
     made = sample(name)
 
-    assert {each.name: shown_type(each.schema) for each in made.arguments} == SAMPLES[name].types
-
-
-@pytest.mark.parametrize("name", SAMPLES)
-def test_what_has_to_be_given_is_required(name: str) -> None:
-    made = sample(name)
-
-    assert {each.name for each in made.arguments if each.is_required} == SAMPLES[name].required
+    shown = [f"{each.name}{'!' * each.is_required}: {shown_type(each.schema)}" for each in made.arguments]
+    assert sorted(shown) == sorted(SAMPLES[name].types.split("; "))
 
 
 @pytest.mark.parametrize("name", SAMPLES)
@@ -73,7 +67,7 @@ def test_the_options_are_ended_where_the_library_is_known_to_allow_it(name: str)
 
 
 def test_in_git_the_paths_alone_stand_behind_two_dashes() -> None:
-    assert sample("git").separator_before == "path"
+    assert sample("git").separator_before == "paths"
 
 
 @pytest.mark.parametrize(

@@ -59,7 +59,7 @@ class Machine:
 
     def _wrap(self, command: str, expected: Command, said: Path, *, path: str) -> None:
         words = command.split()
-        done = mcpgreen("wrap", "--timeout", "60", "--", *words, env={"PATH": path}, cwd=self.project.root)
+        done = mcpgreen("wrap", "--all", "--timeout", "60", "--", *words, env={"PATH": path}, cwd=self.project.root)
         files = [said.with_name(f"{said.name}.{stream}") for stream in ("out", "err")]
         text = "\n".join(file.read_text(encoding="utf-8", errors="replace") for file in files)
         if not re.search("(?i)usage|synopsis", text):
@@ -69,7 +69,7 @@ class Machine:
         elif done.returncode != 0:
             self.failures[command] = done.stderr
         else:
-            self.wrapped[command] = documented(expected, text), tool_of(Path(done.stdout.splitlines()[0]))
+            self.wrapped[command] = documented(expected, text, words), tool_of(Path(done.stdout.splitlines()[0]))
 
 
 @pytest.fixture(scope="module")

@@ -67,7 +67,7 @@ def validated(project: ProjectBuilder) -> dict[str, Any]:
 @pytest.fixture
 def rake(project: ProjectBuilder) -> ProjectBuilder:
     recorder(project, sample("getopt"))
-    done = wrap(project, "--", "rake")
+    done = wrap(project, "--all", "--", "rake")
     assert done.returncode == 0, done.stderr
     return project
 
@@ -113,7 +113,7 @@ def test_arguments_arrive_word_by_word(rake: ProjectBuilder) -> None:
         colour="",
         max_count=3,
         pattern="$(touch evil); `touch evil` 'x' \"y\" *",
-        file=["a b.txt", "", "ä\n"],
+        files=["a b.txt", "", "ä\n"],
     )
 
     words = ["--all", "--basket=a b", "--colour", "--max-count=3", "--", "$(touch evil); `touch evil` 'x' \"y\" *"]
@@ -122,7 +122,7 @@ def test_arguments_arrive_word_by_word(rake: ProjectBuilder) -> None:
 
 
 def test_an_operand_that_begins_with_a_dash_stands_behind_two(rake: ProjectBuilder) -> None:
-    assert text_of(call(rake, "rake", pattern="--from=/etc/passwd", file=["-d"])) == "[--][--from=/etc/passwd][-d]"
+    assert text_of(call(rake, "rake", pattern="--from=/etc/passwd", files=["-d"])) == "[--][--from=/etc/passwd][-d]"
 
 
 def test_it_is_refused_where_the_command_may_not_take_two_dashes(project: ProjectBuilder) -> None:
@@ -132,7 +132,7 @@ def test_it_is_refused_where_the_command_may_not_take_two_dashes(project: Projec
     refused = [
         call(project, "ferry", destination="-oProxyCommand=evil"),
         call(project, "ferry", destination="home", b="-oProxyCommand=evil"),
-        call(project, "ferry", destination="home", command="ls", argument=["x", "-y"]),
+        call(project, "ferry", destination="home", command="ls", arguments=["x", "-y"]),
     ]
     assert all(result["isError"] and "must not begin with '-'" in text_of(result) for result in refused)
     assert text_of(call(project, "ferry", destination="home", p=-5)) == "[-p][-5][home]"
@@ -153,10 +153,10 @@ def test_an_operand_does_not_take_the_place_of_a_missing_one(project: ProjectBui
     recorder(project, sample("usage"), "ferry")
     wrap(project, "--", "ferry")
 
-    result = call(project, "ferry", destination="home", argument=["x"])
+    result = call(project, "ferry", destination="home", arguments=["x"])
 
     assert result["isError"]
-    assert text_of(result) == "argument can only be given together with command, which must come before it."
+    assert text_of(result) == "arguments can only be given together with command, which must come before it."
 
 
 def test_status_and_the_end_of_stderr_reach_the_model(rake: ProjectBuilder) -> None:
@@ -326,7 +326,7 @@ def test_a_help_without_an_end_is_cut(project: ProjectBuilder) -> None:
     done = wrap(project, "--", "flood")
 
     assert done.returncode == 0, done.stderr
-    assert list(json.loads(project.read("tools/flood.meta.json"))["inputSchema"]["properties"]) == ["b", "a", "file"]
+    assert list(json.loads(project.read("tools/flood.meta.json"))["inputSchema"]["properties"]) == ["a", "b", "file"]
 
 
 @pytest.mark.parametrize("evil", ["$(touch evil)", "`touch evil`", "'''; import os; os.system('touch evil')"])

@@ -33,10 +33,19 @@ ENTRY = re.compile(r"^ {2,8}(?:\[?<?([A-Za-z][\w.:-]{0,40})>?\]?\.{0,3}),?(?: {2
 SEPARATOR_ENTRY = re.compile(r"^ {1,40}-- {2,}.*(?:file names|end of )", re.MULTILINE)
 STDIN = re.compile(r"(?i)\bstandard input\b|\bstdin\b")
 LISTS = re.compile(r"(?i)(?:[\w-]+ )?(?:arguments|options|commands|flags):")
+# A line that does not describe the command: headings, complaints, versions, authors.
 NO_SUMMARY = re.compile(
-    r"(?i)^(?:usage|or|options?|flags|synopsis|version|copyright|name|mandatory arguments|"
-    r"unknown|invalid|unrecogni[sz]ed|illegal)\b|^[\w-]+\(\d\) "
+    r"(?i)^(?:usage|or|options?|flags|synopsis|version|name|example|mandatory arguments|unknown|invalid|"
+    r"unrecogni[sz]ed|illegal|(?:written|created) by|(?-i:By [A-Z]).*|authors?)\b|^[\w-]+\(\d\) |<[\w.+-]{1,60}@|"
+    r"^[\w.-]+(?: \([^()]{1,40}\))?,? +(?:version +|v)?\d+\.\d|^\w+ (?:options|commands|arguments|flags|examples|help)$"
 )
+# A paragraph that does not: licences, and remarks about details or about the help itself.
+NO_PARAGRAPH = re.compile(
+    r"(?i)\bcopyright\b|\bwarranty\b|https?://\S+$|^(?:(?:the )?default|use|see|try|for more|this is not)\b"
+)
+LISTING = re.compile(r"(?!(?i:description|about|usage|name|synopsis)\b)[^-].*:$")
+# The name before the sentence on the first line of a manual, and the version after it.
+AROUND_SUMMARY = re.compile(r"^[\w.-]{1,60} +(?:-{1,2}|\u2014) +| *[\[(](?:version )?v?\d[\w.-]{0,20}[\])]$")
 
 
 class Documented(NamedTuple):
@@ -54,8 +63,10 @@ class Documented(NamedTuple):
     reads_stdin: bool = False
     has_usage: bool = False
     omitted: int = 0
-    is_expression: bool = False  # the options follow the operands
     legends: Mapping[str, ValueType | None] = MappingProxyType({})  # explanations of values, by their name or option
+    options_before: int = MAX_OPTIONS  # so many options come before the operands, the others after them, as in find
+    shown: frozenset[str] = frozenset()  # the names of options in usage lines and examples
+    excusing: frozenset[str] = frozenset()  # with one of these options, no operand is required
 
 
 class Style(NamedTuple):
@@ -126,16 +137,18 @@ def read_help(text: str, command: Sequence[str]) -> Documented:
     usages = [Usage(rest, known, has_literals=style.name == "docopt") for rest in own.values()]
     fragments = [line.strip() for line in lines if line.startswith(("[-", "  [-"))]
     fragment_usages = [Usage(line, known) for line in fragments[:200]]
-    options = _with_usage(options, [*usages, *fragment_usages], is_binding=len(usages) == 1)
+    options, added = _with_usage(options, [*usages, *fragment_usages], is_binding=len(usages) == 1)
+    used = [{name for option in usage.options for name in option.names} for usage in usages]
     operands = merged_operands(usages)
     disagreeing: tuple[str, ...] = ()
     if operands is None:
         disagreeing = tuple(own)
         is_required = any(operand.is_required for usage in usages for operand in usage.operands)
         operands = (Operand("arguments", is_required, True),)
-    is_expression = bool(operands) and operands[-1].name == "expression"
-    if is_expression:  # find: the options are the expression, and come after the paths
-        operands = operands[:-1]
+    options_before = MAX_OPTIONS
+    if operands and operands[-1].name == "expression":  # find: most options are part of it, and come after the paths
+        operands, options_before = operands[:-1], added
+    needed = [operand.name for operand in operands if operand.is_required]
     is_explicit = any(usage.has_separator for usage in usages)
     is_offered = bool(SEPARATOR_ENTRY.search(text))
     is_usual = style.takes_separator and command[0] not in WITHOUT_SEPARATOR
@@ -153,8 +166,12 @@ def read_help(text: str, command: Sequence[str]) -> Documented:
         reads_stdin=bool(STDIN.search(text)),
         has_usage=bool(all_forms),
         omitted=omitted,
-        is_expression=is_expression,
         legends=legends_in(lines),
+        options_before=options_before,
+        shown=frozenset().union(*used, _in_examples(lines, command, known)),
+        excusing=frozenset().union(
+            *(names for usage, names in zip(usages, used, strict=True) if not usage.has(needed))
+        ),
     )
 
 
@@ -182,8 +199,18 @@ def _without_columns(text: str) -> str:
     return star + "  ".join([first, *rest])
 
 
-def _with_usage(options: Sequence[Option], usages: Sequence[Usage], *, is_binding: bool) -> list[Option]:
-    """Add what the usage lines say: more options, values, and which options are required."""
+def _in_examples(lines: Sequence[str], command: Sequence[str], known: Mapping[str, Option]) -> set[str]:
+    """Return the names of the options in lines that begin with the command; -xf are two."""
+    words = (word for line in lines if line.lstrip(" $").startswith(" ".join(command) + " ") for word in line.split())
+    found: set[str] = set()
+    for name in (word.partition("=")[0] for word in words if word.startswith("-")):
+        found.update([name] if name in known or name.startswith("--") else (f"-{letter}" for letter in name[1:]))
+    return found
+
+
+def _with_usage(options: Sequence[Option], usages: Sequence[Usage], *, is_binding: bool) -> tuple[list[Option], int]:
+    """Add what the usage lines say: more options, values, and which options are required. Return also how many options
+    only the usage lines have; they come first, as in ffmpeg -i FILE."""
     by_name = {name: at for at, option in enumerate(options) for name in (*option.names, option.negative) if name}
     merged = list(options)
     for usage in usages:
@@ -200,7 +227,8 @@ def _with_usage(options: Sequence[Option], usages: Sequence[Usage], *, is_bindin
             is_required = option.is_required or (used.is_required and is_binding)
             is_repeated = option.is_repeated or used.is_repeated or (used.values and usage.options.count(used) > 1)
             merged[position] = option._replace(is_required=is_required, is_repeated=bool(is_repeated))
-    return merged
+    added = merged[len(options) :]
+    return [*added, *merged[: len(options)]], len(added)
 
 
 def _by_style(option: Option, style: Style) -> Option:
@@ -251,15 +279,19 @@ def _entries(lines: Sequence[str]) -> tuple[dict[str, str], list[str]]:
 
 
 def _summary(lines: Sequence[str], forms: Sequence[str]) -> str:
-    """Return the first paragraph that describes the command."""
+    """Return the first paragraph that describes the command, and not its version, its authors or its options."""
     paragraph: list[str] = []
+    is_listed = is_skipped = False  # below a heading such as "Aliases:"; in a paragraph about something else
     for line in lines[:80]:
         text = line.strip()
         if text.startswith("-") or LISTS.fullmatch(text):
             break
-        is_other = NO_SUMMARY.match(text) or text.startswith(("[", "╭", "╰")) or text.endswith(":")
-        if not is_other and len(text.split()) > 2 and not any(text in form for form in forms):
+        is_listed = LISTING.fullmatch(text) is not None if line[:1].strip() else is_listed
+        is_skipped = bool(text) and (is_skipped or (not paragraph and NO_PARAGRAPH.search(text) is not None))
+        is_other = is_listed or is_skipped or text.isupper() or text.endswith(":") or text.startswith(("[", "╭", "╰"))
+        is_other = is_other or bool(NO_SUMMARY.search(text)) or any(text in form for form in forms)
+        if not is_other and " " in text:
             paragraph.append(text)
         elif paragraph:
             break
-    return " ".join(paragraph)[:MAX_SUMMARY_CHARS]
+    return AROUND_SUMMARY.sub("", " ".join(paragraph)[:MAX_SUMMARY_CHARS])

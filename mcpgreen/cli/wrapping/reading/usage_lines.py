@@ -44,6 +44,12 @@ class Operand(NamedTuple):
     is_after_separator: bool = False  # the usage has `--` before it
     text: str = ""
 
+    @property
+    def argument(self) -> str:
+        """The name for a tool: FILE... is files, and DIRECTORY... directories."""
+        is_singular = self.is_repeated and self.name[-1:].isalpha() and not self.name.lower().endswith("s")
+        return re.sub(r"(?<![aeiou])y$", "ie", self.name.lower()) + "s" if is_singular else self.name.lower()
+
 
 def forms_in(lines: Sequence[str]) -> list[str]:
     """Return the usage lines without their heading. Continuation lines, which are indented, are joined."""
@@ -106,6 +112,10 @@ class Usage:
         self._sequence(form, is_required=True, depth=0)
         del self.operands[MAX_OPERANDS:]
 
+    def has(self, operands: Sequence[str]) -> bool:
+        """Tell whether the operands of this form begin with these names."""
+        return [operand.name for operand in self.operands[: len(operands)]] == list(operands)
+
     def _sequence(self, text: str, *, is_required: bool, depth: int) -> None:
         position = 0
         while position < len(text):
@@ -119,7 +129,7 @@ class Usage:
             elif other := OTHER_OPERAND.match(text, position):
                 position = other.end()
             elif char == "{":
-                position = self._choices(text, position, is_required=is_required)
+                position = self._choices(text, position, is_required=is_required, depth=depth)
             elif text.startswith("--", position) and text[position + 2 : position + 3] in ("", " "):
                 self.has_separator = True
                 position += 2
@@ -159,8 +169,10 @@ class Usage:
             self._alternatives(parts, is_required=is_required, depth=depth + 1)
         elif parts:
             self._sequence(parts[0], is_required=is_required, depth=depth + 1)
-        if dots or are_repeated:
+        if dots:
             self.operands[before[0] :] = [each._replace(is_repeated=True) for each in self.operands[before[0] :]]
+        elif are_repeated and len(self.operands) > before[0]:
+            self._repeat_last()
         if dots and not BUNDLE.fullmatch(inside):
             self.options[before[1] :] = [each._replace(is_repeated=True) for each in self.options[before[1] :]]
         return after
@@ -172,8 +184,14 @@ class Usage:
             name = "choice" if are_literal else _plain(words[0])
             self._add(Operand(name, is_required, choices=tuple(words) if are_literal else ()))
             return
+        if words[0].startswith("(-") and (end := closing(words[0], 0)) > 0:  # kubectl: (-o|--output=)json|yaml
+            words[0] = words[0][1:end]
+        if words[0].startswith("-"):
+            words = [word for word in words if not LITERAL.fullmatch(word)]
         aliases: list[str] = []
+        first = len(self.operands)
         for word in words:
+            before = len(self.operands)
             # -S|--save is one option, and --save|--no-save are two.
             if NAME.fullmatch(word) and not word.startswith("--"):
                 aliases.append(word)
@@ -181,15 +199,18 @@ class Usage:
             if word.startswith("--"):
                 word, aliases = ", ".join([*aliases, word]), []
             self._sequence(word, is_required=False, depth=depth)
+            del self.operands[before if before > first else len(self.operands) :]  # one alternative has its say
         for alias in aliases:
             self._sequence(alias, is_required=False, depth=depth)
 
-    def _choices(self, text: str, position: int, *, is_required: bool) -> int:
+    def _choices(self, text: str, position: int, *, is_required: bool, depth: int) -> int:
         end = closing(text, position)
         if end < 0:
             return position + 1
         inside = text[position + 1 : end]
         dots = DOTS.match(text, end + 1)
+        if "[" in inside:  # ffmpeg: {[outfile options] outfile}...
+            return self._group(f"({inside}){text[end + 1 :]}", 0, is_required=is_required, depth=depth) + position
         choices = tuple(re.split(r"[,|]", inside)) if SEVERAL.fullmatch(inside) else ()
         name = "command" if choices else _plain(inside)
         is_repeated = dots is not None and text[end + 1 : end + 2] == "."  # `{a,b} ...` is argparse's subcommand
@@ -283,13 +304,17 @@ def _unbundled(option: Option) -> list[Option]:
 
 
 def merged_operands(usages: Sequence[Usage]) -> tuple[Operand, ...] | None:
-    """Return the operands of all forms together; None if the forms have different ones."""
+    """Return the operands of all forms together. If the forms have different ones, those of the first form count;
+    None if they include literal words, so that each form is another command."""
     # A form that has nothing is there for --help and --version.
     usages = [usage for usage in usages if usage.operands or usage.options] or usages
     longest = max((usage.operands for usage in usages), key=len, default=[])
-    for usage in usages:
-        if [each.name for each in usage.operands] != [each.name for each in longest[: len(usage.operands)]]:
+    names = [each.name for each in longest]
+    if not all(usage.has(names[: len(usage.operands)]) for usage in usages):
+        if any(operand.choices for usage in usages for operand in usage.operands):
             return None
+        longest = next(usage.operands for usage in usages if usage.operands)
+        usages = [usage for usage in usages if len(usage.operands) == len(longest)]
     merged = []
     for position, operand in enumerate(longest):
         forms = [usage.operands[position] for usage in usages if position < len(usage.operands)]

@@ -8,7 +8,8 @@ for the model to read: it is not passed on. Legends explain values further below
       ln     left justified    Any FIELD is a field number counted from 1.
       rn     right justified
 
-Rule: a list of choices refuses all other values, so a phrase has to leave no doubt.
+Rule: a list of choices refuses all other values, so a phrase has to leave no doubt. Where one of them takes more behind
+it, as in kubectl's "json|jsonpath=EXPRESSION", the model reads the choices in the description instead.
 """
 
 from __future__ import annotations
@@ -63,7 +64,8 @@ EXCLUDED = re.compile(
 )
 OPEN_ENDED = re.compile(r"(?i)\b(?:pre-?defined|such as|for example|e\.g\.)")
 SEVERAL_IN_ONE = re.compile(r"(?i)\b(?:comma|space|colon)[- ]separated|\blist of\b|\bmappings?\b")
-
+# Choices that take more behind them: "jsonpath=EXPRESSION", "top N...". kubectl names the two without saying so.
+TAKES_MORE = re.compile(r"(?<![\w-])(?!default)[a-z][\w-]{0,40}=|\w['\"]?(?:\.\.\.|…)|\b(?:jsonpath|custom-columns)\b")
 OF_A_KIND = re.compile(r"(?i)\b(?:format|mode|level)\b")  # PEM|DER, which could be PATH|URL otherwise
 
 NAMED_IN_TEXT = "the values are named in the description"
@@ -87,6 +89,8 @@ def choice_of(words: Iterable[str], *guesses: str) -> ValueType | None:
     choices = tuple(dict.fromkeys(words))
     if not choices:
         return None
+    if any(map(TAKES_MORE.search, choices)):
+        return ValueType("string")
     if len(choices) > MAX_CHOICES:
         return ValueType("string", guesses=(f"there are {len(choices)} choices, too many to list",))
     if all(re.fullmatch(r"-?\d{1,9}", word) and str(int(word)) == word for word in choices):
@@ -118,7 +122,7 @@ def declared_choices(metavar: str, text: str) -> ValueType | None:
 def described_choices(text: str) -> ValueType | None:
     """Return the choices that the description seems to list."""
     words: Sequence[str] = ()
-    if SEVERAL_IN_ONE.search(text) or OPEN_ENDED.search(text) or EXCLUDED.search(text):
+    if any(doubt.search(text) for doubt in (SEVERAL_IN_ONE, OPEN_ENDED, EXCLUDED, TAKES_MORE)):
         return None
     if found := QUOTED.search(text):
         return choice_of(QUOTED_WORD.findall(found[1]), NAMED_IN_TEXT)
