@@ -263,7 +263,8 @@ MESSAGES: dict[str, tuple[Known, ...]] = {
         ),
         Known(
             "There are … sessions already; …",
-            "Status 503: `http_max_sessions` is reached, perhaps by clients that never end their sessions.",
+            "Status 503: the limit `http_max_sessions` has been reached, perhaps by clients that never end their "
+            "sessions.",
             "Raise it, or lower `http_session_idle_secs`: [Limits](limits.md#over-http).",
         ),
         Known(

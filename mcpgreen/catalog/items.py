@@ -171,7 +171,7 @@ def _require_one_description(directory: Directory, file_name: str, meta_files: S
         )
     for name in meta_files[1:]:
         if _may_have_scopes(f"{directory.path}/{name}"):
-            reason = f"has scopes that do not count, because {meta_files[0]} does"
+            reason = f"has scopes that would be ignored, because {meta_files[0]} is used instead"
             raise ProjectError(f"{directory.path}/{name}", reason)
 
 
@@ -195,7 +195,7 @@ def leave_out_readme(file: ItemFile, kind: str) -> bool:
     if not stems or metadata.read_inline_of(file.path, is_prose=True) is not None:
         return False
     if file.directory.path.rpartition("/")[2] not in stems:
-        reason = f"not a {kind}: a README next to something described, without a description of its own"
+        reason = f"not a {kind}: a README without a description, next to a file that has one"
         file.hints.append(f"{file.shown}: {reason}")
     return True
 

@@ -91,7 +91,7 @@ def discover_resources(project: Project, tree: Tree, *, instead: Discovery | Non
     plain = {item.uri: item for item in resources if not item.is_described}  # each has another URI
     for uri in sorted(by_uri.keys() & plain.keys()):
         first, place = by_uri[uri], f"{project.shown(project.resources_dir)}/{plain[uri].relative_path}"
-        hints.append(f"{place}: listed as {first.name}, which {first.relative_path} describes at the same uri")
+        hints.append(f"{place}: listed as {first.name}, because {first.relative_path} describes the same uri")
     counting = (item._replace(is_described=True) for item in resources if item.is_described or item.uri not in by_uri)
     kept, doubles = distinct(counting, "uri", "has the uri")
     if instead is not None:

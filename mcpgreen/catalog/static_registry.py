@@ -51,7 +51,7 @@ def kept_items(project: Project, kind: str, *, max_bytes: int, pace: Pace) -> Di
         raise ProjectError(path, f"it is not valid JSON: {error}") from error
     entries = content.get("items") if isinstance(content, dict) else None
     if not isinstance(entries, list) or content.get("format_version") != FORMAT_VERSION:
-        raise ProjectError(path, f"it has another format than {FORMAT_VERSION}")
+        raise ProjectError(path, f"its format is not version {FORMAT_VERSION}")
     if not all(isinstance(entry, dict) and isinstance(entry.get("name"), str) for entry in entries):
         raise ProjectError(path, "not all of its items are objects with a name")
     found = read_each(project, project.shown(path), entries, reader._replace(read=read), pace)

@@ -156,7 +156,8 @@ def discover_tools(project: Project, tree: Tree) -> Discovery:
     for directory in of_tools:
         lonely = metadata.lonely_descriptions(directory.files)
         place = project.shown(directory.path)
-        warnings.extend(f"{place}/{name}: describes no script: none with that name is next to it" for name in lonely)
+        reason = "describes no script: there is none with that name next to it"
+        warnings.extend(f"{place}/{name}: {reason}" for name in lonely)
     if len(of_tools) < len(tree.directories):
         found = _with_apps(project, found, tree.pace)
     kept, losses = distinct(found, "name", "provides the tool", lambda tool: project.shown(tool.path))
@@ -198,8 +199,8 @@ def _tools_of(file: ItemFile) -> list[Tool]:
     described = [each for each in functions if each.fields or each.notes]
     if written is None and not described and not (is_executable and (readable_head is None or is_program(path, head))):
         # A library for tools, a text file on a file system where all files are executable, or a tool without its bit.
-        lack = "neither a script (#!) nor a program" if is_executable else "not executable (chmod +x)"
-        file.hints.append(f"{file.shown}: not a tool: {lack} and without a description")
+        lack = "neither a script (#!) nor a program," if is_executable else "not executable (chmod +x)"
+        file.hints.append(f"{file.shown}: not a tool: it is {lack} and has no description")
         return []
     stated, complaints, own_hints = written or ScriptDescription({})
     file.warnings.extend(f"{file.shown}: {note}" for each in described for note in each.notes)
@@ -221,7 +222,7 @@ def _tools_of_functions(
 ) -> list[Tool]:
     """Return the tools of a file with several functions. Its description counts for each. Raises ProjectError."""
     if key := next((key for key in OF_ONE_FUNCTION if key in stated), None):
-        reason = f"{key} cannot count for {len(functions)} functions; remove it, and write it at each function"
+        reason = f"{key} cannot apply to {len(functions)} functions; remove it, and write it at each function"
         raise ProjectError(file.origin.path, reason)
     tools = []
     for function in functions:

@@ -101,7 +101,7 @@ def report_on(options: Options) -> Report:
         shown = project.shown(project.server_file("server.instructions.md"))
         size = f"{len(instructions)} characters, about {tokens_in(instructions)} tokens"
         fix = "shorten it to what every call needs"
-        sentence = f"{shown}: {size}; some clients cut it off after 2048"
+        sentence = f"{shown}: {size}; some clients cut it off after 2048 characters"
         findings.append(Finding("warning", "server", sentence, "instructions-long", fix, shown))
     for kind, discovery in discoveries(project, registration).items():
         if isinstance(discovery, OSError) or kind == "ui":  # pages are resources, too

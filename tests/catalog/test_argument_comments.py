@@ -223,7 +223,7 @@ def test_a_variable_that_means_something_to_the_shell_gets_a_prefix(name: str, v
 
 def test_the_prefix_is_told_as_a_hint() -> None:
     assert told("# @arg PATH  Where").hints == [
-        "@arg PATH sets arg_PATH, as PATH may mean something to the shell (line 2, column 3)"
+        "@arg PATH sets arg_PATH, because the shell may use PATH itself (line 2, column 3)"
     ]
 
 

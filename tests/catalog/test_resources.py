@@ -163,7 +163,7 @@ def test_a_readme_that_is_left_out_is_told_to_who_asks(tree: TreeBuilder) -> Non
         described(tree, f"{place}notes.meta.json", title="Notes")
         tree.write(f"resources/{place}README.md", "About them.")
 
-    reason = "not a resource: a README next to something described, without a description of its own"
+    reason = "not a resource: a README without a description, next to a file that has one"
     hints = discovered(tree)["resources"].hints
     assert sorted(hints) == [f"resources/README.md: {reason}", f"resources/more/README.md: {reason}"]
 
@@ -178,7 +178,7 @@ def test_a_described_resource_counts_before_the_undescribed_file_at_its_address(
     assert [(resource.name, resource.definition["title"]) for resource in resources] == [(name, "Data")]
     assert warnings == []
     hints = discovered(tree)["resources"].hints
-    assert hints == [f"resources/data.csv: listed as {name}, which {name}.meta.json describes at the same uri"]
+    assert hints == [f"resources/data.csv: listed as {name}, because {name}.meta.json describes the same uri"]
 
 
 def test_a_link_inside_is_followed_and_one_that_leads_out_is_named(tree: TreeBuilder, tmp_path: Path) -> None:

@@ -146,7 +146,7 @@ def test_helpers_data_and_hidden_files_are_no_tools(tree: TreeBuilder) -> None:
     assert discovery.items == []
     assert sorted(discovery.warnings) == [
         "tools/x/data.txt: described, but neither executable nor a script (chmod +x)",
-        "tools/x/y.meta.json: describes no script: none with that name is next to it",
+        "tools/x/y.meta.json: describes no script: there is none with that name next to it",
     ]
 
 
@@ -157,7 +157,7 @@ def test_the_bit_alone_makes_no_tool(tree: TreeBuilder, content: bytes) -> None:
         tree.write(f"tools/x/{name}", content, mode=0o755)
     discovery = discovered(tree)
     assert (discovery.items, discovery.warnings) == ([], [])
-    reason = "not a tool: neither a script (#!) nor a program and without a description"
+    reason = "not a tool: it is neither a script (#!) nor a program, and has no description"
     assert sorted(discovery.hints) == [f"tools/x/{name}: {reason}" for name in ("LICENSE", "README.md", "index.html")]
 
 
@@ -290,7 +290,7 @@ def test_a_pipe_among_the_tools_does_not_stop_the_scan(tree: TreeBuilder) -> Non
 @pytest.mark.parametrize(
     ("mode", "names", "warnings", "hints"),
     [
-        (0o644, [], [], ["tools/x.py: not a tool: not executable (chmod +x) and without a description"]),
+        (0o644, [], [], ["tools/x.py: not a tool: it is not executable (chmod +x) and has no description"]),
         (0o755, ["x"], [], []),
     ],
 )

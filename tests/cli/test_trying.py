@@ -71,14 +71,14 @@ def test_words_that_make_no_sense(word: str, schema: dict[str, Any], said: str) 
 
 
 def test_an_object_is_given_whole_or_by_its_members() -> None:
-    with pytest.raises(UsageError, match="a already has a value; write its members or all of it, not both"):
+    with pytest.raises(UsageError, match="a already has a value; set its members or the whole value, not both"):
         values_of(["a:=5", "a.b=1"], {"a": {"type": "object"}})
 
 
 def test_the_name_of_a_file_leads_to_its_tools(project: ProjectBuilder) -> None:
     project.write("tools/maths.py", "import mcp_tool\n@mcp_tool.tool\ndef sub(): 0\n@mcp_tool.tool\ndef add(): 0\n")
 
-    assert "maths is a file with the tools add, sub." in command(project, "run-tool", "maths").stderr
+    assert "maths is a file that contains the tools add, sub." in command(project, "run-tool", "maths").stderr
 
 
 def test_a_value_from_a_file(project: ProjectBuilder) -> None:

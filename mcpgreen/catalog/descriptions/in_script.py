@@ -294,7 +294,7 @@ class _Found:
         if match["required"]:
             self._required.append(name)
         if (variable := variable_of(name)) != name.replace("-", "_"):
-            self._hints.append(f"@arg {name} sets {variable}, as {name} may mean something to the shell {place}")
+            self._hints.append(f"@arg {name} sets {variable}, because the shell may use {name} itself {place}")
 
     def _schema(self, match: re.Match[str], place: Place) -> Json:
         kind = SYNONYMS.get(match["type"], match["type"]) or "string"

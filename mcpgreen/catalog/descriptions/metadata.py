@@ -282,15 +282,15 @@ def may_mean_scopes(field: str) -> bool:
 def require_known_scopes(path: str, fields: Mapping[str, object], known: Container[str], prefix: str = "") -> None:
     """Raise ProjectError for an unknown field that may mean `scopes`, for one that contains such a field unless there
     are `scopes`, or for scopes that are null. Leaving it out with a warning would open the item for every caller."""
-    remedy = "did you mean scopes?" if "scopes" in known else "scopes do not count here, so it is not served"
+    remedy = "did you mean scopes?" if "scopes" in known else "scopes have no effect here, so it is not served"
     may_be_inside = "scopes" not in fields and "scope" in repr(fields).lower()  # most have none, and this is quick
     for field, value in fields.items():
         if field not in known and may_mean_scopes(field):
             raise ProjectError(path, f"{prefix}{field} is unknown; {remedy}")
         if field == "scopes" and value is None:
-            raise ProjectError(path, f"{prefix}scopes must be an array of scopes, found null; remove it to need none")
+            raise ProjectError(path, f"{prefix}scopes must be an array of scopes, found null; remove it to have none")
         if may_be_inside and _contains_scopes({field: value}):
-            raise ProjectError(path, f"{prefix}{field} mentions scopes, but they do not count there; {remedy}")
+            raise ProjectError(path, f"{prefix}{field} mentions scopes, but they have no effect there; {remedy}")
 
 
 def _contains_scopes(value: object) -> bool:

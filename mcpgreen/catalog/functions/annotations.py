@@ -431,7 +431,7 @@ class Schemas:
                 try:
                     value = self.module.value_of(statement.value)
                 except Unreadable:
-                    raise Unreadable(f"the members of {name} are not written down as constants") from None
+                    raise Unreadable(f"the members of {name} are not all constants") from None
             latest = value if type(value) is int else latest
             found[member] = value
         if not found:

@@ -105,7 +105,7 @@ class Module:
         """Count one value, class or member that is read. Raises Unreadable if there are too many."""
         self.steps += 1
         if self.steps > MAX_STEPS:
-            raise Unreadable("there is too much to read in this file")
+            raise Unreadable("the file has too many types and values to read")
 
     def dotted(self, node: ast.AST) -> str:
         """The full name of an expression: `typing.List`, `mcp_tool.tool`, or the plain name of something of this file
@@ -151,7 +151,7 @@ class Module:
                 return dict(found)
         elif isinstance(node, ast.Name) and self.assigned.get(node.id) is not None:
             return self.value_of(self.assigned[node.id], depth + 1)
-        raise Unreadable("it is not written down as a constant")
+        raise Unreadable("it is not a constant")
 
     def _computed(self, node: ast.BinOp, depth: int) -> Any:
         """The value of `60 * 60` and the like."""
@@ -169,7 +169,7 @@ def _json_constant(value: Any) -> Any:
         return value
     if isinstance(value, _NUMBERS) and abs(value) < (MAX_INTEGER if isinstance(value, int) else float("inf")):
         return value
-    raise Unreadable("JSON has no such value")
+    raise Unreadable("JSON cannot represent this value")
 
 
 def _origins(place: str, name: str, new_name: str | None) -> dict[str, str]:

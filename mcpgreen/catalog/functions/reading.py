@@ -122,7 +122,7 @@ def _several(
         if list(names.values()).count(name) > 1:
             problem = f"several functions are called {name}; give each another name="
         elif not name.isascii():
-            problem = f"a tool cannot be called {name}; give the function a name= of A-Z a-z 0-9 _ . -"
+            problem = f"a tool cannot be called {name}; give the function a name= made up of A-Z a-z 0-9 _ . -"
         elif named is not None:
             problem = f"mcp_tool.run in line {named.lineno} names one of several marked functions; remove the call"
         problem = problem and f"line {by_name[function][-1][0].lineno}: {problem}"
@@ -258,7 +258,7 @@ class SignatureReader:
         try:
             field = field_in(self._module, default)
         except Unreadable as error:
-            self._note(parameter, f"the default of {parameter.arg} does not count: {error}")
+            self._note(parameter, f"the default of {parameter.arg} is ignored: {error}")
             field = Field(is_required=False)
         if default is None if field is None else field.is_required:
             self._required.append(parameter.arg)
@@ -315,7 +315,7 @@ class SignatureReader:
                     given[name] = self._module.value_of(keyword.value)
                     continue
             except Unreadable as error:
-                problem = f"{name} of mcp_tool.tool does not count: {error}"
+                problem = f"{name} of mcp_tool.tool is ignored: {error}"
             self._note(keyword.value, problem)
             unread.add(name)
         hints = {key: given[name] for name, key in HINTS.items() if given.get(name) is not None}

@@ -36,7 +36,7 @@ _ROWS: tuple[tuple[str, str, str] | tuple[str, str, str, Keys], ...] = (
     (r"^line \d+: which function is the tool", "functions", "mark each tool with @mcp_tool.tool"),
     (r"functions?(;| are called)|in line \d+ names one|cannot be called", "functions", "see docs/python-tools.md"),
     (r"^line \d+: the arguments of its", "unread", "correct or shorten the file, or put a .meta.json next to it"),
-    (r"of mcp_tool\.tool does not count|mcp_tool\.tool has no option", "option", "correct it, or remove it"),
+    (r"of mcp_tool\.tool is ignored|mcp_tool\.tool has no option", "option", "correct it, or remove it"),
     (r"^root .* is skipped: ", "root", "correct the path, create the directory, or remove the entry"),
     (r"UTF-8|utf-8|can't decode", "not-utf8", "save the file as UTF-8, without a byte order mark"),
     (r"not valid JSON", "json-syntax", "fix the JSON: double quotes, no trailing commas, no comments"),

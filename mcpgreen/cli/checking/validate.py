@@ -211,7 +211,7 @@ def _fault_of_hook(project: Project, path: str) -> Problem | None:
         return Problem("error", fault.code, sentence, fix, path, fault.position)
     for place, complaint in project.complaints:
         if place == path:
-            fix = "make sure that it ends with status 0 when bash sources it in the project's directory"
+            fix = "make sure that bash can source it in the project's directory, with exit status 0"
             return Problem("error", "hook", f"it is ignored: {complaint}", fix, path)
     return None
 

@@ -98,7 +98,7 @@ def _given_variables(options: Options) -> dict[str, str]:
     for word in options["--env"]:
         name, equals, value = word.partition("=")
         if not name.isidentifier():
-            raise UsageError(f"--env {name}: this is not the name of a variable; letters, digits and _ are.")
+            raise UsageError(f"--env {name}: this is not a valid name for a variable; use letters, digits and _.")
         if not equals and name not in os.environ:
             raise UsageError(f"--env {name}: it is not set here; set it first, or write --env {name}=VALUE.")
         given[name] = value if equals else os.environ[name]

@@ -195,7 +195,7 @@ def _permissions(project: Project, settings: Settings) -> Iterator[Check]:
         yield Check("permissions", ERROR, told_together(open_files), MEND)
     of_others = [(project.shown(path), problem) for path, problem in faults if MEND not in problem]
     for shown, problem in of_others[:MOST_FILES]:
-        fix = problem[problem.rfind("(") + 1 : -1] if problem.endswith(")") else "put a file of your own there"
+        fix = problem[problem.rfind("(") + 1 : -1] if problem.endswith(")") else "replace it with a file of your own"
         yield Check("permissions", ERROR, f"{shown}: it is {NOT_RUN} {problem.removesuffix(f' ({fix})')}", fix)
     if len(of_others) > MOST_FILES:
         yield Check("permissions", ERROR, f"there are {len(of_others) - MOST_FILES} more of these", "do the same")

@@ -59,7 +59,7 @@ def values_of(words: Sequence[str], properties: Json) -> Json:
             known = _members_of(_schema_of(known[outer]))
             members = members.setdefault(outer, {})
             if not isinstance(members, dict):
-                raise UsageError(f"{word}: {outer} already has a value; write its members or all of it, not both.")
+                raise UsageError(f"{word}: {outer} already has a value; set its members or the whole value, not both.")
         if key.endswith(":"):
             try:
                 members[name] = jsontext.loads(content_of(text))

@@ -413,7 +413,7 @@ def _report_similar(server: Server, kind: str, name: str) -> None:
     if known is None or name in known:
         return
     inside = [each.name for each in known.values() if kind == "tools" and stem_of(os.path.basename(each.path)) == name]
-    own = [f"{name} is a file with the tools {', '.join(sorted(inside))}."]
+    own = [f"{name} is a file that contains the tools {', '.join(sorted(inside))}."]
     for hint in own if inside else suggestions(name, known):
         journal.info("%s", hint)
 

@@ -232,7 +232,7 @@ def _option_argument(option: Option, documented: Documented, taken: set[str]) ->
         guesses.append("its value may be left out at a terminal; here it has to be given")
     elif option.is_value_optional and not is_list and len(kinds) == 1:
         keywords = (("bare", option.name),)
-        about = plain(f"{about.rstrip('.')}. Empty: the option without a value.")
+        about = plain(f"{about.rstrip('.')}. If empty, the option is passed without a value.")
         schema = _or_empty(schema)
         default = None  # of the value, or of the option?
     if len(kinds) > 1:

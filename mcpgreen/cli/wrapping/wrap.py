@@ -165,7 +165,7 @@ def _wrap_command(options: Options, only: Sequence[str] | None, target: Target) 
     if is_installed:
         blueprint = blueprint._replace(annotations=annotations_of(called, is_harmless=choice.is_harmless))
     write_tool(blueprint, script_of(blueprint), target.directory)
-    guesses = f", with {blueprint.guesses} guesses to look at" if blueprint.guesses else ""
+    guesses = f", with {blueprint.guesses} guesses to check" if blueprint.guesses else ""
     tell(f"{name}: {len(blueprint.arguments)} arguments{guesses}. Try: {shell_words(os.environ)} run-tool {name}\n")
     for names, why in (
         (choice.left, "choose with --only NAME,... or take all with --all"),

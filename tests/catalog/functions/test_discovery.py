@@ -599,14 +599,14 @@ def test_a_description_of_the_file_counts_for_each_function(tree: TreeBuilder) -
 
     tree.write("tools/maths.meta.json", '{"description": "Calculate"}')
     (loss,) = discovered(tree).warnings
-    assert loss.startswith("tools/maths.meta.json: description cannot count for 2 functions")
+    assert loss.startswith("tools/maths.meta.json: description cannot apply to 2 functions")
 
 
 AMBIGUOUS = {
     "one name": ("name='add'", "line 6: several functions are called add; give each another name=; the tool add is", 0),
     "another file": ("name='other'", "tools/other.sh: skipped, tools/maths.py already provides the tool other", 2),
-    "no tool name": ("name='größe'", "line 11: a tool cannot be called größe; give the function a name= of A-Z", 1),
-    "no constant": ("name=computed()", "name of mcp_tool.tool does not count", 2),
+    "no tool name": ("name='größe'", "line 11: a tool cannot be called größe; give the function a name= made", 1),
+    "no constant": ("name=computed()", "name of mcp_tool.tool is ignored", 2),
     "its scopes": ("scopes=computed()", "its scopes cannot be read; write them as strings, or into a description", 1),
     "wrong scopes": ("scopes=5", "scopes must be an array of at most", 1),
     "run": ("", "mcp_tool.run in line 13 names one of several marked functions; remove the call", 0),

@@ -207,9 +207,9 @@ OPEN = {
     "a": "it has no annotation",
     "a: numpy.ndarray": "the type numpy.ndarray is not known here",
     "a: Plain": "the class Plain is not a TypedDict, dataclass, NamedTuple, Enum or pydantic model",
-    "a: Computed": "the members of Computed are not written down as constants",
+    "a: Computed": "the members of Computed are not all constants",
     "a: Annotated[int, Arg(minumum=1)]": "Arg has no keyword minumum",
-    "a: Annotated[int, Arg(minimum=limit())]": "minimum of Arg cannot be read: it is not written down as a constant",
+    "a: Annotated[int, Arg(minimum=limit())]": "minimum of Arg cannot be read: it is not a constant",
     "a: make_type()": "the type make_type() is not known here",
     "a: 'list['": "'list[' is not a type",
     "a: dict[tuple[int, int], str]": "keys must be strings, integers or members of an Enum",
@@ -338,7 +338,7 @@ OF_PYDANTIC = {
     "a: list[int] = Field(default_factory=list)": (False, {"type": "array", "items": INTEGER}, ""),
     "a: Renamed": (True, {}, "takes anything: alias_generator of Renamed makes other names"),
     "a: Annotated[int, Field(gt=limit())]": (True, {}, "takes anything: gt of Field cannot be read"),
-    "a: int = Field(5, gt=limit())": (False, INTEGER, "the default of a does not count: gt of Field cannot be read"),
+    "a: int = Field(5, gt=limit())": (False, INTEGER, "the default of a is ignored: gt of Field cannot be read"),
 }
 
 
@@ -616,7 +616,7 @@ def test_classes_that_inherit_from_each_other_twice_are_not_read_for_ever() -> N
         classes += [f"class {name}{n}(A{n - 1}, B{n - 1}):\n    {name}{n}: int\n" for name in "AB"]
     found = read(f"{HEAD}{''.join(classes)}\n@mcp_tool.tool\ndef f(a: A14): 0\n")
 
-    assert "there is too much to read in this file" in found.notes[0]
+    assert "the file has too many types and values to read" in found.notes[0]
 
 
 def test_a_long_type_that_nobody_knows_is_not_written_out() -> None:

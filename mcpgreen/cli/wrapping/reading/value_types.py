@@ -308,8 +308,8 @@ def _guessed(metavar: str, names: Sequence[str], text: str) -> ValueType:
         (re.search(rf"\b(?:at (?:most|least)|up to) {re.escape(metavar)}\b", text), "integer", said),
         (re.fullmatch(r"-?\d{1,15}", str(default)), "integer", f"a whole number, since the default is {default}"),
         (re.fullmatch(r"-?\d{1,15}\.\d{1,15}", str(default)), "number", f"a number, since the default is {default}"),
-        (endings & NAMES_OF_INTEGERS, "integer", "a whole number, from the name of the option"),
-        (endings & NAMES_OF_NUMBERS, "number", "a number, from the name of the option"),
+        (endings & NAMES_OF_INTEGERS, "integer", "a whole number, judging by the name of the option"),
+        (endings & NAMES_OF_NUMBERS, "number", "a number, judging by the name of the option"),
         (counted, "number" if counted and counted[1].lower() in NUMBERS else "integer", said),
     ):
         if is_likely:
