@@ -29,7 +29,7 @@ MESSAGES: dict[str, tuple[Known, ...]] = {
             "project](projects.md).",
         ),
         Known(
-            "no project around …: …; using the bundled example",
+            "no project in or above …: …; using the bundled example",
             "The client started the server in a folder of its own, and its entry names no project.",
             "Add `--project-root` with the full path to the entry, or run `mcpgreen config --install`.",
         ),

@@ -260,7 +260,7 @@ def open_project(
             remedy = f"{os.path.relpath(forgotten, cwd)} is not executable: chmod +x it" if forgotten else REMEDY
             raise ProjectError(cwd, f"there is no project here or in a parent directory: {NO_PROJECT}. {remedy}")
         project = Project(bundled_project_root(), directories)
-        journal.warning("no project around %s: %s; using the bundled example. %s", cwd, NO_PROJECT, REMEDY)
+        journal.warning("no project in or above %s: %s; using the bundled example. %s", cwd, NO_PROJECT, REMEDY)
     own_variables = project.variables()
     if settings.origin("log_level") == "default" and os.path.exists(project.server_file(".debug")):
         own_variables.setdefault("MCPBASH_LOG_LEVEL", "debug")
