@@ -9,11 +9,10 @@ sys.path.insert(0, os.environ["MCP_SDK"])
 import mcp_tool
 
 command = mcp_tool.CommandLine("./bin/tally.py")
-command.flag("help", "--help")
 # Guess: a whole number, since the help calls the value N.
 command.option("top", "--top={}")
 command.flag("upper", "--upper")
 # Guess: commands of this kind (argparse) take -- as the end of their options.
 command.end_of_options()
-command.operand("word")
+command.operand("words")
 command.run()
