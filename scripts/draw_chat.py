@@ -14,7 +14,7 @@ from typing import NamedTuple
 from xml.sax.saxutils import escape
 
 PICTURES = Path(__file__).resolve().parent.parent / "docs" / "pictures"
-SCRIPT = ("#!/bin/sh", "# Show my to-do list.", "cat todo.txt")
+SCRIPT = ("#!/bin/sh", '# mcp: {"description": "Show my tasks."}', "cat todo.txt")
 QUESTION = ("What should I do first today?",)
 RESULT = ("Renew the certificate by Friday", "Water the plants")
 ANSWER = ("Renew the certificate: it is due by Friday.", "The plants can wait.")
