@@ -86,11 +86,12 @@ def _with_entry(before: str, target: Target, entry: Json) -> str:
     format, spot = target.format, target.spot
     document = format.values(before, spot)
     old = spot.entry_in(document)
-    for member in {"env", "envs", "environment"} & entry.keys() if isinstance(old, dict) and _is_ours(old) else ():
+    for member in {"env", "envs", "environment"} & old.keys() if isinstance(old, dict) and _is_ours(old) else ():
         # What is not a setting, such as an API key, stays.
-        given, there = entry[member], old.get(member) if isinstance(old.get(member), dict) else {}
+        given, there = entry.get(member, {}), old[member] if isinstance(old[member], dict) else {}
         kept = {name: there[name] for name in there if name not in given and not str(name).startswith("MCP")}
-        entry = {**entry, member: {**given, **kept}}
+        if kept:
+            entry = {**entry, member: {**given, **kept}}
     if spot.entry_in(document) == entry:
         return before
     after = format.put(before, spot, entry)

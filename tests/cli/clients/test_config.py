@@ -209,6 +209,7 @@ def test_variables_go_into_the_entry_and_not_onto_the_screen(
     assert all(secret in path.read_text() and secret not in done.stdout for secret in secrets)
     assert "serve" in done.stdout
 
+    config("--client", client, "--install")
     again = config("--client", client, "--install", "--env", "HERE_KEY=changed")
     assert "of the file" in path.read_text()  # what is in the entry stays
     assert "changed" in path.read_text()
