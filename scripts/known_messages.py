@@ -39,7 +39,7 @@ MESSAGES: dict[str, tuple[Known, ...]] = {
             "Set the token in the server's environment, or listen on 127.0.0.1: [Security](security.md#over-http).",
         ),
         Known(
-            "http_allowed_hosts names a host, and there is no token: …",
+            "the settings name a public host, and there is no token: …",
             "A server on 127.0.0.1 needs no token, but a proxy in front of it lets others reach it.",
             "Set `MCPGREEN_HTTP_TOKEN`, or `MCPGREEN_HTTP_ALLOW_ANONYMOUS=true` if the proxy authenticates callers.",
         ),

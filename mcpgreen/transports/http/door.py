@@ -72,9 +72,10 @@ class Door:
                 "others can reach this address, so set MCPGREEN_HTTP_TOKEN (`openssl rand -hex 32` prints a good one) "
                 "or MCPGREEN_HTTP_OAUTH_ISSUER; MCPGREEN_HTTP_ALLOW_ANONYMOUS=true would let anyone in",
             )
-        if is_open and any(not is_loopback(name) for name in settings.http_allowed_hosts):
+        public_names = [*settings.http_allowed_hosts, *filter(None, [public_host])]
+        if is_open and any(not is_loopback(name) for name in public_names):
             journal.warning(
-                "http_allowed_hosts names a host, and there is no token: a proxy for it would let anyone in. Set "
+                "the settings name a public host, and there is no token: a proxy for it would let anyone in. Set "
                 "MCPGREEN_HTTP_TOKEN, or MCPGREEN_HTTP_ALLOW_ANONYMOUS=true if the proxy knows its callers"
             )
 

@@ -232,6 +232,14 @@ def test_a_document_at_a_url_may_name_its_server_relatively(project: ProjectBuil
     assert "in openapi.yaml\n" in project.read("tools/orchard-getTree.py")  # without the token
 
 
+def test_a_service_that_cannot_be_reached_is_named(project: ProjectBuilder) -> None:
+    project.write("openapi.json", document(servers=[{"url": "http://127.0.0.1:1/v1"}]))
+    assert wrap(project, "openapi.json").returncode == 0
+    done = mcpgreen("run-tool", "a", "--plain", "--project-root", str(project.root))
+
+    assert "GET failed: the service at 127.0.0.1:1 cannot be reached: " in done.stdout
+
+
 def document(**fields: Any) -> str:
     paths = {"/a": {"get": {"operationId": "a"}}}
     return json.dumps({"openapi": "3.1.0", "servers": [{"url": "http://127.0.0.1"}], "paths": paths, **fields})

@@ -350,6 +350,7 @@ def test_everybody_may_come_in_if_the_setting_says_so_in_so_many_words(serve: Ca
         ({"http_token": TOKEN}, False),
         ({"http_allow_anonymous": True}, False),
         ({"http_allowed_hosts": "localhost"}, False),
+        ({"http_allowed_hosts": "localhost", "http_public_url": "https://mcp.example.com/mcp"}, True),
     ],
 )
 def test_who_names_the_host_of_a_proxy_and_has_no_token_is_warned(
