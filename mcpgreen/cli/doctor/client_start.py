@@ -166,13 +166,18 @@ def _missing(start: Start, project: Project, settings: Settings, listed: list[st
     if unrunnable:
         fix = "add a PATH with these interpreters to env in the entry, or use their full paths"
         yield Check("missing", ERROR, _some(unrunnable), fix)
+    needed = {each[:-1] for tool in tools for each in tool.description.env if each.endswith("!")}
+    keys = sorted(needed - start.env.keys() - project.variables().keys())
+    if keys:
+        fix = f"run mcpgreen config --client {start.client.word} --install {' '.join(f'--env {key}' for key in keys)}"
+        yield Check("missing", ERROR, f"tools need these variables, which the entry does not set: {_some(keys)}", fix)
     launch = launch_of(project, settings, os.environ)
     given = {each for row in ROWS if not start.env.keys().isdisjoint(row.all_variables) for each in row.all_variables}
     unset = [name for name in (*launch.env, *launch.left_out) if name not in start.env and name not in given]
     if unset:
         fix = f"run mcpgreen config --client {start.client.word} --install; add secrets to env in the entry yourself"
         yield Check("missing", WARNING, f"these variables are set here, but not in the entry: {_some(unset)}", fix)
-    if not lost and not unrunnable and not unset:
+    if not (lost or unrunnable or keys or unset):
         yield Check("missing", OK, "nothing")
 
 

@@ -218,3 +218,17 @@ def test_a_client_s_environment_is_thin(correct: ProjectBuilder, tmp_path: Path)
     assert status == 1
     assert missing["error"] == "tools/add needs the interpreter my-shell, which is not on the PATH"
     assert missing["warning"] == "these variables are set here, but not in the entry: MCPGREEN_PAGE_SIZE"
+
+
+def test_a_key_that_a_tool_needs_is_missed_in_the_entry(correct: ProjectBuilder, tmp_path: Path) -> None:
+    """The tool would be listed, and each of its calls would fail."""
+    correct.write("server.d/env", "OTHER_KEY=1\n")
+    correct.tool("weather", "echo 1", env=["WEATHER_KEY!", "OTHER_KEY!", "LOCALE"])
+    file = tmp_path / "mcp.json"
+    install(correct, file)
+    status, report = doctor(correct, "--as", "cursor", "--file", str(file), env={"WEATHER_KEY": "1"})
+
+    (missing,) = checks(report, "missing")
+    assert (status, missing["status"]) == (1, "error")
+    assert missing["message"] == "tools need these variables, which the entry does not set: WEATHER_KEY"
+    assert missing["fix"] == "run mcpgreen config --client cursor --install --env WEATHER_KEY"
