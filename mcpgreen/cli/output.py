@@ -59,9 +59,10 @@ def painted(text: str, style: str, file: TextIO) -> str:
 
 
 def width_of(file: TextIO) -> int:
+    columns = 0
     with suppress(OSError, ValueError):
-        return max(int(os.environ.get("COLUMNS") or 0) or os.get_terminal_size(file.fileno()).columns, NARROWEST)
-    return USUAL_WIDTH
+        columns = int(os.environ.get("COLUMNS") or 0) or os.get_terminal_size(file.fileno()).columns
+    return max(columns or USUAL_WIDTH, NARROWEST)  # some terminals do not know their width
 
 
 def wrapped(text: str, width: int, *, first: str = "", rest: str = "") -> str:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import re
 from pathlib import Path
 
 import pytest
 
+from mcpgreen.cli.output import width_of
 from mcpgreen.cli.trying import person
 from tests.support.project import ProjectBuilder
 from tests.support.terminal import at_terminal
@@ -88,6 +90,7 @@ answer = mcp_tool.elicit("Tell me more.", {"type": "object", "properties": {
     "tags": {"type": "array", "items": {"type": "string", "enum": ["a", "b", "c"]}},
     }, "required": ["name", "age"]})
 import json
+import os
 print(answer.action, json.dumps(answer.content))
 """
 
@@ -191,3 +194,10 @@ def test_no_command_prints_what_a_name_in_the_project_would_have_a_terminal_do(p
         odd = {char for char in text if not char.isprintable()}
         assert not odd, (command, odd, seen.raw)
         assert "\n✓ all is well" not in seen.raw.replace("\r\n", "\n"), command
+
+
+def test_a_terminal_that_does_not_know_its_width_is_as_wide_as_usual(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    leader, follower = os.openpty()  # which has no size
+    with os.fdopen(leader), os.fdopen(follower, "w") as terminal:
+        assert width_of(terminal) == 80
