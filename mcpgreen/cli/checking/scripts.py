@@ -217,9 +217,9 @@ class Scripts:
             if may_exist or module.startswith(python_reader.SDK):
                 continue
             if not any(is_beside(place, module) for place in (os.path.dirname(path), *self._own_places)):
-                is_tool = is_within(path, self._project.tools_dir)
-                fix = LIST_PACKAGE if is_tool else f"install {module} for that interpreter, or use another in the shebang"
-                fix = FROM_FASTMCP if module == "fastmcp" else fix
+                fix = FROM_FASTMCP if module == "fastmcp" else LIST_PACKAGE
+                if not is_within(path, self._project.tools_dir):  # only tools have environments
+                    fix = f"install {module} for that interpreter, or use another one in the shebang"
                 yield Complaint(Position(line, column), f"{interpreter} has no module {module}", "import", fix)
 
 

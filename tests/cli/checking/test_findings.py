@@ -59,10 +59,26 @@ def test_tools_that_share_a_file_share_its_problems(project: ProjectBuilder) -> 
     assert re.match(r"tools/orders.py: line 2: \S+ has no module no_such_module$", findings[0].message)
     assert findings[0].fix == LIST_PACKAGE
     shown = mcpgreen("validate", "--project-root", str(project.root)).stdout
-    assert re.search(r"^✗ tools/orders.py:2:1: .*^tool f1, tool f2\n  ⚠ tools/orders.py:4: it reads", shown, re.M | re.S)
+    assert re.search(r"(?ms)^✗ tools/orders.py:2:1: .*^tool f1, tool f2\n  ⚠ tools/orders.py:4: it reads", shown)
 
-    path.write_text(f"# mcp: {{\"env\": [\"A_KEY!\"]}}\n{path.read_text()}".replace("(env=['A_KEY!'])", ""))
+    path.write_text(f'# mcp: {{"env": ["A_KEY!"]}}\n{path.read_text()}'.replace("(env=['A_KEY!'])", ""))
     assert [each.code for each in validated(project).findings if each.file == "tools/orders.py"] == ["import"]
+
+
+@pytest.mark.parametrize(
+    ("path", "module", "fix"),
+    [
+        ("tools/say.py", "no_such_module", LIST_PACKAGE),
+        ("tools/say.py", "fastmcp", FROM_FASTMCP),
+        ("prompts/say.py", "nomodule", "install nomodule for that interpreter, or use another one in the shebang"),
+    ],
+)
+def test_a_missing_module_can_be_had_in_the_way_of_its_script(
+    project: ProjectBuilder, path: str, module: str, fix: str
+) -> None:
+    project.program(path, f"#!/usr/bin/python3\nimport {module}\n")
+
+    assert [each.fix for each in validated(project).findings if each.code == "import"] == [fix]
 
 
 @pytest.mark.parametrize("mode", [0o644, 0o755])
