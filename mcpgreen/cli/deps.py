@@ -37,8 +37,9 @@ def run(options: Options) -> int:
     if options["install"] and needed:
         _install_all(project, needed, environ)
     for each in needed:
-        names, state = ", ".join(each.names) or "all that it lists", "" if each.are_installed else "not "
-        say(f"{project.shown(each.source)}: {names}: {state}installed\n")
+        names = ", ".join(each.names) or "all that it lists"
+        state = f"installed for {project.shown(each.interpreter)}" if each.are_installed else "not installed"
+        say(f"{project.shown(each.source)}: {names}: {state}\n")
     if not needed:
         say(f"No tool names packages: none has a # /// script header, and there is no {REQUIREMENTS}.\n")
     return 0 if all(each.are_installed for each in needed) else 1

@@ -55,7 +55,7 @@ class Finding(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """A problem of an item. `path` is the file to change."""
+    """A problem of an item. `path` is the file to change. `subject` is that file if several items have the problem."""
 
     level: str
     code: str
@@ -63,10 +63,12 @@ class Problem(NamedTuple):
     fix: str
     path: str | None = None
     position: Position | None = None
+    subject: str = ""
 
     def about(self, project: Project, section: str, subject: str) -> Finding:
         file = project.shown(self.path) if self.path else None
-        message = f"{subject}: {self.sentence}" if subject else self.sentence
+        subject = self.subject or subject
+        message = self.sentence if self.sentence.startswith(subject) else f"{subject}: {self.sentence}"
         return Finding(self.level, section, message, self.code, self.fix, file, self.position, subject=subject)
 
 
@@ -114,14 +116,17 @@ class Report(NamedTuple):
 def print_findings(findings: Iterable[Finding], *, end: str = "", file: TextIO = sys.stdout) -> None:
     """Print findings by subject: errors first, then warnings, then notes and what is well, and a line that counts.
 
-    What is about the file of an item is about the item. Findings that say the same about the same place are printed
+    What is about the file of one item is about the item. Findings that say the same about the same place are printed
     once, as when several items use one broken script."""
     ranked = sorted(findings, key=lambda each: list(STYLE_OF).index(each.level))
-    owners = {each.file: each.subject for each in ranked if each.subject not in ("", each.file)}
+    owners: dict[str | None, set[str]] = {}
+    for each in ranked:
+        owners.setdefault(each.file, set()).update({each.subject} - {"", each.file})
     told: dict[object, tuple[Finding, list[str]]] = {}
     for each in ranked:
         same = (each.level, each.parts(), each.fix) if each.file and each.fix else each
-        subject = owners.get(each.file) if each.subject == each.file else each.subject
+        is_of_item = each.subject == each.file and len(owners[each.file]) == 1
+        subject = min(owners[each.file]) if is_of_item else each.subject
         told.setdefault(same, (each, []))[1].append(subject or each.file or each.message)
     groups: dict[str, list[Finding]] = {}
     for each, subjects in told.values():

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 import stat
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from itertools import islice
@@ -82,7 +83,9 @@ class Checks:
         self._found = discoveries(project, registration)
         self._scripts = Scripts(project, environ)
         self._scripts.read(self._script_paths())
-        self._reported: set[str] = set()
+        self._reported: set[Finding] = set()
+        tools = self._found["tools"]
+        self._tools_in = Counter(tool.path for tool in tools.items) if not isinstance(tools, OSError) else Counter()
 
     def findings(self, *, is_served: bool) -> Iterator[Finding]:
         """Yield all findings. Items without problems are listed only if the project `is_served`."""
@@ -102,7 +105,9 @@ class Checks:
                 source = source_of(self._project, self._registration, kind, item)
                 subject = f"{WORD_OF[kind]} {item.name}"
                 problems = list(self._problems(item, source)) if kind != "ui" else []
-                yield from (problem.about(self._project, kind, subject) for problem in problems)
+                told = dict.fromkeys(problem.about(self._project, kind, subject) for problem in problems)
+                yield from (each for each in told if each not in self._reported)  # tools may share a file
+                self._reported.update(told)
                 if not problems and is_served:
                     file = self._project.shown(source.path) if source.path else None
                     yield Finding("ok", kind, subject, file=file, subject=subject)
@@ -147,18 +152,18 @@ class Checks:
             sentence = "no inputSchema, so a model doesn't know its arguments"
             yield source.warning("no-schema", sentence, "add an inputSchema, with no properties if it takes none")
         yield from schema_problems(tool, source)
-        if tool.path in self._reported:  # another tool of this file has the same faults
-            return
-        self._reported.add(tool.path)
+        yield from unseen_variables(tool, self._project.shown(tool.path), self._settings, self._environ)
+        shared = self._project.shown(tool.path) if self._tools_in[tool.path] > 1 else ""
+        yield from (problem._replace(subject=shared) for problem in self._problems_of_file(tool))
+
+    def _problems_of_file(self, tool: Tool) -> Iterator[Problem]:
         runner = tool.command[0]
         if runner not in (tool.path, shebang.PYTHON[0]):
             sentence = f"{tool.relative_path} is not executable, so {runner} runs it"
             yield Problem("warning", "not-executable", sentence, "run mcpgreen validate --fix, or chmod +x", tool.path)
         yield from self._scripts.problems(tool.path, below=self._project.tools_dir, obeys_first_line=runner != "bash")
-        shown = self._project.shown(tool.path)
-        yield from unseen_variables(tool, shown, self._settings, self._environ)
         if runner == tool.path and not tool.path.endswith(shebang.SHELL_SUFFIXES) and _lacks_shebang(tool.path):
-            sentence = f"{shown} has no shebang, so sh runs it"
+            sentence = f"{self._project.shown(tool.path)} has no shebang, so sh runs it"
             fix = "add a shebang with its interpreter, or remove its executable bit (chmod -x) if it is not a program"
             yield Problem("warning", "no-shebang", sentence, fix, tool.path)
 

@@ -17,6 +17,7 @@ from mcpgreen.catalog.descriptions.in_script import keys_in
 from mcpgreen.catalog.tree_scan import Loss
 from mcpgreen.cli.checking.findings import Finding, Position
 from mcpgreen.cli.checking.places import Description, bad_byte_in, description_beside, description_in
+from mcpgreen.cli.checking.scripts import FROM_FASTMCP, content_of
 from mcpgreen.project.project import Project
 from mcpgreen.text.json_offsets import Keys
 
@@ -91,6 +92,7 @@ ROWS = [Remedy(*row) for row in _ROWS]
 GENERAL = Remedy("", "description", "correct the description, or remove it")
 NOT_EXECUTABLE = "if it should be a tool, make it executable (chmod +x)"
 NO_FIRST_LINE = "if it should be a tool, add a shebang, such as #!/usr/bin/env python3"
+_IMPORTS_FASTMCP = re.compile(rb"(?m)^\s*(?:from|import)\s+(?:mcp\.server\.)?fastmcp\b")
 _LINE = re.compile(r"line (\d+): ")
 _JSON_PLACE = re.compile(r"line \d+ column \d+")
 _OWN_PLACE = re.compile(r"\(line (\d+), column (\d+)\)")  # in a comment
@@ -108,6 +110,8 @@ def explained(project: Project, section: str, sentence: str, *, level: str = "")
         code, fix = "note", None
         if "not a tool" in rest:
             code, fix = "not-a-tool", NOT_EXECUTABLE if "not executable" in rest else NO_FIRST_LINE
+            if _IMPORTS_FASTMCP.search(content_of(path) or b""):
+                fix = FROM_FASTMCP
         shown = project.shown(path)
         return Finding(level, section, sentence, code, fix, shown, _own_place(rest), subject=shown)
     item: Keys = ()

@@ -26,7 +26,7 @@ from mcpgreen.files.regular_files import without_waiting
 from mcpgreen.project.project import Project
 from mcpgreen.running.scripts import jq, shebang
 from mcpgreen.running.scripts.environment import PYTHON_DIR
-from mcpgreen.running.scripts.packages import REMEDY, Packages, packages_of
+from mcpgreen.running.scripts.packages import REMEDY, REQUIREMENTS, Packages, packages_of
 from mcpgreen.running.scripts.shebang import SHELLS, program_of
 from mcpgreen.text import jsontext
 from mcpgreen.text.json_types import Json
@@ -46,6 +46,8 @@ _HARMLESS_PTH = ("distutils-precedence.pth", "_virtualenv.pth")
 
 PUT_SDK_FIRST = 'remove -I or -E from its shebang, or put sys.path.insert(0, os.environ["MCP_SDK"]) before the import'
 MEND_LINE_ENDS = "run mcpgreen validate --fix, or save it with Unix line endings"
+LIST_PACKAGE = f"list its package in a # /// script comment or {REQUIREMENTS}, then {REMEDY} (docs/dependencies.md)"
+FROM_FASTMCP = "to turn the functions of a FastMCP server into tools, see docs/from-fastmcp.md"
 WRITABLE = "writable"  # the code of a file that others may write to
 MEND_SYNTAX = "fix the script at that line"
 # A part of the sentence about the first line, its code, and the fix.
@@ -215,7 +217,9 @@ class Scripts:
             if may_exist or module.startswith(python_reader.SDK):
                 continue
             if not any(is_beside(place, module) for place in (os.path.dirname(path), *self._own_places)):
-                fix = f"install {module} for that interpreter, or use another one in the shebang (docs/dependencies.md)"
+                fix = FROM_FASTMCP if module == "fastmcp" else LIST_PACKAGE
+                if not is_within(path, self._project.tools_dir):  # only tools have environments
+                    fix = f"install {module} for that interpreter, or use another one in the shebang"
                 yield Complaint(Position(line, column), f"{interpreter} has no module {module}", "import", fix)
 
 

@@ -38,6 +38,7 @@ JAVASCRIPT = (
     r"(?!)()",
     rf"\bprocess\.env(?:\.{_NAME}|\[{_QUOTED}\])\s*(?:\?\?|\|\|)?=[^=]",
 )
+MARK = re.compile(r"(?m)^\s*@((?:\w+\.)?tool)\b")
 COMMENTS = r"(?m)^\s*(?:#|//|\*).*"
 QUOTES_OF_SHELL = r"(?<=\s)#[^\n]*|'[^']*'"
 # A script with one of these may get variables in another way.
@@ -65,13 +66,18 @@ def unseen_variables(tool: Tool, shown: str, settings: Settings, environ: Mappin
     allowed = settings.tool_env_allowlist if settings.tool_env_mode == "allowlist" else ()
     seen = {*MINIMAL_NAMES, *_USUAL.split(), *allowed, *(each.removesuffix("!") for each in tool.description.env)}
     read, needed, written = (_found(pattern, text) for pattern in patterns)
+    marks = MARK.findall(text) if patterns is PYTHON and "mcp_tool" in text else []
     for name, line in read.items():
         is_wanted = name in needed or name in environ or is_secret_name(name)
         if is_wanted and name not in seen and name not in written and not name.startswith(USUAL_PREFIXES):
             sentence = f"{shown}: line {line}: it reads {name}, which the server does not pass on to it"
             way = f'"env": ["{name}!"] in its description'
-            if "mcp_tool.tool" in text or b"# @arg " in content:
-                way = f"# @env {name}!" if patterns is SHELL else f'@mcp_tool.tool(env=["{name}!"])'
+            if patterns is SHELL and b"# @arg " in content:
+                way = f"# @env {name}!"
+            elif marks:
+                way = f'@{marks[0]}(env=["{name}!"])'
+                if len(marks) > 1:
+                    way += f', or # mcp: {{"env": ["{name}!"]}} for all functions in the file'
             fix = f"declare it: {way}; without ! if it is optional"
             yield Problem("warning", "env", sentence, fix, tool.path, Position(line))
 

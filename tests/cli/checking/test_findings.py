@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 
 import pytest
 
 from mcpgreen.cli.checking.findings import Position
 from mcpgreen.cli.checking.places import Description
-from mcpgreen.cli.checking.scripts import MAX_SCRIPT_BYTES
+from mcpgreen.cli.checking.scripts import FROM_FASTMCP, LIST_PACKAGE, MAX_SCRIPT_BYTES
 from tests.cli.checking.correct_project import correct_project, faults_in, linted, validated
 from tests.cli.test_commands import mcpgreen
 from tests.support.project import ProjectBuilder
@@ -42,6 +43,51 @@ def test_a_message_says_where_and_what_to_do(correct: ProjectBuilder) -> None:
         "line": 2,
         "column": 23,
     }
+
+
+def test_tools_that_share_a_file_share_its_problems(project: ProjectBuilder) -> None:
+    """What a function declares counts for that function, what is wrong with the file is said once."""
+    head = "import os\nimport no_such_module\nfrom mcp_tool import tool\nKEY = os.environ['A_KEY']\n"
+    marks = ("@tool(env=['A_KEY!'])", "@tool", "@tool")
+    functions = (f'{mark}\ndef f{at}() -> str:\n    """Do it."""\n' for at, mark in enumerate(marks))
+    path = project.write("tools/orders.py", head + "".join(functions))
+    findings = [each for each in validated(project).findings if each.file == "tools/orders.py"]
+
+    assert [(each.code, each.subject) for each in findings] == [
+        ("import", "tools/orders.py"), ("env", "tool f1"), ("env", "tool f2"),
+    ]  # fmt: skip
+    assert re.match(r"tools/orders.py: line 2: \S+ has no module no_such_module$", findings[0].message)
+    assert findings[0].fix == LIST_PACKAGE
+    shown = mcpgreen("validate", "--project-root", str(project.root)).stdout
+    assert re.search(r"(?ms)^✗ tools/orders.py:2:1: .*^tool f1, tool f2\n  ⚠ tools/orders.py:4: it reads", shown)
+
+    path.write_text(f'# mcp: {{"env": ["A_KEY!"]}}\n{path.read_text()}'.replace("(env=['A_KEY!'])", ""))
+    assert [each.code for each in validated(project).findings if each.file == "tools/orders.py"] == ["import"]
+
+
+@pytest.mark.parametrize(
+    ("path", "module", "fix"),
+    [
+        ("tools/say.py", "no_such_module", LIST_PACKAGE),
+        ("tools/say.py", "fastmcp", FROM_FASTMCP),
+        ("prompts/say.py", "nomodule", "install nomodule for that interpreter, or use another one in the shebang"),
+    ],
+)
+def test_a_missing_module_can_be_had_in_the_way_of_its_script(
+    project: ProjectBuilder, path: str, module: str, fix: str
+) -> None:
+    project.program(path, f"#!/usr/bin/python3\nimport {module}\n")
+
+    assert [each.fix for each in validated(project).findings if each.code == "import"] == [fix]
+
+
+@pytest.mark.parametrize("mode", [0o644, 0o755])
+@pytest.mark.parametrize("first", ["from fastmcp import FastMCP", "from mcp.server.fastmcp import FastMCP"])
+def test_a_fastmcp_server_is_not_to_be_made_executable(project: ProjectBuilder, first: str, mode: int) -> None:
+    project.write("tools/server.py", f"{first}\nmcp = FastMCP('a')\n").chmod(mode)
+    (finding,) = (each for each in validated(project).findings if each.file == "tools/server.py")
+
+    assert (finding.code, finding.fix) == ("not-a-tool", FROM_FASTMCP)
 
 
 def test_executables_that_are_no_tools_are_told_with_the_reason(correct: ProjectBuilder) -> None:

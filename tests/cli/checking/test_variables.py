@@ -14,17 +14,18 @@ from mcpgreen.project.project import Project
 from mcpgreen.settings.settings import load
 
 SHELL, PYTHON, NODE = "#!/bin/bash\n", "#!/usr/bin/env python3\nimport os\n", "#!/usr/bin/env node\n"
+KEY = PYTHON + "os.environ['A_KEY']\n"
 HERE = {"CITY": "Bonn", "USER": "ada"}
 
 
-def unseen(directory: Path, script: str, **settings: str) -> list[str]:
+def unseen(directory: Path, script: str, pattern: str = r"it reads (\w+)", **settings: str) -> list[str]:
     (directory / "tools").mkdir()
     (directory / "tools/tool").write_text(script)
     (directory / "tools/tool").chmod(0o755)
     project = Project(str(directory), {})
     tool = discover_tools(project, survey(project, [project.tools_dir])).items[0]
     given = load(settings, {}, {})
-    return re.findall(r"it reads (\w+)", str([*unseen_variables(tool, "tool", given, HERE)]))
+    return re.findall(pattern, str([*unseen_variables(tool, "tool", given, HERE)]))
 
 
 @pytest.mark.parametrize(
@@ -58,3 +59,18 @@ def test_only_variables_that_the_script_needs_and_does_not_get_are_reported(
 )
 def test_the_mode_of_the_environment_counts(tmp_path: Path, mode: str, names: list[str]) -> None:
     assert unseen(tmp_path, SHELL + "echo $A_KEY $B_KEY", tool_env_mode=mode, tool_env_allowlist="A_KEY") == names
+
+
+@pytest.mark.parametrize(
+    ("script", "way"),
+    [
+        (SHELL + "echo $A_KEY", '"env": ["A_KEY!"] in its description'),
+        (SHELL + "# Say it.\n# @arg a  A\necho $A_KEY", "# @env A_KEY!"),
+        (KEY + "import mcp_tool\n@mcp_tool.tool\ndef f(): 0", '@mcp_tool.tool(env=["A_KEY!"])'),
+        (KEY + "from mcp_tool import tool\n@tool\ndef f(): 0", '@tool(env=["A_KEY!"])'),
+        (KEY + "from mcp_tool import tool\n@tool\ndef f(): 0\n@tool(read_only=True)\ndef g(): 0",
+         '@tool(env=["A_KEY!"]), or # mcp: {"env": ["A_KEY!"]} for all functions in the file'),
+    ],
+)  # fmt: skip
+def test_the_advice_is_how_the_script_describes_itself(tmp_path: Path, script: str, way: str) -> None:
+    assert unseen(tmp_path, script, "declare it: (.*?); without") == [way]
