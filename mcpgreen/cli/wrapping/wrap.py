@@ -168,7 +168,7 @@ def _wrap_command(options: Options, only: Sequence[str] | None, target: Target) 
         blueprint = blueprint._replace(annotations=annotations_of(called, is_harmless=choice.is_harmless))
     write_tool(blueprint, script_of(blueprint), target.directory)
     count, guesses = len(blueprint.arguments), blueprint.guesses
-    told = f", with {guesses} guess{'' if guesses == 1 else 'es'} to look at" if guesses else ""
+    told = f", with {guesses} guess{'' if guesses == 1 else 'es'} to check" if guesses else ""
     told = f"{name}: {count} argument{'' if count == 1 else 's'}{told}."
     tell(f"{told} Try: {shell_words(os.environ)} run-tool {name}\n")
     for names, why in (

@@ -205,7 +205,7 @@ def test_what_was_left_out_is_said_with_how_to_get_it(project: ProjectBuilder) -
 def test_one_argument_and_one_guess_are_said_as_one(project: ProjectBuilder) -> None:
     recorder(project, "Usage: rake [-n N]\n\n  -n N   how deep\n")
 
-    assert "rake: 1 argument, with 1 guess to look at. Try: " in wrap(project, "--", "rake").stderr
+    assert "rake: 1 argument, with 1 guess to check. Try: " in wrap(project, "--", "rake").stderr
 
 
 @pytest.mark.parametrize(
