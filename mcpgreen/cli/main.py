@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stdout
 from io import StringIO
+from itertools import combinations, takewhile
 
 from mcpgreen import __version__, journal
 from mcpgreen.cli.commands import BY_NAME, Command, Options, first_screen
@@ -113,6 +114,10 @@ def _fault(arguments: Sequence[str], command: Command, text: str) -> str:
     max_words = command.max_words if not command.words_need or command.words_need in arguments else 0
     if fault is None and len(words) > max_words:
         fault = f"unexpected word: {words[max_words]}"
+    given = [word.partition("=")[0] for word in takewhile("--".__ne__, arguments) if word.startswith("--")]
+    for one, other in combinations(given, 2):
+        if not any(one in form and other in form for form in usage.split("\n  mcpgreen ")):
+            fault = fault or f"{other} does not go with {one}"
     if fault is None and command.needs:
         fault = f"{command.name} needs {command.needs}"
     return fault or f"this command line is not valid. {' '.join(usage.split())}"

@@ -45,7 +45,7 @@ class CallLog:
         if failure is not None:
             self.failed(call, failure)
         elif isinstance(result, dict) and result.get("isError"):
-            self._write_failure(call, "failed", "The tool says so itself.")
+            self._write_failure(call, "failed", "the tool set isError in its result")
         else:
             self.succeeded(call, "ok")
 

@@ -47,6 +47,13 @@ def test_a_call_that_fails_leaves_a_line_with_the_end_of_its_stderr(start: Start
     assert line == r"mcpgreen: warning: tools/call bad failed N ms exit 3; stderr ends: first\nand last"
 
 
+def test_a_tool_that_says_it_failed_leaves_a_line_with_that_reason(start: Start) -> None:
+    (line,) = numberless(served(start, ("unhappy", {})))
+
+    reason = "the tool set isError in its result; stderr ends: careful"
+    assert line == f"mcpgreen: warning: tools/call unhappy failed N ms exit 0: {reason}"
+
+
 def test_refused_calls_leave_a_line_without_their_arguments(start: Start) -> None:
     lines = served(start, ("strict", {"n": SECRET}), ("nobody", {}), ("stats", {}), tool_allowlist="strict")
 

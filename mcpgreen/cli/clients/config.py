@@ -30,8 +30,8 @@ MAX_NAME_CHARS = 128
 MAX_LINE_CHARS = 300  # of a line of the diff
 
 MAX_ENV_BYTES = 1 << 20
-# A name before its value in JSON, TOML or YAML. The rest of the line is hidden with a secret value.
-NAMED_VALUE = re.compile(r"""(?<!\w)["']?([A-Za-z_]\w*)["']?[ \t]*[:=][ \t]*(?=[^\s\[{])""")
+# A name before its value in JSON, TOML or YAML, but not in ${NAME:-default}. The rest of the line is hidden.
+NAMED_VALUE = re.compile(r"""(?<![\w$])(?<!\$\{)["']?([A-Za-z_]\w*)["']?[ \t]*[:=][ \t]*(?=[^\s\[{])""")
 
 FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,63}")
 

@@ -232,5 +232,6 @@ def client_named(word: str) -> Client:
     """Find the client with this word or another of its words. Raises UsageError."""
     if word in BY_WORD:
         return BY_WORD[word]
-    words = ", ".join(client.word for client in CLIENTS)
-    raise UsageError(f"unknown client: {word}{did_you_mean(word.lower(), BY_WORD) or '.'} Choose from {words}.")
+    words = [client.word for client in CLIENTS]
+    near = did_you_mean(word.lower(), words) or "."
+    raise UsageError(f"unknown client: {word}{near} Choose from {', '.join(words)}.")

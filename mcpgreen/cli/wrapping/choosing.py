@@ -18,6 +18,7 @@ from mcpgreen.cli.wrapping.reading.help_text import Documented
 from mcpgreen.cli.wrapping.reading.options import Option
 from mcpgreen.cli.wrapping.reading.usage_lines import Operand
 from mcpgreen.cli.wrapping.reading.value_types import words_in
+from mcpgreen.cli.wrapping.tool_file import blueprint_of
 from mcpgreen.errors import UsageError
 
 USUAL_ARGUMENTS = 14
@@ -124,6 +125,10 @@ def choose(documented: Documented, *, only: Sequence[str] | None, takes_all: boo
         chosen |= {each.name for each in safe}
     elif only is not None:
         known = {spelling: each.name for each in reversed(everything) for spelling in _spellings(each)}
+        # As the tool calls them, or would if it had them all.
+        whole, before = blueprint_of("", ["all"], documented, asked_by=""), documented.options_before
+        in_order: list[Option | Operand] = [*options[:before], *documented.operands, *options[before:], STDIN]
+        known |= {argument.name: each.name for argument, each in zip(whole.arguments, in_order, strict=False)}
         for name in only:
             if name not in known:
                 near = did_you_mean(name, [each.name.lstrip("-") for each in everything])
@@ -169,6 +174,10 @@ def pick(rows: Sequence[str], ticked: set[int]) -> set[int]:
     """Let a person at the terminal add and remove rows by their numbers, which begin with 1. Return their places."""
     say("".join(f"{at + 1:4} [{'x' if at in ticked else ' '}] {row[:SHOWN_CHARS]}\n" for at, row in enumerate(rows)))
     while (answer := ask(f"{len(ticked)} chosen. Numbers to add or remove, such as 3 7-9", "done")) != "done":
-        for found in re.finditer(r"(\d{1,6})(?:-(\d{1,6}))?", answer):
-            ticked ^= set(range(int(found[1]) - 1, int(found[2] or found[1]))) & set(range(len(rows)))
+        for word in answer.replace(",", " ").split():
+            found = re.fullmatch(r"(\d{1,6})(?:-(\d{1,6}))?", word)
+            places = range(int(found[1]) - 1, int(found[2] or found[1])) if found else ()
+            ticked ^= (ours := set(places) & set(range(len(rows))))
+            if not ours:
+                say(f"{word} is not a number of the list. Type numbers, such as 3 7-9, or press Enter.\n")
     return ticked

@@ -112,7 +112,8 @@ def _without(task: Task, refused: set[str]) -> Task:
     count = next((at for at, each in enumerate(task.parameters) if each.name in refused), len(task.parameters))
     given, others = task.parameters[:count], task.parameters[count:]
     is_needed = any(each.is_required for each in others)
-    return task._replace(parameters=given, refused=tuple(each.name for each in others), needs_refused=is_needed)
+    without = tuple(f"{each.name} of {task.name}" for each in others)
+    return task._replace(parameters=given, refused=without, needs_refused=is_needed)
 
 
 def _recipe(line: str) -> Task | None:

@@ -13,9 +13,11 @@ import re
 
 from mcpgreen.cli.wrapping.shell_lines import EDGE, IDENTIFIER, SHELLS, has_computed_name, is_harmless, is_plain
 from mcpgreen.cli.wrapping.task_files import Parameter, Runner, Task, place_of, text_of
+from mcpgreen.cli.wrapping.tool_file import plain
 
 USUAL_NAMES = ("Makefile", "makefile", "GNUmakefile")
 MAX_VARIABLES = 20  # of a target
+LINE_CHARS = 80  # of a line in a message
 
 RULE = re.compile(r"^([^\s#:=][^:=#]{0,500})::?(?![=:])([^\n]{0,4000})$")
 ASSIGNMENT = re.compile(r"^\s*(?:(?:export|override|private)\s+)*([A-Za-z_][\w.-]*)\s*([:?+!]{0,3})=([^\n]*)$")
@@ -61,9 +63,9 @@ class _Variables:
         self.offered: dict[str, str] = {}  # with `?=`, and what is said about it
         self._defined = {"CURDIR"}
         self._odd: set[str] = set()  # has a value somewhere that is not plain
-        self._refused: set[str] = set()
+        self.refused: dict[str, str] = {}  # with the line that makes it unsafe
         self._recipes: dict[str, None] = {}  # their lines that refer to something
-        self._has_computed_name = False
+        self.unclear = ""  # a line that may use any variable
 
     def define(self, name: str, operator: str, value: str) -> None:
         self.refuse(value)
@@ -76,11 +78,13 @@ class _Variables:
             default = f"{value} by default." if value and "$" not in value else ""
             self.offered.setdefault(name, said.lstrip("#").strip()[:500] or default)
 
-    def refuse(self, text: str) -> None:
+    def refuse(self, text: str, line: str = "") -> None:
         """What is referred to outside of recipes, or in a line that is not harmless, is no argument."""
         if "$" in text or "`" in text:
-            self._refused.update(IDENTIFIER.findall(text))
-            self._has_computed_name |= has_computed_name(REFERENCE.sub(self._marked, text))
+            for name in IDENTIFIER.findall(text):
+                self.refused.setdefault(name, line or text)
+            if has_computed_name(REFERENCE.sub(self._marked, text)):
+                self.unclear = self.unclear or line or text
 
     def use(self, line: str) -> set[str]:
         """What a line of a recipe refers to."""
@@ -97,7 +101,7 @@ class _Variables:
         return {
             name: text
             for name, text in self.offered.items()
-            if not self._has_computed_name and name not in self._refused and not OBEYED.fullmatch(name)
+            if not self.unclear and name not in self.refused and not OBEYED.fullmatch(name)
         }
 
     def _marked(self, found: re.Match[str]) -> str:
@@ -118,15 +122,14 @@ def targets_in(path: str) -> list[Task]:
     comment: list[str] = []
     used: set[str] = set()
     is_defining = is_in_rule = False
-    is_understood = True
     for line in lines:
         # A shell reads what make leaves of a recipe, and joins lines without a space between them.
         line = re.sub(rf"{EDGE}\t?", "", line) if line.startswith("\t") else line.replace(EDGE, " ")
         is_recipe = line.startswith("\t") and is_in_rule and not is_defining
         exported = None if is_recipe or is_defining else EXPORT.search(re.split(r"(?<!\\)#", line)[0])
         if exported:
-            variables.refuse(f"$({exported[1]})")
-            is_understood = is_understood and not re.search(r"\$|MAKEFLAGS", exported[1])
+            variables.refuse(f"$({exported[1]})", line)
+            variables.unclear = variables.unclear or (line if re.search(r"\$|MAKEFLAGS", exported[1]) else "")
         if found := re.match(r"\s*(?:(?:override|export|private)\s+)*(define|endef)\b", line):
             is_defining, is_in_rule = found[1] == "define", False
             continue
@@ -135,7 +138,7 @@ def targets_in(path: str) -> list[Task]:
             is_other = DIRECTIVE.match(line) or (shell and shell[1] not in SHELLS)
             is_other = is_other or COMPUTED_NAME.search(line.replace("$$", ""))
             is_other = is_other or (is_recipe and OTHER_MAKE.search(line) and not ONLY_PRINTS.fullmatch(line))
-            is_understood = is_understood and not is_other
+            variables.unclear = variables.unclear or (line if is_other else "")
         if is_defining:
             variables.refuse(line)
             continue
@@ -173,14 +176,15 @@ def targets_in(path: str) -> list[Task]:
             variables.refuse(line)
             used = set()
         comment = []
-    arguments = variables.arguments() if is_understood else {}
+    arguments = variables.arguments()
     tasks = []
     for name, rules in uses.items():
         if name in phony or name in documented or not re.search(r"[./]", name):
             # Variables with `?=` that the rules of the target use are there to be given.
             used_here = [each for each in variables.offered if any(each in rule for rule in rules)][:MAX_VARIABLES]
             given = [each for each in used_here if each in arguments]
-            refused = tuple(each for each in used_here if each not in arguments)
+            others = {each: variables.refused.get(each) or variables.unclear for each in used_here if each not in given}
+            refused = tuple(f"{each} ({plain(why or 'make uses it', LINE_CHARS)})" for each, why in others.items())
             words = {each: (UNEXPORT.format(each), f"{each}={{}}") for each in given}
             parameters = tuple(Parameter(each, arguments[each], words[each]) for each in given)
             tasks.append(Task(name, texts[name], parameters, refused))

@@ -49,7 +49,7 @@ class Task(NamedTuple):
     name: str
     text: str = ""
     parameters: tuple[Parameter, ...] = ()
-    refused: tuple[str, ...] = ()  # parameters that clients must not choose
+    refused: tuple[str, ...] = ()  # parameters that clients must not choose, each with its place
     needs_refused: bool = False  # the task cannot be run without one of them
 
 
@@ -81,11 +81,12 @@ def blueprints_of(tasks: Sequence[Task], runner: Runner, *, path: str, prefix: s
         name = unique_name(tool_name(f"{prefix}-{task.name}"), found, joint="-")
         arguments = _arguments(task)
         command = (*runner.command, task.name)
+        runs = f"Runs {shown(command)}."
         first = next((argument.name for argument in arguments if argument.method == "operand"), None)
         found[name] = Blueprint(
             name,
             f"{task.name} in {os.path.basename(path)}",
-            plain(f"{(task.text or f'Run {task.name}').rstrip('.')}. (Runs {shown(command)}.)"),
+            plain(f"{task.text.rstrip('.')}. ({runs})" if task.text else runs),
             command,
             arguments,
             (ABOUT_VALUES.format(runner=runner.command[0]),) if arguments else (),

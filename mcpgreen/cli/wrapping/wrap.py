@@ -161,12 +161,16 @@ def _wrap_command(options: Options, only: Sequence[str] | None, target: Target) 
         documented = documented._replace(summary=_manual_name(called))
     asks = only is None and not takes_all and can_ask()
     choice = choose(documented, only=only, takes_all=takes_all, asks=asks)
-    blueprint = blueprint_of(name, [program, *rest], choice.documented, asked_by=asked_by)
+    # Without this option, tar and cpio take HOST:FILE for a file of another host, and start rsh.
+    always = ["--force-local"] if any("--force-local" in option.names for option in documented.options) else []
+    blueprint = blueprint_of(name, [program, *rest, *always], choice.documented, asked_by=asked_by)
     if is_installed:
         blueprint = blueprint._replace(annotations=annotations_of(called, is_harmless=choice.is_harmless))
     write_tool(blueprint, script_of(blueprint), target.directory)
-    guesses = f", with {blueprint.guesses} guesses to check" if blueprint.guesses else ""
-    tell(f"{name}: {len(blueprint.arguments)} arguments{guesses}. Try: {shell_words(os.environ)} run-tool {name}\n")
+    count, guesses = len(blueprint.arguments), blueprint.guesses
+    told = f", with {guesses} guess{'' if guesses == 1 else 'es'} to check" if guesses else ""
+    told = f"{name}: {count} argument{'' if count == 1 else 's'}{told}."
+    tell(f"{told} Try: {shell_words(os.environ)} run-tool {name}\n")
     for names, why in (
         (choice.left, "choose with --only NAME,... or take all with --all"),
         (choice.risky, "they can run programs, or write or delete files; take one with --only"),

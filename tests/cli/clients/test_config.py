@@ -392,7 +392,8 @@ def test_an_unknown_client_gets_the_nearest_and_the_list(config: Config) -> None
     done = config("--client", "cursr", "--install")
     assert (done.returncode, done.stdout) == (2, "")
     assert "unknown client: cursr; did you mean cursor? Choose from claude-desktop, " in done.stderr
-    assert "Did you mean" not in config("--client", "zzzzzz").stderr
+    assert "did you mean claude-code?" in config("--client", "claude").stderr
+    assert "did you mean" not in config("--client", "zzzzzz").stderr
 
 
 @pytest.mark.parametrize(

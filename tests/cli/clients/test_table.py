@@ -138,6 +138,22 @@ def test_a_difference_has_the_lines_that_change_and_one_around() -> None:
     assert shown(Change("f", before, before)) == ""
 
 
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ('  "TOKEN": "abc",', '  "TOKEN": [redacted]'),
+        ('{"env": {"TOKEN":"abc"}}', '{"env": {"TOKEN":[redacted]'),
+        ("env = {TOKEN = 'abc'}", "env = {TOKEN = [redacted]"),
+        ("    TOKEN: abc", "    TOKEN: [redacted]"),
+        ('"-e", "TOKEN=abc"', '"-e", "TOKEN=[redacted]'),
+        ('"${CLAUDE_PROJECT_DIR:-.}/x"', '"${CLAUDE_PROJECT_DIR:-.}/x"'),
+        ('"$HOME:/x"', '"$HOME:/x"'),
+    ],
+)
+def test_a_difference_hides_values_of_variables(line: str, expected: str) -> None:
+    assert shown(Change("f", "", line)).splitlines()[-1] == f"+{expected}"
+
+
 def test_a_difference_of_a_long_line_is_cut() -> None:
     before = json.dumps({"a": "x" * 1_000_000})
     assert len(shown(Change("f", before, before[:-1] + ', "b": 1}'))) < 1000

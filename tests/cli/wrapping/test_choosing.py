@@ -105,6 +105,19 @@ def test_a_risky_option_is_taken_by_name_and_the_tool_no_longer_read_only() -> N
     assert read("rg", only=["glob"])[1].missing == ("PATTERN",)
 
 
+@pytest.mark.parametrize(
+    ("command", "only", "names"),
+    [
+        ("tar", "create,file,files", "create file files"),
+        ("tar", "-f,FILE", "file files"),
+        ("tar", "--file", "file"),
+        ("rg", "files,pattern,stdin", "files pattern stdin"),
+    ],
+)
+def test_a_name_is_that_of_the_tool_first_and_then_of_the_help(command: str, only: str, names: str) -> None:
+    assert [each.name for each in read(command, only=only.split(","))[0].arguments] == names.split()
+
+
 def test_with_an_option_that_replaces_an_operand_the_operand_is_not_required() -> None:
     made, choice = read("rg", only=["files", "pattern", "paths"])
 
@@ -189,11 +202,17 @@ def test_what_was_left_out_is_said_with_how_to_get_it(project: ProjectBuilder) -
     assert properties(project) == [*(f"long_{letter}" for letter in "abcdefghijklm"), "tree"]
 
 
+def test_one_argument_and_one_guess_are_said_as_one(project: ProjectBuilder) -> None:
+    recorder(project, "Usage: rake [-n N]\n\n  -n N   how deep\n")
+
+    assert "rake: 1 argument, with 1 guess to check. Try: " in wrap(project, "--", "rake").stderr
+
+
 @pytest.mark.parametrize(
     ("typed", "names"),
     [
         (["\n"], [*(f"long_{letter}" for letter in "abcdefghijklm"), "tree"]),
-        (["3-4 no\n", "2 5-99\n", "2\n", "\n"], [*(f"long_{letter}" for letter in "npqrstuvwxyz"), "tree"]),
+        (["3-4 no\n", "2,5-99 99\n", "2\n", "\n"], [*(f"long_{letter}" for letter in "npqrstuvwxyz"), "tree"]),
     ],
 )
 def test_a_person_at_a_terminal_ticks_the_arguments(
@@ -207,6 +226,9 @@ def test_a_person_at_a_terminal_ticks_the_arguments(
     assert seen.status == 0
     assert "   1 [x] TREE  \n   2 [ ] -o  (risky) write to FILE\n" in seen.text
     assert "   3 [x] --long-a  does a\n" in seen.text
+    for word in ("no", "99"):
+        told = f"{word} is not a number of the list. Type numbers, such as 3 7-9, or press Enter.\n"
+        assert (told in seen.text) == (len(typed) > 1)
     assert properties(project) == names
 
 
@@ -241,6 +263,7 @@ def wrapped(tmp_path_factory: pytest.TempPathFactory) -> ProjectBuilder:
             "It printed nothing",
         ),
         Real("tar", {"list": True, "file": "files/a.tar"}, r"^a\.txt$"),
+        Real("tar", {"list": True, "file": "localhost:a.tar"}, "localhost.*: Cannot open: No such file"),  # without rsh
         Real("jq", {"c": True, "jq_filter": "{name}", "files": ["files/b.json"]}, '^{"name":"Ada"}$'),
         Real("find", {"paths": ["files"], "name": "*.json", "type": "f"}, r"^files/b\.json$"),
         Real("rsync", {"archive": True, "srcs": ["files/a.txt"], "dest": "files/copy.txt"}, "It printed nothing"),

@@ -580,7 +580,7 @@ def test_a_recipe_that_needs_what_no_client_may_choose_is_no_tool(project: Proje
     done = wrap(project, "--justfile", "justfile")
 
     assert [Path(line).name for line in done.stdout.splitlines()] == ["just-greet.py", "just-greet.meta.json"]
-    assert "what is run, or a file: program.\n" in done.stderr
+    assert "what is run, or a file: program of run.\n" in done.stderr
     assert "write a tool that runs the task, with an enum or a pattern" in done.stderr
     assert "No tools, since they need such an argument: run.\n" in done.stderr
 
@@ -806,6 +806,30 @@ def test_a_package_without_scripts_is_refused(tmp_path: Path, text: str) -> None
 
     with pytest.raises(ProjectError):
         scripts_in(str(tmp_path / "package.json"))
+
+
+@pytest.mark.parametrize(
+    ("lines", "refused"),
+    [
+        ("a:\n\techo $(A)\nb:\n\t@rm -rf $(A)\n", ["A (@rm -rf $(A))"]),
+        ("export A\na:\n\techo $(A)\n", ["A (export A)"]),
+        ("include other.mk\na:\n\techo $(A)\n", ["A (include other.mk)"]),
+        ("a:\n\techo $(A)\nb:\n\techo $($(X))\n", ["A (echo $($(X)))"]),
+        ("CC ?= cc\na:\n\techo $(CC)\n", ["CC (make uses it)"]),
+    ],
+)
+def test_the_line_that_makes_a_variable_unsafe_is_named(tmp_path: Path, lines: str, refused: list[str]) -> None:
+    (tmp_path / "Makefile").write_text(f"A ?= 1\n{lines}", encoding="utf-8")
+
+    tasks = targets_in(str(tmp_path / "Makefile"))
+
+    assert list(tasks[0].refused) == refused
+    assert tasks[0].parameters == ()
+
+
+def test_without_a_comment_the_description_is_what_it_runs(made: ProjectBuilder) -> None:
+    assert described(made, "make-all")["description"] == "Runs make all."
+    assert described(made, "make-clean")["description"] == "Remove what was built, all of it. (Runs make clean.)"
 
 
 def test_a_makefile_is_never_evaluated(made: ProjectBuilder) -> None:
