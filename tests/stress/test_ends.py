@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import sys
 from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -54,7 +55,7 @@ class Cell(NamedTuple):
         return f"{self.way}_{self.end}" if self.end == "overdue" else self.way
 
     def is_whole_in(self, result: Json) -> bool:
-        printed = "".join(f"{line:09d}\n" for line in range(self.size // LINE_BYTES))
+        printed = printed_by(self.size)
         if self.end in ("ok", "asks"):
             return text_of(result) == printed and not result["isError"]
         if self.end == "fails":
@@ -63,13 +64,18 @@ class Cell(NamedTuple):
         return result["isError"] and "timed out" in text_of(result)
 
 
+@cache
+def printed_by(size: int) -> str:
+    return "".join(f"{line:09d}\n" for line in range(size // LINE_BYTES))
+
+
 @pytest.fixture
 def server(project: ProjectBuilder, start: Callable[..., Wire], monkeypatch: pytest.MonkeyPatch) -> Wire:
     monkeypatch.delenv("MCPGREEN_WARM_PYTHON", raising=False)
     for way in WAYS:
         project.forked_tool(way, SCRIPT, warm=way == "forked")
         project.forked_tool(f"{way}_overdue", SCRIPT, warm=way == "forked", timeoutSecs=1)
-    server = start(stderr_level="info", kill_grace_secs=0.2)
+    server = start(stderr_level="info", kill_grace_secs=0.2, default_tool_timeout=120)  # machines may be busy
     server.handshake(capabilities=FORM)
     eventually(lambda: not broken_calls(server, project.root, [Cell("forked", 0, "ok")]) and ", warm" in server.stderr)
     return server
