@@ -19,11 +19,18 @@ import functools
 import os
 from collections.abc import Callable, Iterable, Iterator
 from itertools import accumulate
-from typing import Any
+from typing import Any, Protocol
 
 import ujson
 
-Decode = Callable[[bytes, bool], str]  # of an incremental decoder: a chunk, and whether it is the last one
+
+class Decoder(Protocol):
+    """An incremental decoder of `codecs`."""
+
+    def decode(self, chunk: bytes, final: bool = False) -> str: ...
+
+    def getstate(self) -> tuple[bytes, int]: ...
+
 
 MAX_DIGITS = 4300  # of an integer, unless PYTHONINTMAXSTRDIGITS says otherwise
 STAND_IN = os.urandom(16).hex()  # a placeholder for a large value until its pieces are inserted; cannot be guessed
@@ -90,19 +97,33 @@ class LargeText:
     the system needs longer to find fresh pages for it than the step itself takes. Small pieces stay in the cache.
     """
 
-    def __init__(self, chunks: Iterable[bytes], *, limit_bytes: int = 0, decode: Decode | None = None) -> None:
-        """Encode raw bytes. Unless `decode` says otherwise, bytes that are not UTF-8 become U+FFFD. Raises TooLong as
-        soon as the limit is exceeded."""
-        decode = decode or codecs.getincrementaldecoder("utf-8")("replace").decode
+    __slots__ = ("pieces",)
+
+    def __init__(self, chunks: Iterable[bytes], *, limit_bytes: int = 0, decoder: Decoder | None = None) -> None:
+        """Encode raw bytes. Without a decoder, bytes that are not UTF-8 become U+FFFD. The decoder sees only chunks
+        that are not plain ASCII. Raises TooLong as soon as the limit is exceeded."""
+        decoder = decoder or codecs.getincrementaldecoder("utf-8")("replace")
         self.pieces: list[bytes] = []
         size = 0
         for chunk in chunks:
-            piece = _inside(decode(chunk, False))
+            is_within_character = decoder.getstate()[0]
+            # Check and replacements together take less time than ujson.
+            is_plain = chunk.isascii() and not any(control in chunk for control in RARE_CONTROLS)
+            is_plain = is_plain and not is_within_character
+            piece = _escaped(chunk) if is_plain else _inside(decoder.decode(chunk))
             size += len(piece)
             if limit_bytes and size > limit_bytes:
                 raise TooLong(f"more than {limit_bytes} bytes")
             self.pieces.append(piece)
-        self.pieces.append(_inside(decode(b"", True)))
+        self.pieces.append(_inside(decoder.decode(b"", True)))
+
+
+RARE_CONTROLS = [bytes([code]) for code in range(32) if code not in b"\t\n\r"]
+
+
+def _escaped(plain: bytes) -> bytes:
+    escaped = plain.replace(b"\\", b"\\\\").replace(b'"', b'\\"')
+    return escaped.replace(b"\n", b"\\n").replace(b"\r", b"\\r").replace(b"\t", b"\\t")
 
 
 def _inside(text: str) -> bytes:
@@ -113,6 +134,8 @@ def _inside(text: str) -> bytes:
 
 class LargeBlob:
     """Binary content as base64, in pieces; see `LargeText` for the reason."""
+
+    __slots__ = ("pieces",)
 
     def __init__(self, chunks: Iterable[bytes]) -> None:
         self.pieces: list[bytes] = []
@@ -227,6 +250,8 @@ class TooCostly(ValueError):
 
 class Bounds:
     """The check of one text. `feed` takes the next piece, and raises ValueError if the text must not be parsed."""
+
+    __slots__ = ("_depth", "_is_escaped", "_is_in_string", "parts")
 
     def __init__(self) -> None:
         self.parts = 0

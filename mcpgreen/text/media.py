@@ -77,7 +77,7 @@ def text_or_blob(chunks: Callable[[], Iterable[bytes]]) -> dict[str, LargeText |
     """Return a whole content as its field of `contents`, one chunk in memory at a time. If it turns out not to be text,
     it is read from the beginning again."""
     try:
-        return {"text": LargeText(chunks(), decode=TextDecoder().decode)}
+        return {"text": LargeText(chunks(), decoder=TextDecoder())}
     except NotText:
         return {"blob": LargeBlob(chunks())}
 
@@ -91,6 +91,7 @@ class TextDecoder:
 
     def __init__(self) -> None:
         self._utf8 = codecs.getincrementaldecoder("utf-8")()
+        self.getstate = self._utf8.getstate
 
     def decode(self, chunk: bytes, final: bool = False) -> str:
         if b"\0" in chunk or 3 * (len(chunk) - len(chunk.translate(None, CONTROLS))) > len(chunk):
