@@ -11,15 +11,13 @@ from __future__ import annotations
 
 import os
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mcpgreen.catalog.descriptions import metadata
 from mcpgreen.catalog.descriptions.metadata import Origin
 from mcpgreen.catalog.item_kinds import registry_file
 from mcpgreen.catalog.items import Discovery
 from mcpgreen.catalog.manual.items import Reader, read_each, read_prompt, read_tool
-from mcpgreen.catalog.prompts import Prompt
-from mcpgreen.catalog.resources import Resource, ResourceTemplate, describe_resource, describe_template
 from mcpgreen.catalog.snapshot import FORMAT_VERSION
 from mcpgreen.catalog.tools import refusals
 from mcpgreen.catalog.tree_scan import Pace
@@ -28,6 +26,10 @@ from mcpgreen.files.regular_files import content_of
 from mcpgreen.project.project import Project
 from mcpgreen.text import jsontext
 from mcpgreen.text.json_types import Json
+
+if TYPE_CHECKING:
+    from mcpgreen.catalog.prompts import Prompt
+    from mcpgreen.catalog.resources import Resource, ResourceTemplate
 
 
 def kept_items(project: Project, kind: str, *, max_bytes: int, pace: Pace) -> Discovery:
@@ -71,6 +73,8 @@ def _prompt(project: Project, fields: Json, complaints: list[str]) -> Prompt:
 def _resource(
     project: Project, fields: Json, complaints: list[str], *, is_template: bool = False
 ) -> Resource | ResourceTemplate:
+    from mcpgreen.catalog.resources import describe_resource, describe_template  # most clients ask for tools first
+
     if not isinstance(fields.get("path"), str):
         raise ProjectError("", "path must be a string")
     origin = Origin(os.path.join(project.resources_dir, fields["path"]), project.private, complaints)

@@ -10,20 +10,24 @@ import os
 import stat
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mcpgreen.catalog.descriptions.in_script import descriptions_beside, with_all_scopes
 from mcpgreen.catalog.descriptions.metadata import Origin, head_of, shown
 from mcpgreen.catalog.items import Discovery, uris_in
 from mcpgreen.catalog.manual.registration import Registration
-from mcpgreen.catalog.prompts import Prompt, describe_prompt, is_program, with_file
-from mcpgreen.catalog.resources import Resource, ResourceTemplate, describe_resource, describe_template
 from mcpgreen.catalog.tools import Tool, tool_at
 from mcpgreen.catalog.tree_scan import UNPACED, Loss, Pace
 from mcpgreen.errors import ProjectError
 from mcpgreen.project.project import Project
 from mcpgreen.text.json_types import Json
 from mcpgreen.text.uris import is_within
+
+if TYPE_CHECKING:
+    from mcpgreen.catalog.prompts import Prompt
+    from mcpgreen.catalog.resources import Resource, ResourceTemplate
+
+# Each kind is imported when it is first read, as in `item_kinds`.
 
 
 class Reader(NamedTuple):
@@ -85,6 +89,8 @@ def read_tool(project: Project, fields: Json, complaints: list[str], *, is_regis
 
 
 def read_prompt(project: Project, fields: Json, complaints: list[str], *, is_registered: bool = False) -> Prompt:
+    from mcpgreen.catalog.prompts import describe_prompt, is_program, with_file
+
     home = os.path.join(project.prompts_dir, "")  # its icons are looked for in this directory
     if fields.get("path") is None and fields.get("messages") is not None:
         return describe_prompt(Origin(home, project.private, complaints), fields)
@@ -97,12 +103,16 @@ def read_prompt(project: Project, fields: Json, complaints: list[str], *, is_reg
 
 
 def _resource(project: Project, fields: Json, complaints: list[str]) -> Resource:
+    from mcpgreen.catalog.resources import describe_resource
+
     resource = describe_resource(Origin(os.path.join(project.resources_dir, ""), project.private, complaints), fields)
     # Clients of older servers look for the provider in the list.
     return resource._replace(definition={**resource.definition, "provider": resource.provider})
 
 
 def _template(project: Project, fields: Json, complaints: list[str]) -> ResourceTemplate:
+    from mcpgreen.catalog.resources import describe_template
+
     home = os.path.join(project.resources_dir, "")
     if fields.get("uriTemplate") is None:
         raise ProjectError(home, "uriTemplate is missing")
