@@ -17,6 +17,7 @@ from contextlib import suppress
 from typing import Any
 
 from mcpgreen.protocol.schemas import quick
+from mcpgreen.protocol.schemas.quick import NUMBERS, OLD_DIALECTS
 from mcpgreen.text import jsontext
 from mcpgreen.text.json_pointers import pointed_at
 from mcpgreen.text.json_types import Json
@@ -27,10 +28,7 @@ MAX_PARTS = 64  # parts of a schema that apply to one value, by references and a
 MAX_CHOICES = 8  # levels of anyOf inside anyOf
 MAX_EXACT_DIGITS = 15  # a double is exact up to this many digits
 MAX_NUMBER_CHARS = 1000
-NUMBERS = frozenset({"integer", "number"})
 LITERALS = {"true": True, "false": False, "null": None}
-# In these, keywords next to a reference have no effect.
-OLD_DIALECTS = tuple(f"json-schema.org/draft-0{number}/schema" for number in (4, 6, 7))
 
 
 class Lenience:

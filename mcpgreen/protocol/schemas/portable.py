@@ -14,8 +14,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from mcpgreen.protocol.schemas import quick
-from mcpgreen.protocol.schemas.lenience import NUMBERS, OLD_DIALECTS
-from mcpgreen.protocol.schemas.quick import MAPS, NOT_SCHEMAS, SCOPES, parts_of
+from mcpgreen.protocol.schemas.quick import MAPS, NOT_SCHEMAS, NUMBERS, OLD_DIALECTS, SCOPES, parts_of
 from mcpgreen.text import jsontext
 from mcpgreen.text.json_pointers import pointed_at, steps_of
 from mcpgreen.text.json_types import Json

@@ -37,6 +37,8 @@ DIALECTS = {
     "json-schema.org/draft-04/schema": "Draft4Validator",
 }
 DEFAULT_DIALECT = "json-schema.org/draft/2020-12/schema"
+# In these, keywords next to a reference have no effect.
+OLD_DIALECTS = tuple(f"json-schema.org/draft-0{number}/schema" for number in (4, 6, 7))
 
 MAX_DEPTH = 32
 
@@ -58,6 +60,7 @@ TYPE_NAMES: dict[type, str] = {
     type(None): "null",
 }
 TYPES = frozenset(TYPE_NAMES.values())
+NUMBERS = frozenset({"integer", "number"})
 
 # Below these keywords there are values or plain names, not schemas.
 NOT_SCHEMAS = frozenset({"const", "default", "enum", "examples", "required", "dependentRequired"})
