@@ -34,7 +34,7 @@ READ_BYTES = 16_384  # more is only asked for if the file is larger
 MAX_SCOPES = 50
 
 MAX_NAME_CHARS = 128
-# Compiled are those that every description needs; the others when they are first used.
+# Patterns that every description needs are compiled here, the others when they are first used.
 # A completion script in any language. A text of such a name is a prompt or a resource.
 _COMPLETION = r"(?s)(.+)\.completion(\.(?!(?:txt|text|md|markdown|rst)$)[^.]+)?"
 _NAME = re.compile(rf"[A-Za-z0-9_.-]{{1,{MAX_NAME_CHARS}}}")
