@@ -84,6 +84,11 @@ def test_what_a_page_shows_happens(name: str, tmp_path: Path) -> None:
     assert isinstance(how, Read)
     for program in how.needs:
         require_program(program)
+    if (
+        name == "from-fastmcp.md"
+        and subprocess.run(["python3", "-c", "import pydantic"], stderr=subprocess.DEVNULL).returncode
+    ):
+        pytest.skip("the python3 of tools has no pydantic")
 
     Reader(tmp_path, has_terminal=how.has_terminal, makes_executable=how.makes_executable).read(DOCS / name)
 
