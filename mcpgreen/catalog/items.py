@@ -8,7 +8,6 @@ from contextlib import suppress
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from mcpgreen.catalog.descriptions import metadata
-from mcpgreen.catalog.descriptions.in_script import reason_with_place
 from mcpgreen.catalog.tree_scan import Directory, Loss, Tree, stamp_of
 from mcpgreen.errors import ProjectError
 from mcpgreen.project.project import Project
@@ -67,6 +66,8 @@ class ItemFile(NamedTuple):
 
     def lose(self, error: ProjectError, what: str) -> None:
         """Note that an item of this file is left out."""
+        from mcpgreen.catalog.descriptions.in_script import reason_with_place  # most projects have no faults
+
         loss = Loss(f"{self.project.shown(error.path)}: {reason_with_place(error)}; {what} is left out")
         loss.hides = _hidden(self, error.reason)
         self.warnings.append(loss)

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from mcpgreen.catalog.descriptions import metadata
-from mcpgreen.catalog.descriptions.in_script import with_all_scopes
 from mcpgreen.catalog.descriptions.metadata import A_STRING, AN_OBJECT, Origin, Rule
+from mcpgreen.catalog.descriptions.scopes import with_all_scopes
 from mcpgreen.catalog.items import Discovery, ItemFile, distinct, leave_out_readme, read_files
 from mcpgreen.catalog.tree_scan import Tree
 from mcpgreen.errors import ProjectError

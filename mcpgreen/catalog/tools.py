@@ -15,13 +15,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from functools import cache
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
-from mcpgreen.catalog.descriptions import metadata
-from mcpgreen.catalog.descriptions.comments import HEAD_BYTES
-from mcpgreen.catalog.descriptions.in_script import ScriptDescription, read_script, with_all_scopes
+from mcpgreen.catalog.descriptions import HEAD_BYTES, metadata
 from mcpgreen.catalog.descriptions.metadata import matches
+from mcpgreen.catalog.descriptions.scopes import with_all_scopes
 from mcpgreen.catalog.items import Discovery, ItemFile, distinct, read_files
 from mcpgreen.catalog.tree_scan import Loss, Pace, Tree
 from mcpgreen.errors import ProjectError
@@ -194,7 +194,13 @@ def _tools_of(file: ItemFile) -> list[Tool]:
         if file.has_description:
             file.warnings.append(f"{file.shown}: described, but neither executable nor a script (chmod +x)")
         return []
-    written = ScriptDescription(metadata.read_meta_file(source)) if file.has_description else read_script(path, head)
+    written: tuple[Json, Sequence[str], Sequence[str]] | None
+    if file.has_description:
+        written = metadata.read_meta_file(source), (), ()
+    else:
+        from mcpgreen.catalog.descriptions.in_script import read_script  # takes long, and some projects need none of it
+
+        written = read_script(path, head)
     functions = _functions_in(path, head)
     described = [each for each in functions if each.fields or each.notes]
     if written is None and not described and not (is_executable and (readable_head is None or is_program(path, head))):
@@ -202,7 +208,7 @@ def _tools_of(file: ItemFile) -> list[Tool]:
         lack = "neither a script (#!) nor a program," if is_executable else "not executable (chmod +x)"
         file.hints.append(f"{file.shown}: not a tool: it is {lack} and has no description")
         return []
-    stated, complaints, own_hints = written or ScriptDescription({})
+    stated, complaints, own_hints = written or ({}, (), ())
     file.warnings.extend(f"{file.shown}: {note}" for each in described for note in each.notes)
     if len(functions) < 2:
         function = functions[0] if functions else None
@@ -339,7 +345,7 @@ def _input_schema(path: str, fields: Json) -> Json:
 def refusals(project: Project, tools: Iterable[Tool], pace: Pace) -> list[str]:
     """Return a warning about the tools that others could have changed, so that calls will be refused; one for all that
     have the same remedy."""
-    ground = project.ground(project.tools_dir)
+    ground = project.ground(project.tools_dir, cache(os.lstat))  # most tools share their directories
     reasons: dict[str, list[str]] = {}
     for tool in pace.over(tools):
         with suppress(FileNotFoundError):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Callable, Iterator, Mapping, Set
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -96,11 +96,11 @@ class Project:
 
         return Private(self.root, self.server_dir)
 
-    def ground(self, directory: str) -> Ground:
+    def ground(self, directory: str, lstat: Callable[[str], os.stat_result] = os.lstat) -> Ground:
         """Return one of the directories, for checks of the files in it that are executed."""
         from mcpgreen.running.trust import Ground
 
-        return Ground(directory, root=self.root, named=self._named.get(directory))
+        return Ground(directory, root=self.root, named=self._named.get(directory), lstat=lstat)
 
     def require_trusted(self, path: str) -> None:
         """Raises Untrusted if others could have written this file of server.d/, which is run or decides what is run."""

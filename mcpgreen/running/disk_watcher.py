@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import errno
 import os
-import struct
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -42,8 +41,8 @@ IN_ONLYDIR = 0x01000000
 HAPPENINGS = IN_ATTRIB | IN_CLOSE_WRITE | IN_MOVED_FROM | IN_MOVED_TO | IN_CREATE | IN_DELETE
 MASK = HAPPENINGS | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR
 READ_BYTES = 65536
-EVENT = struct.Struct("iIII")  # watch, mask, cookie, length of the name that follows
-MAX_EVENT_BYTES = EVENT.size + 256
+EVENT_BYTES = 16  # four numbers: watch, mask, cookie, length of the name that follows
+MAX_EVENT_BYTES = EVENT_BYTES + 256
 
 OnChange = Callable[[dict[str, bool]], None]
 
@@ -91,8 +90,8 @@ class Inotify:
         moved: set[str] = set()
         offset = 0
         while offset < len(raw):
-            watch, mask, _, name_bytes = EVENT.unpack_from(raw, offset)
-            offset += EVENT.size
+            watch, mask, _, name_bytes = memoryview(raw)[offset : offset + EVENT_BYTES].cast("I")
+            offset += EVENT_BYTES
             name = os.fsdecode(raw[offset : offset + name_bytes].rstrip(b"\0"))
             offset += name_bytes
             for directory in tuple(self.watched if mask & IN_Q_OVERFLOW else self._names.get(watch, ())):

@@ -41,8 +41,16 @@ class Ground:
     """A directory with things that are executed, in a project or, by a setting, elsewhere. Both are real paths; `named`
     is how the directory is called, if there is a link on the way to it."""
 
-    def __init__(self, directory: str, *, root: str, named: str | None = None) -> None:
+    def __init__(
+        self,
+        directory: str,
+        *,
+        root: str,
+        named: str | None = None,
+        lstat: Callable[[str], os.stat_result] = os.lstat,
+    ) -> None:
         self.directory = directory
+        self._lstat = lstat
         self._root = root
         self._named = named if named is not None and is_within(named, root) else directory
 
@@ -107,10 +115,10 @@ class Ground:
         """Yield all that decides where a path leads, from the project on: directories, links, and what is there at
         last; and whether it matters which users can write to it."""
         place = self._root
-        yield place, os.lstat(place), True
+        yield place, self._lstat(place), True
         if not is_within(path, place):
             place = self.directory
-            yield place, os.lstat(place), True
+            yield place, self._lstat(place), True
         names = path[len(place) :].split("/")
         names.reverse()
         links, may_be_out = 0, False
@@ -123,7 +131,7 @@ class Ground:
                 may_be_out = True
                 continue
             here = f"{place}/{name}" if place != "/" else f"/{name}"
-            status = os.lstat(here)
+            status = self._lstat(here)
             if not stat.S_ISLNK(status.st_mode):
                 place = here
                 yield here, status, not may_be_out or self._counts(here)
@@ -133,7 +141,7 @@ class Ground:
                 raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
             if not self._counts(place):
                 # Outside, as in /tmp, it is enough that no other user can rename the link.
-                outside = os.lstat(place)
+                outside = self._lstat(place)
                 yield place, outside, not outside.st_mode & stat.S_ISVTX
             yield here, status, True
             target = os.readlink(here)

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from mcpgreen.catalog.descriptions import metadata
-from mcpgreen.catalog.descriptions.comments import HEAD_BYTES
+from mcpgreen.catalog.descriptions import HEAD_BYTES, metadata
 from mcpgreen.catalog.descriptions.metadata import meta_file_for, read_inline, read_meta_file
 from mcpgreen.catalog.tools import Description, describe_tool
 from mcpgreen.errors import ProjectError

@@ -13,7 +13,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-HEAD_BYTES = 32_768
+from mcpgreen.catalog.descriptions import HEAD_BYTES
+
 INLINE_LINES = 10
 ARGUMENT = b"@arg"  # see `in_script`
 

@@ -17,7 +17,7 @@ import stat
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
 from typing import NamedTuple, TypeGuard
 
-from mcpgreen.catalog.descriptions.comments import HEAD_BYTES, inline_in
+from mcpgreen.catalog.descriptions import HEAD_BYTES
 from mcpgreen.errors import ProjectError
 from mcpgreen.files.confined import Private
 from mcpgreen.project.unmarked import META_SUFFIXES
@@ -34,16 +34,16 @@ READ_BYTES = 16_384  # more is only asked for if the file is larger
 MAX_SCOPES = 50
 
 MAX_NAME_CHARS = 128
-# Patterns that every description needs are compiled here, the others when they are first used.
+# Patterns are compiled when they are first used, because few descriptions need them. Only that of names always is.
 # A completion script in any language. A text of such a name is a prompt or a resource.
 _COMPLETION = r"(?s)(.+)\.completion(\.(?!(?:txt|text|md|markdown|rst)$)[^.]+)?"
 _NAME = re.compile(rf"[A-Za-z0-9_.-]{{1,{MAX_NAME_CHARS}}}")
 _SCOPE = r"[!#-\[\]-~]+"  # a scope-token of RFC 6749: printable ASCII without space, quote and backslash
 # Fields that describe or contain arguments, which may be called scope.
-_OF_ARGUMENTS = re.compile(r"\w*[sS]chema|arguments|parameters|properties|examples|inputRequests|messages")
-_ESCAPED_LETTER = re.compile(rb"\\(?:x|u00|U000000)([4-7][0-9a-fA-F])")
+_OF_ARGUMENTS = r"\w*[sS]chema|arguments|parameters|properties|examples|inputRequests|messages"
+_ESCAPED_LETTER = rb"\\(?:x|u00|U000000)([4-7][0-9a-fA-F])"
 _JSON_PLACE = r"\bline 1 column (\d+)"
-_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_.-]")
+_NOT_IN_NAMES = r"[^A-Za-z0-9_.-]"
 OTHERS_SAY = {"timeout": "timeoutSecs", "parameters": "inputSchema"}  # the names in other servers and APIs
 MAX_GUESSES = 50  # comparing names is slow, and so many unknown fields are no typing errors
 # As narrow as the strictest client, which rejects a whole list for one leap second.
@@ -230,6 +230,8 @@ def head_of(path: str) -> bytes | None:
 
 def read_inline(path: str, head: bytes, *, is_prose: bool = False) -> Json | None:
     """Read the annotation in the first lines of a file; None if there is none. See `comments.inline_in`."""
+    from mcpgreen.catalog.descriptions.comments import inline_in  # not needed with a description in a file of its own
+
     found = inline_in(head, is_prose=is_prose)
     if found is None:
         return None
@@ -343,7 +345,7 @@ def definition_of(origin: Origin, named: Json, fields: Json, *, plain: Iterable[
 
 def default_name(stem: str) -> str:
     """A legal name for an item, made from the name of its file or folder."""
-    return _NOT_IN_NAMES.sub("-", stem)[:MAX_NAME_CHARS]
+    return re.sub(_NOT_IN_NAMES, "-", stem)[:MAX_NAME_CHARS]
 
 
 def likely_typos(fields: Iterable[str], known: Iterable[str], prefix: str) -> list[str]:
@@ -418,4 +420,6 @@ def mentions_scopes(text: bytes) -> bool:
 def in_plain_letters(text: bytes) -> bytes:
     """Return the text in lower case, without escapes for letters and without a byte order mark."""
     text = text.removeprefix(b"\xef\xbb\xbf")
-    return _ESCAPED_LETTER.sub(lambda code: bytes([int(code[1], 16)]), text).lower()
+    if b"\\" in text:
+        text = re.sub(_ESCAPED_LETTER, lambda code: bytes([int(code[1], 16)]), text)
+    return text.lower()

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mcpgreen.catalog.descriptions.in_script import descriptions_beside, with_all_scopes
 from mcpgreen.catalog.descriptions.metadata import Origin, head_of, shown
+from mcpgreen.catalog.descriptions.scopes import descriptions_beside, with_all_scopes
 from mcpgreen.catalog.items import Discovery, uris_in
 from mcpgreen.catalog.manual.registration import Registration
 from mcpgreen.catalog.tools import Tool, tool_at

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import NamedTuple
 
-from mcpgreen.catalog.descriptions import comments, metadata, yaml_text
+from mcpgreen.catalog.descriptions import HEAD_BYTES, comments, metadata, yaml_text
 from mcpgreen.catalog.descriptions.in_script import arguments_of, read_script
 from mcpgreen.catalog.manual.registration import Registration
 from mcpgreen.catalog.prompts import Prompt
@@ -109,7 +109,7 @@ def description_in(path: str) -> Description | None:
         return None
     if path.endswith((".json", *META_SUFFIXES)):
         return Description(raw.decode("utf-8-sig", "replace"), is_yaml=not path.endswith(".json"))
-    head = raw[: comments.HEAD_BYTES]
+    head = raw[:HEAD_BYTES]
     found, arguments = comments.inline_in(head), arguments_of(path, head)
     places = arguments.places.items() if arguments else ()
     outside: dict[Keys, Position] = {("inputSchema", "properties", name): Position(*place) for name, place in places}

@@ -19,7 +19,6 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from copy import copy
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -147,6 +146,8 @@ class PrivateDirectory:
 
     def hand_over(self) -> PrivateDirectory:
         """Return the same directory as another object; for this one it is closed."""
+        from copy import copy  # not needed by the first list of a client
+
         same = copy(self)
         self.fd = -1
         return same

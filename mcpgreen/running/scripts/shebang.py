@@ -22,7 +22,7 @@ PYTHON_SUFFIX = ".py"
 PYTHON = ("env", "python3")
 # How files begin that can be run: scripts, ELF, the kinds of Mach-O, PE.
 BEGINNINGS = (MARK, b"\x7fELF", b"\xfe\xed\xfa", b"\xce\xfa\xed\xfe", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe", b"MZ")
-_PYTHON = re.compile(rb"[^\n]*(?:[/ \t](?:python|pypy)[0-9.]*|[/ \t]uv)\b")
+_PYTHON = rb"[^\n]*(?:[/ \t](?:python|pypy)[0-9.]*|[/ \t]uv)\b"
 
 
 def head_of(path: str, size: int = LINE_BYTES) -> bytes:
@@ -84,7 +84,7 @@ def is_python(path: str, head: bytes) -> bool:
     if not head.startswith(MARK):
         return path.endswith(PYTHON_SUFFIX)
     line = head[:LINE_BYTES]
-    return (b"py" in line or b"uv" in line) and _PYTHON.search(line) is not None
+    return (b"py" in line or b"uv" in line) and re.search(_PYTHON, line) is not None
 
 
 def is_program(path: str, head: bytes) -> bool:
