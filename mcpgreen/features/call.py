@@ -13,6 +13,7 @@ of `TRANSITIONS` can happen; any other one is a fault of the server.
 from __future__ import annotations
 
 import time
+from binascii import b2a_base64
 from collections import deque
 from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 
 THROTTLE_WINDOW_SECS = 60.0
 MAX_KEY_CHARS = 200
+URL_SAFE = bytes.maketrans(b"+/", b"-_")  # in base64
 LARGE_ARGUMENTS_BYTES = 65536
 MAX_NOTICE_BYTES = 1 << 20
 STDERR_END_BYTES = 1024
@@ -172,10 +174,8 @@ class Call:
     @property
     def worker_key(self) -> bytes:
         """A file name for the request: base64url of its JSON id, or a digest if that is too long."""
-        from base64 import urlsafe_b64encode  # here, because a list does not need it
-
         text = b"%d" % self.id if type(self.id) is int else jsontext.dumps(self.id)
-        key = urlsafe_b64encode(text).rstrip(b"=")
+        key = b2a_base64(text, newline=False).rstrip(b"=").translate(URL_SAFE)
         return key if len(key) <= MAX_KEY_CHARS else jsontext.digest_of_chunks([text]).encode("ascii")
 
     @property

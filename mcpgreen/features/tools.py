@@ -6,7 +6,7 @@ What is the same for all calls of a tool (its script, schemas and limits) is put
 
 from __future__ import annotations
 
-from functools import cache, partial
+from functools import partial
 from typing import TYPE_CHECKING
 
 import gevent
@@ -107,7 +107,13 @@ def _run_once(call: Call, terms: ToolTerms, arguments_json: bytes) -> Json:
     elif deadline.has_seen_progress and outcome.ended_by == Ending.DEADLINE:
         _warn(call, f"Tool '{tool.name}' reported progress, which extends no time without progressExtendsTimeout.")
     blocks = _embedded(call, resources_report) if resources_report else []
-    words = cache(partial(last_words_of, call, outcome))
+    known: list[LastWords] = []
+
+    def words() -> LastWords:
+        if not known:
+            known.append(last_words_of(call, outcome))
+        return known[0]
+
     if place := results.bad_byte_in(outcome.stdout):
         _warn(call, f"Tool '{tool.name}' printed a byte that is not UTF-8 ({place}); {results.CONVERT}")
     try:

@@ -87,7 +87,9 @@ class Runner:
             running.wait(run.deadline)
             if running.settle(run.deadline.remaining_secs()):
                 journal.warning("%s has exited, but something still writes for it: that is cut off", run.script.label)
-            if stopping.is_anything_left(child, self._strays):
+            # All that a script leaves becomes our child. So without such a child, there is nothing to stop.
+            is_alone = child.returncode is not None and self._strays is not None and not self._strays.are_there()
+            if not is_alone and stopping.is_anything_left(child, self._strays):
                 stopping.signal_all_of(child, signal.SIGTERM, self._strays)
                 stopping.wait_or_kill(child, KILL_GRACE_SECS, self._strays)
             running.note_stopped()
@@ -98,7 +100,7 @@ class Runner:
             self._in_background(self._end_cancelled, running)
             raise
         never_began = running.never_began
-        self._close(running)
+        self._close(running, leaves_nothing=is_alone)
         if never_began:  # a process that was waiting for its script has been killed
             return self._run(run, tag, None)
         if journal.tells_frames:
@@ -244,13 +246,13 @@ class Runner:
         running.note_stopped()
         self._close(running)
 
-    def _close(self, running: RunningScript) -> None:
-        """Forget a script that is gone, and look for what it has left."""
+    def _close(self, running: RunningScript, *, leaves_nothing: bool = False) -> None:
+        """Forget a script that is gone, and look for what it, or an earlier one, has left."""
         running.close()
         child = running.child
         self._leaders.pop(child.pid, None)
         self._known.discard(b"%d" % child.pid)
-        if self._kill_leftovers():
+        if not leaves_nothing and self._kill_leftovers():
             self._in_background(self._sweep)
 
     def _kill_leftovers(self) -> bool:

@@ -68,6 +68,7 @@ class PosixSpawner:
     def __init__(self, directory: str, tags: Tags) -> None:
         self._directory_fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
         self._home_fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY)
+        self._is_home = os.path.samestat(os.fstat(self._directory_fd), os.fstat(self._home_fd))
         self._tags = tags
 
     def spawn(self, run: ScriptRun, *, outputs: Sequence[int], tag: int) -> int:
@@ -87,10 +88,12 @@ class PosixSpawner:
         those of this process meanwhile, so no greenlet may switch."""
         self._tags.put_on(tag)
         try:
-            os.fchdir(self._directory_fd)
+            if not self._is_home:
+                os.fchdir(self._directory_fd)
             return _spawned(command[0], command, env, actions)
         finally:
-            os.fchdir(self._home_fd)
+            if not self._is_home:
+                os.fchdir(self._home_fd)
             self._tags.take_off()
 
     def close(self) -> None:
