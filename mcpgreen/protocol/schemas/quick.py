@@ -15,18 +15,10 @@ False. `tests/protocol/test_schemas.py` compares the answers with those of jsons
 from __future__ import annotations
 
 import re
-import sys
 from typing import Any
 
 from mcpgreen.text.json_pointers import pointed_at
 from mcpgreen.text.json_types import Json
-
-if sys.version_info >= (3, 11):
-    from re import _constants as sre_constants
-    from re import _parser as sre_parse
-else:
-    import sre_constants
-    import sre_parse
 
 # The known dialects, without scheme and trailing "#", and the class of jsonschema for each.
 DIALECTS = {
@@ -69,7 +61,8 @@ MAPS = ("properties", "patternProperties", "dependentSchemas", "dependencies", "
 # With these a reference may mean something else than a path from the root, so it is left to jsonschema.
 SCOPES = frozenset({"$id", "id", "$anchor", "$dynamicAnchor", "$recursiveAnchor"})
 
-REPEATS = (sre_constants.MAX_REPEAT, sre_constants.MIN_REPEAT)
+# An escape, a class, a repeat, or one character.
+PATTERN_TOKENS = r"(?s)\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\{(?:\d*,)?(?P<most>\d*)\}|."
 OF_PYTHON = {"$": r"\Z", ".": r"[^\n\r\u2028\u2029]"}
 MANY = 16  # a pattern that repeats fewer times does no harm
 
@@ -283,22 +276,24 @@ def _fault_of_reference(reference: str, root: Json) -> str | None:
 
 
 def _is_slow(pattern: str) -> bool:
-    try:
-        return _has_nested_repeat(sre_parse.parse(pattern), is_repeated=False)
-    except (re.error, RecursionError, OverflowError):
-        return False
+    """Tell whether a group that contains a repeat is repeated itself."""
+    open_groups = [False]  # for each: whether it contains a repeat so far
+    is_repeat_in_last = False  # whether the group that has just ended contains one
+    for token in re.finditer(PATTERN_TOKENS, pattern):
+        if token[0] == "(":
+            open_groups.append(False)
+        elif token[0] == ")" and len(open_groups) > 1:
+            is_repeat_in_last = open_groups.pop()
+            open_groups[-1] |= is_repeat_in_last
+            continue
+        elif _is_many(token):
+            if is_repeat_in_last:
+                return True
+            open_groups[-1] = True
+        is_repeat_in_last = False
+    return False
 
 
-def _has_nested_repeat(part: object, *, is_repeated: bool) -> bool:
-    """Tell whether a part of a parsed pattern contains a repeat inside a repeat."""
-    if isinstance(part, sre_parse.SubPattern):
-        part = part.data
-    if isinstance(part, list):
-        return any(_has_nested_repeat(each, is_repeated=is_repeated) for each in part)
-    if not isinstance(part, tuple):
-        return False
-    if part and part[0] in REPEATS:
-        _, most, repeated = part[1]
-        is_many = most is sre_constants.MAXREPEAT or most > MANY
-        return (is_many and is_repeated) or _has_nested_repeat(repeated, is_repeated=is_repeated or is_many)
-    return any(_has_nested_repeat(each, is_repeated=is_repeated) for each in part)
+def _is_many(token: re.Match[str]) -> bool:
+    most = token["most"]
+    return token[0] in ("*", "+") or most == "" or (most is not None and (len(most) > 4 or int(most) > MANY))
