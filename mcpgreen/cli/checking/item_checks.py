@@ -146,8 +146,10 @@ class Checks:
             sentence = "some clients only accept names of up to 64 characters from A-Z a-z 0-9 _ -"
             yield source.warning("name", sentence, "rename the file, or set such a name in its description", "name")
         if not tool.definition.get("description"):
-            sentence = "no description, so a model has to guess what it does"
-            yield source.warning("no-description", sentence, "add a description: what it does, and when to use it")
+            fix = "add a description: what it does, and when to use it"
+            if not source.fields and tool.path.endswith(shebang.SHELL_SUFFIXES):
+                fix = 'below the first line, write what it does and when to use it: # mcp: {"description": "…"}'
+            yield source.warning("no-description", "no description, so a model has to guess what it does", fix)
         if tool.definition["inputSchema"] == NO_SCHEMA and not {"inputSchema", "arguments"} & source.fields.keys():
             sentence = "no inputSchema, so a model doesn't know its arguments"
             yield source.warning("no-schema", sentence, "add an inputSchema, with no properties if it takes none")
