@@ -65,7 +65,7 @@ class Child(subprocess.Popen):  # type: ignore[misc]  # gevent has no type infor
     those of its children that it waited for, and None until its end has been seen. `way` says how it was started, if
     not afresh."""
 
-    def __init__(self, pid: int, command: Sequence[str], tag: int, spawner: Spawner) -> None:
+    def __init__(self, pid: int, command: Sequence[str], tag: int, spawner: Spawner, began_at: float) -> None:
         self.pid = pid
         self.args = command
         self.tag = tag
@@ -74,7 +74,7 @@ class Child(subprocess.Popen):  # type: ignore[misc]  # gevent has no type infor
         self.stdin = self.stdout = self.stderr = None
         self.returncode: int | None = None
         self.bell = Event()
-        self.began_at = self.ended_at = time.monotonic()
+        self.began_at = self.ended_at = began_at
         self.usage: struct_rusage | None = None
         reaper().watch(pid, self._on_change)
 
@@ -105,9 +105,10 @@ class RunningScript:
         self._is_overdue = False
         self.state = State.STARTED
         read_ends, write_ends = _pipes(3)
+        began_at = time.monotonic()  # a short script may be over when `spawn` returns
         try:
             pid = spawner.spawn(run, outputs=write_ends, tag=tag)
-            self.child = Child(pid, run.script.command, tag, spawner)
+            self.child = Child(pid, run.script.command, tag, spawner, began_at)
         except BaseException:
             _close_all(read_ends)
             raise
