@@ -139,6 +139,10 @@ def serve_http(root: str, address: str) -> int:
         journal.set_level("info")  # a person sees every request
     os.chdir(project.root)
     server = Server(serving.prepared_settings(settings), project, environ=environ, roots=roots)
+    if os.isatty(2):
+        from mcpgreen.cli.output import welcome_over_http
+
+        welcome_over_http(server)
     try:
         return serving.serve(server, address, os.environ)
     finally:

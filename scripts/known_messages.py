@@ -59,7 +59,7 @@ MESSAGES: dict[str, tuple[Known, ...]] = {
             "The rest of the message says what is wrong. Both are PEM files, and can be the same file.",
         ),
         Known(
-            "only … descriptors are allowed, so there are … connections instead of …",
+            "the limit of open files is …, so … connections are served instead of …; raise it with ulimit -n",
             "The system allows fewer open files than `http_max_connections` needs.",
             "Raise the system's limit with `ulimit -n` (systemd: `LimitNOFILE=`), or lower the setting.",
         ),

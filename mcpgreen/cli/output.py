@@ -23,6 +23,7 @@ from mcpgreen.text import jsontext
 
 if TYPE_CHECKING:
     from mcpgreen.engine.server import Server
+    from mcpgreen.features.services import Services
 
 MOST_COMPARED = 200
 USUAL_WIDTH, NARROWEST = 80, 40
@@ -141,6 +142,26 @@ def ask(question: str, default: str, choices: Sequence[str] = ()) -> str:
 def welcome(server: Server) -> None:
     """Say on stderr what a server at a terminal serves. Otherwise it would seem to hang."""
     services = server.services
+    counts, tool = _served(services)
+    root = services.project.root
+    values = {"name": services.identity.info["name"], "counts": counts, "root": root}
+    tell(text_named("welcome").format(**values, quoted=shlex.quote(root), tool=shlex.quote(tool)))
+
+
+def welcome_over_http(server: Server) -> None:
+    """Say on stderr what a server at a terminal serves over HTTP, and which clients it lets in."""
+    services, settings = server.services, server.services.settings
+    counts, _ = _served(services)
+    access = "no token is set, so every program that reaches the server can call the tools"
+    if settings.http_oauth_issuer:
+        access = f"clients need an access token from {settings.http_oauth_issuer}"
+    elif settings.http_token:
+        access = f"clients need the token in {settings.origin('http_token')}"
+    tell(f"mcpgreen: {services.identity.info['name']} in {services.project.root}: {counts}\nmcpgreen: {access}\n")
+
+
+def _served(services: Services) -> tuple[str, str]:
+    """Return how many items of each kind are served, and the name of a tool."""
     counts, tool = [], "NAME"
     for kind, word in WORDS.items():
         try:
@@ -151,6 +172,4 @@ def welcome(server: Server) -> None:
         counts.append(f"{len(items)} {word}{'' if len(items) == 1 else 's'}")
         if kind == "tools" and items:
             tool = items[0].name
-    root = services.project.root
-    values = {"name": services.identity.info["name"], "counts": ", ".join(counts), "root": root}
-    tell(text_named("welcome").format(**values, quoted=shlex.quote(root), tool=shlex.quote(tool)))
+    return ", ".join(counts), tool

@@ -201,3 +201,19 @@ def test_a_terminal_that_does_not_know_its_width_is_as_wide_as_usual(monkeypatch
     leader, follower = os.openpty()  # which has no size
     with os.fdopen(leader), os.fdopen(follower, "w") as terminal:
         assert width_of(terminal) == 80
+
+
+@pytest.mark.parametrize(
+    ("env", "access"),
+    [
+        ({}, "no token is set, so every program that reaches the server can call the tools"),
+        ({"MCPGREEN_HTTP_TOKEN": "t" * 40}, "clients need the token in MCPGREEN_HTTP_TOKEN"),
+    ],
+    ids=["open", "token"],
+)
+def test_a_server_over_http_says_what_it_serves_and_to_whom(
+    greeter: ProjectBuilder, env: dict[str, str], access: str
+) -> None:
+    seen = at_terminal(["serve", "--http", "127.0.0.1:0"], cwd=greeter.root, env=env, answers=[("serving", "\x03")])
+    assert f"in {greeter.root}: 1 tool, " in seen.text
+    assert f"mcpgreen: {access}\n" in seen.text

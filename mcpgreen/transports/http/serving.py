@@ -164,7 +164,12 @@ def _connections(settings: Settings) -> int:
     fitting = connections_that_fit(wanted, limit, scripts=settings.max_concurrent_requests)
     if fitting < wanted:
         tell = journal.info if fitting > wanted // 2 else journal.warning  # many systems allow just below the default
-        tell("only %d descriptors are allowed, so there are %d connections instead of %d", limit, fitting, wanted)
+        tell(
+            "the limit of open files is %d, so %d connections are served instead of %d; raise it with ulimit -n",
+            limit,
+            fitting,
+            wanted,
+        )
     return fitting
 
 
