@@ -88,8 +88,9 @@ def run_new(options: Options) -> int:
     if is_asking and has_hello and options["--lang"] is None:
         language = LANGUAGES[ask("Language of the first tool", language.name, list(LANGUAGES))]
     draft = _project_draft(root, name, title, description, language if has_hello else None)
+    image = name.lower()  # Docker refuses capitals
     if options["--docker"]:
-        draft |= _docker_files(root, name, language.debian_package)
+        draft |= _docker_files(root, image, language.debian_package)
     draft[os.path.join(root, ".gitignore")] = filled("project/gitignore")
     draft.write()
     copies = _vendor(root) if options["--docker"] else ()
@@ -97,7 +98,10 @@ def run_new(options: Options) -> int:
     trial = shell_words(os.environ) + (f" run-tool {FIRST_TOOL}" if has_hello else " scaffold tool NAME")
     relative = os.path.relpath(root)
     place = root if relative.startswith(os.pardir) else relative
-    say(f"Created project {name} at {root}\n{made}\n\nNext:\n  cd {place}\n  {trial}\n")
+    steps = [f"cd {place}", trial]
+    if options["--docker"]:
+        steps.append(f"docker build -t {image} . && docker run --rm -i {image}")
+    say(f"Created project {name} at {root}\n{made}\n\nNext:\n" + "".join(f"  {step}\n" for step in steps))
     return 0
 
 

@@ -92,6 +92,7 @@ def test_a_dockerfile_serves_the_project_with_what_its_tool_needs(tmp_path: Path
     done = mcpgreen("new", "demo", "--docker", "--lang", "node", cwd=tmp_path)
 
     assert done.returncode == 0
+    assert done.stdout.endswith("docker build -t demo . && docker run --rm -i demo\n")
     text = (tmp_path / "demo/Dockerfile").read_text(encoding="utf-8")
     assert not re.search("@[A-Z]+@", text)
     assert " nodejs " in text
