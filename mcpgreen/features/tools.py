@@ -277,7 +277,7 @@ class ToolTerms:
         """Raises ToolFailure if the tool needs a variable that the server does not have."""
         needed = [each[:-1] for each in self.tool.description.env if each.endswith("!")]
         if missing := [name for name in needed if not self.variables.get(name)]:
-            command = f"mcpgreen config --client CLIENT --install {' '.join(f'--env {name}=VALUE' for name in missing)}"
+            command = f"mcpgreen config --client CLIENT --install {' '.join(f'--env {name}' for name in missing)}"
             text = (
                 f"Tool '{self.tool.name}' needs {' and '.join(missing)} in the server's environment. Ask the person who"
             )

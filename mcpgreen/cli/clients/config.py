@@ -8,21 +8,25 @@ import json
 import os
 import re
 import shlex
+import stat
 import sys
+from collections.abc import Mapping
 from urllib.parse import quote
 
 from mcpgreen import journal
+from mcpgreen.catalog.tools import discover_tools
+from mcpgreen.catalog.tree_scan import survey
 from mcpgreen.cli.clients.install import Change, Refused, Target, change_entry
-from mcpgreen.cli.clients.launch import Launch, launch_of
+from mcpgreen.cli.clients.launch import Launch, launch_of, unset_keys
 from mcpgreen.cli.clients.table import CLIENTS, FORMATS, Client, client_named, place_in
 from mcpgreen.cli.commands import Options
 from mcpgreen.cli.making.drafts import filled
 from mcpgreen.cli.opening import open_named
 from mcpgreen.cli.output import harmless, print_json, say, tell
-from mcpgreen.errors import UsageError
+from mcpgreen.errors import ProjectError, UsageError
 from mcpgreen.files.regular_files import content_of
 from mcpgreen.logs.secrets import HIDDEN, is_secret_name
-from mcpgreen.project.project import variables_in
+from mcpgreen.project.project import Project, variables_in
 from mcpgreen.text.json_types import Json
 
 SCOPES = ("user", "project")
@@ -30,6 +34,7 @@ MAX_NAME_CHARS = 128
 MAX_LINE_CHARS = 300  # of a line of the diff
 
 MAX_ENV_BYTES = 1 << 20
+MAX_ENTRY_BYTES = 16 << 20
 # A name before its value in JSON, TOML or YAML, but not in ${NAME:-default}. The rest of the line is hidden.
 NAMED_VALUE = re.compile(r"""(?<![\w$])(?<!\$\{)["']?([A-Za-z_]\w*)["']?[ \t]*[:=][ \t]*(?=[^\s\[{])""")
 
@@ -54,7 +59,8 @@ def run(options: Options) -> int:
         return _make_change(options, client, options["--name"], "")  # works without the project, which may be gone
     project, settings, _ = open_named(options)
     launch = launch_of(project, settings, os.environ, options["--name"] or "")
-    if given := _given_variables(options):
+    given = _given_variables(options)
+    if given:
         others = tuple(name for name in launch.left_out if name not in given)
         launch = launch._replace(env={**launch.env, **given}, left_out=others)
         if options["--scope"] == "project" and not options["--file"]:
@@ -68,8 +74,11 @@ def run(options: Options) -> int:
     has_workspace = client and client.workspace and options["--scope"] == "project" and not options["--file"]
     local = launch.inside(project.root, client.workspace) if client and has_workspace else launch
     if client and (options["--install"] or options["--uninstall"]):
-        new = None if options["--uninstall"] else local
-        return _make_change(options, client, launch.name, project.root, new)
+        if options["--uninstall"]:
+            return _make_change(options, client, launch.name, project.root)
+        status = _make_change(options, client, launch.name, project.root, local)
+        _warn_of_keys(client, project, local, _place(options, client, launch.name, project.root), given)
+        return status
     return _print(options, client, launch, local, project.root)
 
 
@@ -245,6 +254,21 @@ def _warn_left_out(launch: Launch) -> None:
     if launch.left_out:
         names = ", ".join(launch.left_out)
         journal.warning("left out of the entry, because they may be secret: %s; add them yourself if needed", names)
+
+
+def _warn_of_keys(client: Client, project: Project, launch: Launch, place: str, given: Mapping[str, str]) -> None:
+    """Warn of variables that tools require and the client's file lacks, and of keys in a file that others can read."""
+    try:
+        mode, text = os.stat(place).st_mode, content_of(place, MAX_ENTRY_BYTES).decode("utf-8", "replace")
+    except (OSError, ProjectError):
+        return  # it was a dry run
+    tools = discover_tools(project, survey(project, [project.tools_dir])).items
+    if keys := [key for key in unset_keys(project, tools, launch.env) if key not in text]:
+        added = " ".join(f"--env {key}" for key in keys)
+        names, remedy = ", ".join(keys), f"mcpgreen config --client {client.word} --install {added}"
+        journal.warning("tools need variables that the entry does not set: %s; set them here and run %s", names, remedy)
+    if given and mode & (stat.S_IRGRP | stat.S_IROTH):
+        journal.warning("other users can read %s, which contains %s; run chmod 600 on it", place, ", ".join(given))
 
 
 def snippet(client: Client, launch: Launch) -> str:

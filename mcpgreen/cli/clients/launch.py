@@ -10,11 +10,12 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from shutil import which
 from typing import NamedTuple
 
 from mcpgreen import PACKAGE_DIR
+from mcpgreen.catalog.tools import Tool
 from mcpgreen.project.project import Project
 from mcpgreen.settings.rows import OUR_PREFIX
 from mcpgreen.settings.settings import ROWS, Settings
@@ -28,6 +29,12 @@ _SETTINGS = {variable: row for row in ROWS for variable in row.all_variables}
 _SYNONYMS = [names for row in ROWS for names in (row.variables, *(switch.variables for switch in row.switches))]
 _OWN_NAMES = {variable: names[0] for names in _SYNONYMS for variable in names}
 _MAY_BE_SECRET = re.compile(r"TOKEN|SECRET|PASSWORD|CREDENTIAL|_KEY")
+
+
+def unset_keys(project: Project, tools: Iterable[Tool], env: Mapping[str, str]) -> list[str]:
+    """Return the variables that tools require, and that neither the environment of the server nor the project sets."""
+    needed = {each[:-1] for tool in tools for each in tool.description.env if each.endswith("!")}
+    return sorted(needed - env.keys() - project.variables().keys())
 
 
 class Launch(NamedTuple):

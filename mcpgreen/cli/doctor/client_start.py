@@ -21,7 +21,7 @@ from mcpgreen.cli import children
 from mcpgreen.cli.checking.findings import ERROR, OK, WARNING, Check
 from mcpgreen.cli.clients.formats.spot import Unfit
 from mcpgreen.cli.clients.install import ClientFile
-from mcpgreen.cli.clients.launch import launch_of
+from mcpgreen.cli.clients.launch import launch_of, unset_keys
 from mcpgreen.cli.clients.table import FORMATS, Client
 from mcpgreen.errors import McpgreenError, ProjectError, UsageError
 from mcpgreen.project.project import Project
@@ -166,9 +166,7 @@ def _missing(start: Start, project: Project, settings: Settings, listed: list[st
     if unrunnable:
         fix = "add a PATH with these interpreters to env in the entry, or use their full paths"
         yield Check("missing", ERROR, _some(unrunnable), fix)
-    needed = {each[:-1] for tool in tools for each in tool.description.env if each.endswith("!")}
-    keys = sorted(needed - start.env.keys() - project.variables().keys())
-    if keys:
+    if keys := unset_keys(project, tools, start.env):
         fix = f"run mcpgreen config --client {start.client.word} --install {' '.join(f'--env {key}' for key in keys)}"
         yield Check("missing", ERROR, f"tools need these variables, which the entry does not set: {_some(keys)}", fix)
     launch = launch_of(project, settings, os.environ)

@@ -219,6 +219,24 @@ def test_variables_go_into_the_entry_and_not_onto_the_screen(
     assert not any(secret in again.stdout + gone.stdout for secret in ("of the shell", "of the file", "changed"))
 
 
+def test_a_key_that_a_tool_needs_is_asked_for_and_kept_from_others(
+    config: Config, home: Path, project: ProjectBuilder
+) -> None:
+    project.tool("weather", "echo sunny", env=["WEATHER_KEY!", "PLACE"])
+    missing = config("--client", "cursor", "--install").stderr
+    assert "does not set: WEATHER_KEY;" in missing
+    assert "mcpgreen config --client cursor --install --env WEATHER_KEY\n" in missing
+
+    file = home / ".cursor/mcp.json"
+    file.chmod(0o664)
+    given = config("--client", "cursor", "--install", "--env", "WEATHER_KEY=k")
+    assert f"other users can read {file}, which contains WEATHER_KEY; run chmod 600 on it" in given.stderr
+    assert "does not set" not in given.stderr
+
+    file.chmod(0o600)
+    assert config("--client", "cursor", "--install").stderr == ""
+
+
 def test_a_dry_run_writes_nothing(config: Config, home: Path) -> None:
     done = config("--client", "cursor", "--install", "--dry-run")
     assert done.returncode == 0
