@@ -27,9 +27,8 @@ def test_where_nothing_is_allowed_only_what_is_named_is(project: ProjectBuilder)
 
 def test_a_variable_that_the_tool_would_not_get_is_reported(project: ProjectBuilder) -> None:
     project.tool("one", 'echo "$API_KEY"')
-    assert (
-        'reads API_KEY, which the server does not pass on to it; declare it: "env"' in run_tool(project, "one").stderr
-    )
+    warning = "reads API_KEY, which the server does not pass on to it; declare it: # @env API_KEY!;"
+    assert warning in run_tool(project, "one").stderr
 
 
 def forbidden_by_list(project: ProjectBuilder) -> str:

@@ -24,10 +24,10 @@ from mcpgreen.catalog.schemes import PROVIDERS
 from mcpgreen.catalog.tools import Tool
 from mcpgreen.catalog.tree_scan import Directory, survey
 from mcpgreen.cli.checking.findings import Finding, Problem
+from mcpgreen.cli.checking.inputs import unseen_inputs
 from mcpgreen.cli.checking.places import Item, Source, position_in_file, source_of
 from mcpgreen.cli.checking.remedies import explained
 from mcpgreen.cli.checking.scripts import Scripts, refused
-from mcpgreen.cli.checking.variables import unseen_variables
 from mcpgreen.cli.making.drafts import SAFE_NAME
 from mcpgreen.cli.output import WORDS, did_you_mean
 from mcpgreen.errors import Denied, ProjectError
@@ -152,9 +152,12 @@ class Checks:
             yield source.warning("no-description", "no description, so a model has to guess what it does", fix)
         if tool.definition["inputSchema"] == NO_SCHEMA and not {"inputSchema", "arguments"} & source.fields.keys():
             sentence = "no inputSchema, so a model doesn't know its arguments"
-            yield source.warning("no-schema", sentence, "add an inputSchema, with no properties if it takes none")
+            fix = "add an inputSchema, with no properties if it takes none"
+            if tool.path.endswith(shebang.SHELL_SUFFIXES):
+                fix = f"add a line for each argument (# @arg NAME!  TEXT), or {fix.removeprefix('add ')}"
+            yield source.warning("no-schema", sentence, fix)
         yield from schema_problems(tool, source)
-        yield from unseen_variables(tool, self._project.shown(tool.path), self._settings, self._environ)
+        yield from unseen_inputs(tool, self._project.shown(tool.path), self._settings, self._environ)
         shared = self._project.shown(tool.path) if self._tools_in[tool.path] > 1 else ""
         yield from (problem._replace(subject=shared) for problem in self._problems_of_file(tool))
 

@@ -18,11 +18,11 @@ from mcpgreen import journal
 from mcpgreen.catalog.descriptions.metadata import described_stem, stem_of
 from mcpgreen.catalog.tree_scan import Loss
 from mcpgreen.cli.checking.findings import print_findings
+from mcpgreen.cli.checking.inputs import unseen_inputs
 from mcpgreen.cli.checking.item_checks import discoveries
 from mcpgreen.cli.checking.places import description_beside
 from mcpgreen.cli.checking.remedies import explained
 from mcpgreen.cli.checking.validate import registration_of
-from mcpgreen.cli.checking.variables import unseen_variables
 from mcpgreen.cli.commands import Options
 from mcpgreen.cli.opening import open_named, seconds
 from mcpgreen.cli.output import print_json, say, tell
@@ -329,7 +329,7 @@ def run_tool(options: Options) -> int:
         _report_unknown_arguments(options["NAME"], arguments, schema)
         if tool is not None:
             services = server.services
-            for problem in unseen_variables(tool, project.shown(tool.path), services.settings, services.environ):
+            for problem in unseen_inputs(tool, project.shown(tool.path), services.settings, services.environ):
                 journal.warning("%s; %s", problem.sentence, problem.fix)
         if options["--print-env"]:
             return _print_env(server)

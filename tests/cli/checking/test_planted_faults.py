@@ -105,6 +105,8 @@ BY_VALIDATE = [
     # Variables
     Fault("env-unseen", script(COUNT_FILE, PYTHON + "import os\nprint(os.environ['API_KEY'])\n"), "env", COUNT_FILE, 4,
           "warning"),
+    Fault("words", script("tools/say.sh", ARGUMENTS.format("a  A") + 'echo "$1"\n'), "command-line", "tools/say.sh", 5,
+          "warning"),
     Fault("env-unfit", tool(env=["LD_PRELOAD"]), "env", GREET_FILE, 24, "warning"),
     Fault("env-comment", script("tools/say.sh", ARGUMENTS.format("a  A\n# @env API-KEY")), "env", "tools/say.sh", 4,
           "warning"),

@@ -9,7 +9,7 @@ import pytest
 
 from mcpgreen.catalog.tools import discover_tools
 from mcpgreen.catalog.tree_scan import survey
-from mcpgreen.cli.checking.variables import unseen_variables
+from mcpgreen.cli.checking.inputs import unseen_inputs
 from mcpgreen.project.project import Project
 from mcpgreen.settings.settings import load
 
@@ -25,7 +25,7 @@ def unseen(directory: Path, script: str, pattern: str = r"it reads (\w+)", **set
     project = Project(str(directory), {})
     tool = discover_tools(project, survey(project, [project.tools_dir])).items[0]
     given = load(settings, {}, {})
-    return re.findall(pattern, str([*unseen_variables(tool, "tool", given, HERE)]))
+    return re.findall(pattern, str([*unseen_inputs(tool, "tool", given, HERE)]))
 
 
 @pytest.mark.parametrize(
@@ -43,6 +43,7 @@ def unseen(directory: Path, script: str, pattern: str = r"it reads (\w+)", **set
         (PYTHON + "os.environ['API_KEY'] = 'x'\nos.environ['API_KEY']; os.getenv('UNSET'); 'A_KEY' in os.environ", []),
         (PYTHON + "from dotenv import load_dotenv\nos.environ['API_KEY']", []),
         (PYTHON + "import mcp_tool\n@mcp_tool.tool(env=['A_KEY'])\ndef f() -> str:\n  return os.environ['A_KEY']", []),
+        (KEY + "import mcp_tool\n@mcp_tool.tool\ndef f(): 0\n@mcp_tool.tool(env=['A_KEY!'])\ndef g(): 0", []),
         (NODE + "fetch(process.env.API_KEY + process.env['CITY'] + process.env.UNSET)", ["API_KEY", "CITY"]),
         (NODE + "process.env.API_KEY ||= 'x'; fetch(process.env.API_KEY)", []),
         ("#!/usr/bin/perl\nprint $API_KEY", []),
@@ -64,7 +65,8 @@ def test_the_mode_of_the_environment_counts(tmp_path: Path, mode: str, names: li
 @pytest.mark.parametrize(
     ("script", "way"),
     [
-        (SHELL + "echo $A_KEY", '"env": ["A_KEY!"] in its description'),
+        (SHELL + "echo $A_KEY", "# @env A_KEY!"),
+        (SHELL + "# mcp: {}\necho $A_KEY", '"env": ["A_KEY!"] in its description'),
         (SHELL + "# Say it.\n# @arg a  A\necho $A_KEY", "# @env A_KEY!"),
         (KEY + "import mcp_tool\n@mcp_tool.tool\ndef f(): 0", '@mcp_tool.tool(env=["A_KEY!"])'),
         (KEY + "from mcp_tool import tool\n@tool\ndef f(): 0", '@tool(env=["A_KEY!"])'),

@@ -1,4 +1,5 @@
-"""Which environment variables a script reads, and a server would not pass on to it. Part of `validate` and `run-tool`.
+"""What a script reads, and a server would not give it: environment variables, and words of a command line. Part of
+`validate` and `run-tool`.
 
 The script is searched, not understood. To give no false alarm, a variable is reported only if the script cannot do
 without it, if its name is that of a secret, or if it is set here; and not if the script may set it itself.
@@ -6,9 +7,14 @@ without it, if its name is that of a secret, or if it is set here; and not if th
 
 from __future__ import annotations
 
+import os
 import re
+import shlex
 from collections.abc import Iterator, Mapping
 
+from mcpgreen.catalog.descriptions import metadata
+from mcpgreen.catalog.descriptions.comments import ARGUMENT
+from mcpgreen.catalog.descriptions.in_script import variable_of
 from mcpgreen.catalog.tools import Tool
 from mcpgreen.cli.checking.findings import Position, Problem
 from mcpgreen.cli.checking.scripts import NODE, content_of
@@ -17,6 +23,7 @@ from mcpgreen.running.scripts.environment import MINIMAL_NAMES, PREFIXES
 from mcpgreen.running.scripts.shebang import SHELLS, is_python, program_of
 from mcpgreen.settings.settings import Settings
 
+MOST_NAMED = 4
 _NAME = r"([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*)"
 _QUOTED = rf"""\(?\s*["'`]{_NAME}["'`]"""
 
@@ -38,6 +45,7 @@ JAVASCRIPT = (
     r"(?!)()",
     rf"\bprocess\.env(?:\.{_NAME}|\[{_QUOTED}\])\s*(?:\?\?|\|\|)?=[^=]",
 )
+DECLARED = r"\benv\s*=\s*[\[(]([^\])]*)"
 MARK = re.compile(r"(?m)^\s*@((?:\w+\.)?tool)\b")
 COMMENTS = r"(?m)^\s*(?:#|//|\*).*"
 QUOTES_OF_SHELL = r"(?<=\s)#[^\n]*|'[^']*'"
@@ -53,7 +61,39 @@ _USUAL = """USER LOGNAME SHELL PWD OLDPWD TERM EDITOR VISUAL PAGER DISPLAY COLUM
 USUAL_PREFIXES = (*PREFIXES, "BASH", "LC_", "XDG_", "SSH_", "PYTHON", "COMP_")
 
 
-def unseen_variables(tool: Tool, shown: str, settings: Settings, environ: Mapping[str, str]) -> Iterator[Problem]:
+# How a shell script reads the words of its command line.
+WORDS = r"\$(?:[1-9@*#]|\{[1-9@*#])|\bgetopts\b"
+# A script with one of these reads its arguments in another way, or may mean those of a function.
+OTHER_ARGUMENTS = r"\bmcp_args|MCP_TOOL_ARGS|\bset --|\w\s*\(\)|\bfunction\s"
+
+
+def unseen_inputs(tool: Tool, shown: str, settings: Settings, environ: Mapping[str, str]) -> Iterator[Problem]:
+    """Yield a problem for all that the script of a tool reads and will not get."""
+    yield from _unseen_arguments(tool, shown)
+    yield from _unseen_variables(tool, shown, settings, environ)
+
+
+def _unseen_arguments(tool: Tool, shown: str) -> Iterator[Problem]:
+    """Yield a problem if the script of a tool with arguments expects them on its command line."""
+    content = content_of(tool.path) or b""
+    names = list(tool.definition["inputSchema"].get("properties") or ())
+    if not names or program_of(tool.path, content) not in SHELLS:
+        return
+    text = re.sub(COMMENTS, "", content.decode("utf-8", "replace"))
+    found = None if re.search(OTHER_ARGUMENTS, text) else re.search(WORDS, text)
+    if found is None:
+        return
+    line = text.count("\n", 0, found.start()) + 1
+    sentence = f"{shown}: line {line}: it reads {found[0].replace('{', '')}, but a tool gets no command-line arguments"
+    values = " ".join(f'"$(mcp_args_get {shlex.quote(f".{name}")})"' for name in names[:MOST_NAMED])
+    parse = ""
+    if ARGUMENT in content:
+        parse, values = "; mcp_args_parse", " ".join(f'"${variable_of(name)}"' for name in names[:MOST_NAMED])
+    fix = f'write above it: source "$MCP_SDK/tool-sdk.sh"{parse}; set -- {values}'
+    yield Problem("warning", "command-line", sentence, fix, tool.path, Position(line))
+
+
+def _unseen_variables(tool: Tool, shown: str, settings: Settings, environ: Mapping[str, str]) -> Iterator[Problem]:
     """Yield a problem for each variable that the script reads and will not get."""
     content = content_of(tool.path) or b""
     program, text = program_of(tool.path, content), content.decode("utf-8", "replace")
@@ -67,12 +107,16 @@ def unseen_variables(tool: Tool, shown: str, settings: Settings, environ: Mappin
     seen = {*MINIMAL_NAMES, *_USUAL.split(), *allowed, *(each.removesuffix("!") for each in tool.description.env)}
     read, needed, written = (_found(pattern, text) for pattern in patterns)
     marks = MARK.findall(text) if patterns is PYTHON and "mcp_tool" in text else []
+    if marks:  # each function declares what it reads, and which one reads a variable is not known here
+        seen.update(re.findall(_NAME, " ".join(re.findall(DECLARED, text))))
+    directory, file_name = os.path.split(tool.path)
+    is_described = b"mcp:" in content or metadata.meta_files_for(file_name, os.listdir(directory))
     for name, line in read.items():
         is_wanted = name in needed or name in environ or is_secret_name(name)
         if is_wanted and name not in seen and name not in written and not name.startswith(USUAL_PREFIXES):
             sentence = f"{shown}: line {line}: it reads {name}, which the server does not pass on to it"
             way = f'"env": ["{name}!"] in its description'
-            if patterns is SHELL and b"# @arg " in content:
+            if patterns is SHELL and not is_described:
                 way = f"# @env {name}!"
             elif marks:
                 way = f'@{marks[0]}(env=["{name}!"])'
