@@ -302,10 +302,15 @@ PROGRESS: dict[str, dict[str, object]] = {
     "'x'": {"progress": 0},
     "None, 'on'": {"progress": 0, "message": "on"},
     "'40'": {"progress": 40},
+    "120, total=150": {"progress": 120, "total": 150},
+    "7, total=5": {"progress": 5, "total": 5},
+    "0.5, total=1": {"progress": 0.5, "total": 1},
+    "3, 12": {"progress": 3, "total": 12},
+    "3, 12, 'as in FastMCP'": {"progress": 3, "total": 12, "message": "as in FastMCP"},
 }
 
 
-def test_progress_is_a_whole_percentage(bench: Bench) -> None:
+def test_progress_is_a_percentage_or_a_part_of_a_total(bench: Bench) -> None:
     run = bench.python("\n".join(f"mcp_tool.progress({arguments})" for arguments in PROGRESS))
     assert {line["method"] for line in run.lines} == {"notifications/progress"}
     assert run.params == [{"total": 100, **params} for params in PROGRESS.values()]  # clients draw a bar by the total

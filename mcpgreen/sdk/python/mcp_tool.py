@@ -205,14 +205,19 @@ def fail_invalid_args(message: str = "Invalid params", data: object = None) -> N
     fail(-32602, message, data)
 
 
-def progress(percent: float, message: str = "", total: float | None = 100) -> None:
-    """Report progress as a whole number from 0 to 100. A value that is not a number counts as 0."""
+def progress(percent: float, message: str | float = "", total: float | str | None = 100) -> None:
+    """Report progress as a number from 0 to `total`; of a percentage, fractions are cut off. A value that is not a
+    number counts as 0. `progress(3, 12, "text")`, with the total before the message as in FastMCP, is understood."""
+    if isinstance(message, (int, float)):
+        message, total = (total if isinstance(total, str) else ""), message
     try:
-        percent = float(percent)
+        value = float(percent)
     except (TypeError, ValueError):
-        percent = 0
+        value = 0
     # Without a total a client cannot draw a bar.
-    params: Json = {"progress": int(max(0, min(percent, 100))), "total": 100 if total is None else total}
+    limit = total if isinstance(total, (int, float)) else 100
+    value = max(0.0, float(min(value, limit)))
+    params: Json = {"progress": int(value) if limit == 100 or value.is_integer() else value, "total": limit}
     if message:
         params["message"] = message
     if "progressToken" in meta():
