@@ -309,7 +309,7 @@ class SignatureReader:
         given: Json = {}
         for keyword in decorator.keywords:
             name = keyword.arg or "**"
-            problem = f"mcp_tool.tool has no option {name}"
+            problem = f"mcp_tool.tool has no option {name}, so the file cannot be run"
             try:
                 if name in PLAIN_OPTIONS or name in HINTS:
                     given[name] = self._module.value_of(keyword.value)

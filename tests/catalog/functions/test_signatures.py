@@ -462,7 +462,7 @@ def test_the_decorator_says_the_rest() -> None:
         "annotations": {"readOnlyHint": True, "destructiveHint": False},
     }
     assert read("import mcp_tool\n@mcp_tool.tool(\n  titel=1)\ndef f(): 0\n").notes == [
-        "line 3: mcp_tool.tool has no option titel"
+        "line 3: mcp_tool.tool has no option titel, so the file cannot be run"
     ]
 
 
