@@ -24,6 +24,8 @@ from mcpgreen.text.uris import is_within
 
 # Root can change everything anyway, so what belongs to root is as safe as what belongs to us.
 TRUSTED_OWNERS = (os.geteuid(), 0)
+# A service may get another user id at each start (systemd: DynamicUser), so its files should belong to root.
+LASTING_OWNER = TRUSTED_OWNERS[0] if TRUSTED_OWNERS[0] in range(1000, 60_000) else "root"
 MOST_NAMED = 3
 NOT_RUN = "not run because"
 MEND = "run mcpgreen validate --fix"
@@ -96,7 +98,7 @@ class Ground:
                 if not counts:
                     continue
                 if status.st_uid not in TRUSTED_OWNERS:
-                    return self._fault(place, mode, "belongs to another user", f"chown {TRUSTED_OWNERS[0]}")
+                    return self._fault(place, mode, "belongs to another user", f"chown {LASTING_OWNER}")
                 if stat.S_ISLNK(mode):
                     if place == path and not may_be_link:
                         return "it is a symbolic link"
