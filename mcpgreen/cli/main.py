@@ -118,6 +118,8 @@ def _fault(arguments: Sequence[str], command: Command, text: str) -> str:
     for one, other in combinations(given, 2):
         if not any(one in form and other in form for form in usage.split("\n  mcpgreen ")):
             fault = fault or f"{other} does not go with {one}"
+        if one == other and not re.search(rf"{one}(?: [A-Z=]+)?\]\.\.\.", usage):
+            fault = fault or f"{one} may be given only once"
     if fault is None and command.needs:
         fault = f"{command.name} needs {command.needs}"
     return fault or f"this command line is not valid. {' '.join(usage.split())}"

@@ -18,6 +18,7 @@ from tests.support.project import ProjectBuilder
         (["registry", "status", "fly"], "unexpected word: fly"),
         (["scan", "extra"], "unexpected word: extra"),
         (["wrap", "--makefile", "Makefile", "--only=hello"], "--only does not go with --makefile"),
+        (["config", "--client", "zed", "--client", "cursor"], "--client may be given only once"),
         (["serve", "--project-root", ".", "twice"], "unexpected word: twice"),
         (["read", "a:b", "extra"], "unexpected word: extra"),
         (["--project-root"], "--project-root needs a value"),
