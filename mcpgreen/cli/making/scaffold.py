@@ -95,7 +95,9 @@ def run_new(options: Options) -> int:
     draft.write()
     copies = _vendor(root) if options["--docker"] else ()
     made = "\n".join(f"  {path}" for path in sorted([*_relative(draft, root), *copies]))
-    trial = shell_words(os.environ) + (f" run-tool {FIRST_TOOL}" if has_hello else " scaffold tool NAME")
+    trial = shell_words(os.environ) + (
+        f" run-tool {FIRST_TOOL}" if has_hello else " scaffold tool NAME    # or put your own scripts into tools/"
+    )
     relative = os.path.relpath(root)
     place = root if relative.startswith(os.pardir) else relative
     steps = [f"cd {place}", trial]
