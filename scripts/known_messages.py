@@ -30,7 +30,7 @@ MESSAGES: dict[str, tuple[Known, ...]] = {
         ),
         Known(
             "no project in or above …: …; using the bundled example",
-            "The client started the server in a folder of its own, and its entry names no project.",
+            "The client started the server in a folder of its own, and its entry does not name a project.",
             "Add `--project-root` with the full path to the entry, or run `mcpgreen config --install`.",
         ),
         Known(
@@ -77,7 +77,7 @@ MESSAGES: dict[str, tuple[Known, ...]] = {
         ),
         Known(
             "describes no script",
-            "A `.meta.json` or `.meta.yaml` file has no script of the same name next to it.",
+            "A `.meta.json` or `.meta.yaml` file has no script with the same name next to it.",
             "Rename one of the two, or remove the description.",
         ),
     ),
@@ -86,12 +86,12 @@ MESSAGES: dict[str, tuple[Known, ...]] = {
             "Tool '…' not found",
             "The client asked for a tool that is not in the list: its list is old, the name has a typo, or it uses "
             "another project.",
-            "Check the names with `mcpgreen list tools`. Restart the client if it shows others.",
+            "Check the names with `mcpgreen list tools`. If the client shows other names, restart it.",
         ),
         Known(
             "Invalid arguments for tool '…'",
             "The arguments do not match `inputSchema`. The rest of the message says what is wrong.",
-            "Usually the model corrects itself. If it does not, improve the argument's description, and add an "
+            "Usually, the model corrects itself. If it does not, improve the argument's description, and add an "
             "example.",
         ),
         Known(
@@ -112,12 +112,12 @@ MESSAGES: dict[str, tuple[Known, ...]] = {
         ),
         Known(
             "belongs to another user",
-            "The script, or a folder above it, is owned by neither you nor root.",
-            "Change the owner with `chown`, or copy the project to a folder of your own.",
+            "The script, or a folder above it, belongs to neither you nor root.",
+            "Change the owner with `chown`, or copy the project to your own folder.",
         ),
         Known(
             "Tool '…' cannot run here: …",
-            "The tool lists in `needs` what a client must support, and this client does not support it.",
+            "The tool needs something from the client (`needs`) that this client does not support.",
             "Use another client, or let the tool continue without an answer: [Ask the user](asking.md).",
         ),
         Known(
@@ -129,17 +129,17 @@ MESSAGES: dict[str, tuple[Known, ...]] = {
     "A call fails": (
         Known(
             "packages that are not installed yet",
-            "The tool names Python packages in its `# /// script` header, and they are not installed.",
+            "The tool lists Python packages in its `# /// script` header, and they are not installed.",
             "Run `mcpgreen deps install` in the project: [What your tools need](dependencies.md#python).",
         ),
         Known(
             "Tool failed: …",
-            "The script exited with a code other than 0. The last lines of its stderr follow, or else the code.",
+            "The script exited with a nonzero code. The last lines of its stderr follow, or else the code.",
             "Run it with `mcpgreen run-tool NAME --verbose`. See [Something is wrong](debugging.md).",
         ),
         Known(
             "… could not be started: …",
-            "Usually the program in the shebang is not installed, or not on the server's `PATH`.",
+            "Usually, the program in the shebang is not installed, or not on the server's `PATH`.",
             "Install it, or write its full path. Clients started from the desktop have a short `PATH`: run `mcpgreen "
             "doctor`.",
         ),
@@ -168,7 +168,7 @@ MESSAGES: dict[str, tuple[Known, ...]] = {
         ),
         Known(
             "Tool '…' printed a byte that is not UTF-8 (…)",
-            "This is a warning: clients only accept UTF-8, so they get `�` instead of this byte.",
+            "This is a warning: clients accept only UTF-8, so they get `�` instead of this byte.",
             "Print UTF-8, for example through `iconv -f latin1 -t utf-8`. In Python, pass `encoding` to `open`.",
         ),
         Known(
@@ -247,7 +247,7 @@ MESSAGES: dict[str, tuple[Known, ...]] = {
         Known(
             "A bearer token is needed.",
             "Status 401: the server requires a token, and the request has none.",
-            "Configure the client to send `Authorization: Bearer TOKEN`.",
+            "Configure the client to send the header `Authorization: Bearer TOKEN`.",
         ),
         Known(
             "The token is wrong.",
@@ -258,7 +258,7 @@ MESSAGES: dict[str, tuple[Known, ...]] = {
             "There is no such session; send initialize for a new one.",
             "Status 404: the session has ended (idle, DELETE, restart), is on another server, or belongs to another "
             "caller.",
-            "Clients start a new session automatically. Behind a proxy, send all requests of a session to the same "
+            "Clients start a new session automatically. Behind a proxy, send all of a session's requests to the same "
             "server.",
         ),
         Known(
@@ -274,7 +274,7 @@ MESSAGES: dict[str, tuple[Known, ...]] = {
         ),
         Known(
             "The server is stopping.",
-            "Status 503: the server is finishing its running calls, and accepts no new ones.",
+            "Status 503: the server is finishing its running calls, and does not accept new ones.",
             "Try again. Behind a proxy, another server answers.",
         ),
     ),

@@ -50,8 +50,8 @@ class Project(Values):
     project_root = setting(directory, "", doc=
         "The folder to serve. Empty: the nearest folder upwards that is a project.")
     server_name = setting(text, "", doc=
-        "The name of the server, also in the URIs of its MCP Apps, unless server.d/server.meta.json has one. "
-        "Empty: the name of the folder.")
+        "The server's name, also in the URIs of its MCP Apps, unless server.d/server.meta.json has one. Empty: the "
+        "folder's name.")
     tools_dir = setting(directory, "", doc="Where tools are. Empty: tools/ in the project.")
     resources_dir = setting(directory, "", doc="Where resources are. Empty: resources/ in the project.")
     prompts_dir = setting(directory, "", doc="Where prompts are. Empty: prompts/ in the project.")
@@ -63,36 +63,37 @@ class Project(Values):
     registry_dir = setting(directory, "", doc=
         "Where the lists of found items are written. Empty: .registry/ in the project.")
     roots = setting(text, "", doc=
-        "The roots: directories that tools are meant to work in, separated by colons, for clients that name "
-        "none. If one does not exist, the server does not start. Empty: those in config/roots.json, else the "
+        "The roots: directories that tools are meant to work in, separated by colons, for clients that do not name "
+        "any. If one does not exist, the server does not start. Empty: those in config/roots.json, else the "
         "project.")
     client_roots = setting(choice("auto", "trust", "within", "never"), "auto", doc=
-        "Which roots a client may name: trust: all that exist; within: only those inside the configured roots; "
-        "never: none, it is not asked. auto: within if the setting roots or a remote token is set, else trust.")
+        "Which roots a client may name. trust: all that exist; within: only those inside the configured roots; "
+        "never: none, and the client is not asked. auto: within if the setting roots or a remote token is set, "
+        "else trust.")
     tmp_root = setting(text, "", doc=
-        "Where the server makes its directory for temporary files. If it does not exist or cannot be written "
-        "to, the server does not start. Empty: TMPDIR, or the system's place for them.")
+        "Where the server creates its directory for temporary files. If it does not exist or cannot be written to, "
+        "the server does not start. Empty: TMPDIR, or the system's default.")
 
 
 class Limits(Values):
     """How much, how large, how many at the same time."""
 
     max_concurrent_requests = setting(integer, 16, low=1, high=256, doc=
-        "How many requests may run a script at the same time. Further ones wait in line.")
+        "How many requests may run a script at the same time. Further requests wait.")
     warm_python = setting(flag, True, doc=
-        "Whether Python scripts are forked from a Python that is running already, instead of starting one for each "
-        "call. Linux only.")
+        "Whether Python scripts are forked from a running Python, instead of starting a new one for each call. "
+        "Linux only.")
     max_tool_output_size = setting(integer, 10 * MIB, low=1, high=GIB, doc=
         "How many bytes a script may write to stdout. One that writes more is stopped.")
     max_line_bytes = setting(integer, 4 * MIB, low=KIB, high=GIB, aliases=("MCPGREEN_HTTP_MAX_BODY_BYTES",), doc=
-        "How long one message from the client may be: a line on stdin, or the body of an HTTP request.")
+        "How long one message from the client may be: a line on stdin, or an HTTP request's body.")
     max_progress_per_min = setting(integer, 100, low=0, high=1_000_000, doc=
-        "How many progress messages one request may send in a minute. 0: unlimited.")
+        "How many progress messages one request may send per minute. 0: unlimited.")
     max_logs_per_min = setting(integer, 100, low=0, high=1_000_000, doc=
-        "How many log messages one request may send in a minute. 0: unlimited. Unless it is set, the same as "
+        "How many log messages one request may send per minute. 0: unlimited. If it is not set, it is the same as "
         "`max_progress_per_min`.")
     page_size = setting(integer, 1000, low=1, high=5000, doc=
-        "How many items one page of a list has, and the most that a client may ask for.")
+        "How many items one page of a list has, and the most that a client may request.")
 
 
 class Timeouts(Values):
@@ -101,20 +102,20 @@ class Timeouts(Values):
     default_tool_timeout = setting(seconds, 30.0, low=0.1, high=DAY_SECS, doc=
         "How many seconds a tool may take if neither its description nor the request says otherwise.")
     max_timeout_secs = setting(seconds, 600.0, low=0.1, high=DAY_SECS, doc=
-        "How many seconds a tool may take in all when its progress extends its timeout, and the most that a "
-        "client may ask for.")
+        "How many seconds a tool may take in total when its progress extends its timeout, and the longest timeout "
+        "that a client may request.")
     progress_extends_timeout = setting(flag, False, doc=
-        "Whether each progress report of a tool restarts its timeout.")
+        "Whether each of a tool's progress reports restarts its timeout.")
     shutdown_timeout = setting(seconds, 5.0, low=0.1, high=600, doc=
-        "How many seconds after a shutdown request the server ends, whatever is still running.")
+        "How many seconds after a shutdown request the server exits, whatever is still running.")
     idle_timeout_secs = setting(seconds, 3600.0, low=0, high=30 * DAY_SECS, aliases=("MCPBASH_IDLE_TIMEOUT",),
         switches=(Switch("idle_timeout_enabled", False, "0"), Switch("ci_mode", True, "0")), doc=
-        "After how many seconds without input and without work the server ends. 0: never.")
+        "After how many seconds without input or work the server exits. 0: never.")
     orphan_check_interval_secs = setting(seconds, 30.0, low=0, high=DAY_SECS,
         aliases=("MCPBASH_ORPHAN_CHECK_INTERVAL",),
         switches=(Switch("orphan_check_enabled", False, "0"), Switch("ci_mode", True, "0")), doc=
-        "How often the server checks whether the process that started it still exists. The server ends when that is "
-        "gone. 0: never.")
+        "How often the server checks whether the process that started it still exists; if not, the server exits. "
+        "0: never.")
 
 
 class Scripts(Values):
@@ -122,30 +123,30 @@ class Scripts(Values):
 
     # Linux takes 128 KiB for one variable, name included.
     env_payload_threshold = setting(integer, 64 * KIB, low=0, high=120 * KIB, doc=
-        "Arguments with more bytes than this reach a script as a file instead of a variable. 0: always as a "
-        "file.")
+        "Arguments with more bytes than this are passed to a script as a file instead of a variable. 0: always as "
+        "a file.")
     tool_env_mode = setting(choice("minimal", "allowlist", "inherit"), "minimal", doc=
         "Which of the server's variables a tool sees. minimal: a few basic ones; allowlist: also the names in "
         "tool_env_allowlist; inherit: all.")
     tool_env_allowlist = setting(names, NO_NAMES, doc=
         "The variables that tools also see if tool_env_mode is allowlist, for example API_TOKEN.")
     tool_env_inherit_allow = setting(flag, False, doc=
-        "Confirms tool_env_mode=inherit, which gives every secret of the environment to every tool.")
+        "Confirms tool_env_mode=inherit, which gives every secret in the environment to every tool.")
     result_meta = setting(choice("failures", "always", "never"), "failures", doc=
-        "Which results of tools tell the exit status and the end of stderr in `_meta`, which many clients show to "
-        "the model. failures: those with isError, at most 20 lines and 1 KiB, without secrets and without paths of "
-        "the machine; always: all, and stderr as the tool wrote it; never: none.")
+        "Which tool results contain the exit status and the end of stderr in `_meta`, which many clients show to "
+        "the model. failures: those with isError, at most 20 lines and 1 KiB, without secrets and local paths; "
+        "always: all, with stderr as the tool wrote it; never: none.")
     tool_stderr_tail_limit = setting(integer, 4096, low=0, high=MIB,
         switches=(Switch("tool_stderr_capture", False, "0"),), doc=
-        "How many bytes of the end of a tool's stderr its result may carry, where result_meta allows it.")
+        "How many bytes from the end of a tool's stderr its result may contain, if result_meta allows it.")
     json_tool = setting(choice("jq", "gojq", "none"), "", doc=
-        "What shell tools use to read JSON: jq or gojq, if it is installed; none tells them that there is none. "
+        "What shell tools use to read JSON: jq or gojq, if installed; none tells them that there is no such tool. "
         "Empty: jq, else gojq, else the built-in one.")
     strict_arguments = setting(flag, False, doc=
-        "Whether arguments must match the schema exactly. Otherwise null counts as absent for an optional "
-        "argument, and text such as \"5\" counts as the number where only a number is allowed.")
+        "Whether arguments must match the schema exactly. Otherwise, null is treated as absent for an optional "
+        "argument, and text such as \"5\" is treated as a number where only a number is allowed.")
     json_tool_bin = setting(text, "", doc=
-        "The path of the program that shell tools use to read JSON. Empty, or missing: see json_tool.")
+        "The path of the program that shell tools use to read JSON. Empty, or not found: see json_tool.")
 
 
 class Resources(Values):
@@ -155,20 +156,20 @@ class Resources(Values):
         "Colon-separated directories below which files may be read as resources, besides resources/ and the "
         "roots.")
     max_resource_bytes = setting(integer, 10 * MIB, low=1, high=GIB, doc=
-        "How large a resource, or the page of an MCP App, may be. A larger one is refused. Unless it is set, the same "
-        "as `max_tool_output_size`.")
+        "How large a resource, or the page of an MCP App, may be. A larger one gets an error. If it is not set, it "
+        "is the same as `max_tool_output_size`.")
     resource_timeout_secs = setting(seconds, 30.0, low=0.1, high=DAY_SECS, doc=
         "How long a provider or completion script may take.")
     resources_poll_interval_secs = setting(seconds, 2.0, low=0, high=DAY_SECS, doc=
-        "How often subscribed resources are read again, in seconds; those on the network 15 times less often. "
-        "0: never.")
+        "How often subscribed resources are read again, in seconds; those on the network are read 15 times less "
+        "often. 0: never.")
     provider_env_mode = setting(choice("isolate", "allowlist", "inherit"), "isolate", doc=
         "Which of the server's variables a provider sees. isolate: a few basic ones; allowlist: also the names in "
         "provider_env_allowlist; inherit: all.")
     provider_env_allowlist = setting(names, NO_NAMES, doc=
         "The variables that providers also see if provider_env_mode is allowlist.")
     provider_env_inherit_allow = setting(flag, False, doc=
-        "Confirms provider_env_mode=inherit, which gives every secret of the environment to every provider.")
+        "Confirms provider_env_mode=inherit, which gives every secret in the environment to every provider.")
 
 
 class Providers(Values):
@@ -180,11 +181,11 @@ class Providers(Values):
     https_deny_hosts = setting(names, NO_NAMES, doc=
         "Hosts that https resources may not come from, whatever else is allowed.")
     https_timeout_secs = setting(seconds, 15.0, low=0.1, high=60, aliases=("MCPBASH_HTTPS_TIMEOUT",), doc=
-        "How many seconds fetching an https resource may take in all.")
+        "How many seconds fetching an https resource may take in total.")
     https_max_bytes = setting(integer, 10 * MIB, low=1, high=20 * MIB, doc=
-        "How many bytes an https resource may have.")
+        "How many bytes long an https resource may be.")
     https_user_agent = setting(text, "", doc=
-        "How the https provider introduces itself. Empty: mcpgreen and its version.")
+        "The https provider's User-Agent. Empty: mcpgreen and its version.")
     enable_git_provider = setting(flag, False, doc="Whether resources may come from git repositories.")
     git_allow_hosts = setting(names, NO_NAMES, switches=(Switch("git_allow_all", True, "*"),), doc=
         "Hosts that git resources may come from, separated by commas or spaces. *: every host with a public IP "
@@ -192,21 +193,21 @@ class Providers(Values):
     git_deny_hosts = setting(names, NO_NAMES, doc=
         "Hosts that git resources may not come from, whatever else is allowed.")
     git_timeout_secs = setting(seconds, 30.0, low=0.1, high=60, aliases=("MCPBASH_GIT_TIMEOUT",), doc=
-        "How many seconds fetching a git resource may take in all.")
+        "How many seconds fetching a git resource may take in total.")
     git_max_kb = setting(integer, 50 * KIB, low=1, high=MIB, doc=
-        "How many KiB a git resource may have, and how many KiB of its repository may be fetched for it.")
+        "How many KiB long a git resource may be, and how many KiB of its repository may be fetched for it.")
     net_allow_addresses = setting(addresses, NO_NAMES, doc=
-        "Private IP addresses that the https and git providers may connect to, e.g. of an intranet server.")
+        "Private IP addresses that the https and git providers may connect to, such as an intranet server's.")
 
 
 class Policy(Values):
     """Which tools may run."""
 
     tool_allowlist = setting(names, NO_NAMES, doc=
-        "The tools that may run, separated by commas or spaces; * stands for all, and there are no other "
-        "patterns. Other tools are listed, but calls are refused. Empty: tool_allow_default decides.")
+        "The tools that may run, separated by commas or spaces; * allows all, and there are no other patterns. "
+        "Other tools are listed, but calls to them are refused. Empty: tool_allow_default decides.")
     tool_allow_default = setting(permission, "allow", doc=
-        "What happens to tools when there is no allow-list: allow or deny. Any other word denies.")
+        "What happens to tools if there is no allow-list: allow or deny. Any other word denies.")
     allow_project_hooks = setting(flag, False, doc=
         "Whether the server runs server.d/register.sh to learn what the project offers.")
 
@@ -215,77 +216,77 @@ class RemoteToken(Values):
     """A secret that clients have to send in each message, for servers behind a bridge."""
 
     remote_token = setting(text, "", secret=True, doc=
-        "A secret of at least 32 characters that every request and notification must carry in params._meta. "
+        "A secret of at least 32 characters that every request and notification must contain in params._meta. "
         "Empty: none is required.")
     remote_token_key = setting(text, "mcpbash/remoteToken", doc=
-        "The key of the token in params._meta.")
+        "The token's key in params._meta.")
 
 
 class Http(Values):
     """The clients that may use a server over HTTP, and their limits."""
 
     http_token = setting(text, "", secret=True, doc=
-        "A secret of at least 32 characters that HTTP clients send as a bearer token. Empty: none is required, "
-        "but then only this machine can be served.")
+        "A secret of at least 32 characters that HTTP clients send as a bearer token. Empty: none is required, but "
+        "then the server is available only on this machine.")
     http_allow_anonymous = setting(flag, False, doc=
-        "Whether clients need no token, even on other machines.")
+        "Whether clients may connect without a token, even from other machines.")
     http_allowed_hosts = setting(names, NO_NAMES, doc=
-        "The names by which clients may address the server over HTTP, besides localhost and its addresses, e.g. "
-        "mcp.example.com; *: any.")
+        "The host names that clients may use to reach the server over HTTP, besides localhost and its addresses, "
+        "e.g. mcp.example.com; *: any.")
     http_allowed_origins = setting(names, NO_NAMES, doc=
         "The web pages that may use the server from a browser, besides those on this machine, e.g. "
         "https://app.example.com; *: any.")
     http_session_idle_secs = setting(seconds, 1800.0, low=0.1, high=30 * DAY_SECS, doc=
         "After how many seconds an idle session ends.")
     http_max_sessions = setting(integer, 2000, low=1, high=1_000_000, doc=
-        "How many sessions there may be at the same time. Further clients are told to come back later.")
+        "How many sessions there may be at the same time. Further clients are told to try again later.")
     http_max_connections = setting(integer, 1024, low=1, high=100_000, doc=
-        "How many HTTP connections may be open. For a further one, the one that has been idle longest is closed.")
+        "How many HTTP connections may be open. To make room for another one, the server closes the one that has "
+        "been idle longest.")
     http_legacy_sse = setting(flag, False, doc=
         "Whether the server also offers /sse and /messages, for clients of the first revision.")
     http_trust_client_roots = setting(flag, False, doc=
-        "Whether the roots that an HTTP client names count as directories of this machine. Otherwise it is not "
-        "asked for them.")
+        "Whether roots from an HTTP client are treated as directories on this machine. Otherwise, the client is "
+        "not asked for them.")
     http_accept_session_ids = setting(flag, False, doc=
-        "Whether a proxy may choose the id of a new session, by sending Mcp-Session-Id with initialize (32 "
-        "hexadecimal digits). It can then send all requests of a session to the same server.")
+        "Whether a proxy may choose a new session's id, by sending Mcp-Session-Id with initialize (32 hexadecimal "
+        "digits). It can then send all of a session's requests to the same server.")
     http_cert = setting(directory, "", doc=
         "A file with the certificate (PEM) for HTTPS. Empty: plain HTTP, as behind a proxy.")
     http_key = setting(directory, "", doc=
-        "A file with the key of http_cert. Empty: it is in the same file.")
+        "A file with the key for http_cert. Empty: it is in the same file.")
     http_public_url = setting(text, "", doc=
-        "How clients reach the endpoint, if not at the address that it listens at, e.g. "
-        "https://mcp.example.com/mcp. Its host is allowed, and tokens have to be for this URL, unless "
+        "The URL at which clients reach the endpoint, if it is not the address that the server listens on, e.g. "
+        "https://mcp.example.com/mcp. Its host is allowed, and tokens must be for this URL, unless "
         "http_oauth_audience says otherwise.")
     http_oauth_issuer = setting(text, "", doc=
-        "The authorization server that issues the access tokens, as it is named in `iss`: an https URL. "
-        "Needs the extra oauth. Empty: none.")
+        "The authorization server that issues the access tokens, as named in `iss`: an https URL. Needs the extra "
+        "oauth. Empty: none.")
     http_oauth_jwks_url = setting(text, "", doc=
-        "Where the keys of the issuer are: an https URL, or a file. Empty: where the metadata of the issuer says.")
+        "Where the issuer's keys are: an https URL, or a file. Empty: where the issuer's metadata says.")
     http_oauth_audience = setting(names, NO_NAMES, doc=
-        "The accepted audiences (`aud`) of tokens. Empty: the URL of the endpoint.")
+        "The accepted audiences (`aud`) of tokens. Empty: the endpoint's URL.")
     http_oauth_required_scopes = setting(names, NO_NAMES, doc=
-        "The scopes that every token must have, whatever is called. Empty: none.")
+        "The scopes that every token must have, whatever it is used for. Empty: none.")
     state_key = setting(text, "", secret=True, doc=
-        "A secret that several servers share so that a client may continue with any of them. Empty: a random "
-        "one.")
+        "A secret that several servers share so that a client can continue with any of them. Empty: a random one.")
 
 
 class Registry(Values):
     """How the list of tools is kept up to date."""
 
     tools_ttl = setting(seconds, 5.0, low=0, high=3600, aliases=("MCP_TOOLS_TTL", "MCPGREEN_REGISTRY_POLL_SECS"), doc=
-        "For how many seconds the lists count as current where there are no file events, and how often the server "
-        "looks for changes there. 0: every request for a list looks, and every 5 seconds.")
+        "For how many seconds the lists are treated as current if there are no file events, and how often the "
+        "server then looks for changes. 0: on every request for a list, and every 5 seconds.")
     registry_max_bytes = setting(integer, 100 * MIB, low=1, high=GIB, doc=
         "How large the list of one kind of item may be.")
     register_ttl = setting(seconds, 5.0, low=0, high=3600, doc=
-        "For how many seconds the result of register.json or register.sh counts as current. 0: 5 seconds.")
+        "For how many seconds the result of register.json or register.sh is treated as current. 0: 5 seconds.")
     watch_files = setting(choice("auto", "poll", "never"), "auto",
         switches=(Switch("static_registry", True, "never"),), doc=
-        "How changes on disk are noticed. auto: by the system's file events where there are some; poll: by looking "
-        "regularly; never: for projects that do not change, serve what `.registry/` lists, or else read the project "
-        "once, and never look at the disk again.")
+        "How changes on disk are noticed. auto: by the system's file events, if there are any; poll: by checking "
+        "regularly; never: for projects that do not change, serve what `.registry/` lists, or else read the "
+        "project once, and never look at the disk again.")
 
 
 class Diagnostics(Values):
@@ -300,15 +301,15 @@ class Diagnostics(Values):
     log_format = setting(choice("text", "json"), "text", doc=
         "The format of the lines on stderr and in `log_file`: text, or a JSON object for each line.")
     log_file = setting(directory, "", doc=
-        "A file that gets the lines of stderr, too, with times. A relative path starts at the project. Empty: "
+        "A file that gets the same lines as stderr, with times. A relative path starts at the project. Empty: "
         "none.")
     core_dumps = setting(flag, False, doc=
-        "Whether the server may leave a core file, and debuggers of the same user may attach to it. Scripts can "
-        "then read its environment and write to its client, too.")
+        "Whether the server may leave a core file, and the same user's debuggers may attach to it. Scripts can "
+        "then also read its environment and write to its client.")
     preserve_state = setting(flag, False, doc=
-        "Whether the temporary files of calls stay on disk when the server ends.")
+        "Whether calls' temporary files stay on disk when the server exits.")
     allow_corrupt_stdout = setting(flag, False, doc=
-        "Whether the server goes on, however many faults its output has.")
+        "Whether the server keeps running, however many output errors occur.")
 
 
 class Compatibility(Values):
@@ -316,9 +317,9 @@ class Compatibility(Values):
 
     compat_batches = setting(flag, False, doc="Whether clients of every revision may send batches.")
     replace_dots = setting(flag, False, doc=
-        "Whether tools are listed with _ in place of each dot in their names, for clients that refuse dots. They "
+        "Whether tools are listed with _ in place of each dot in their names, for clients that reject dots. They "
         "can be called by both names.")
-    force_minimal = setting(flag, False, doc="Whether the server offers nothing but lifecycle, ping and logging.")
+    force_minimal = setting(flag, False, doc="Whether the server offers only lifecycle, ping and logging.")
 
 
 class Settings(

@@ -43,7 +43,7 @@ SCREENS = [
 mcpgreen serves demo: 1 tool, 1 resource, 0 templates, 1 prompt
 from PROJECT
 
-It waits for a client that speaks MCP on its stdin; Ctrl-C ends it. In another terminal, try:
+It is waiting for an MCP client on stdin; press Ctrl-C to stop it. In another terminal, try:
   mcpgreen list --project-root PROJECT
   mcpgreen run-tool greet --project-root PROJECT
 ^C""", 130, [("run-tool greet", "\x03")]),

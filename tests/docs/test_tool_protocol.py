@@ -178,7 +178,7 @@ def test_a_tool_takes_no_for_an_answer(run: Any, tool: str, action: str) -> None
     ended = run(tool, answered(question={"action": action}))
 
     result = json.loads(ended.stdout)
-    assert result["content"] == [{"type": "text", "text": "There is no text, and nobody wants to give one."}]
+    assert result["content"] == [{"type": "text", "text": "There is no text, and the user did not give one."}]
     assert (result["isError"], ended.exit_code) == (True, 0)
 
 
