@@ -14,6 +14,7 @@ import yaml
 
 from mcpgreen.settings.settings import ROWS, load
 from tests.deployment.cluster import EXAMPLES
+from tests.docs.reader import DOCS, blocks_of
 from tests.support.prerequisites import require_module, require_program
 from tests.support.wire import CHECKOUT
 
@@ -50,6 +51,18 @@ def test_a_pod_has_time_to_drain() -> None:
     assert set(settings) <= KNOWN
     assert settings["MCPGREEN_HTTP_TOKEN"] is None  # from a secret
     assert container["args"][-1] == f"0.0.0.0:{container['ports'][0]['containerPort']}"
+
+
+def test_the_unit_finds_what_the_page_installs() -> None:
+    service = next(block.text for block in blocks_of(DOCS / "REMOTE.md") if block.info == "service")
+    unit = (EXAMPLES / "systemd" / "mcpgreen.service").read_text(encoding="utf-8")
+    made = re.findall(r"(?:venv|cp -r project|install -m 600 /dev/stdin) (/\S+)", service)
+    started = re.search(r"ExecStart=(\S+)/bin/mcpgreen serve .*--project-root (\S+)[\s\S]*EnvironmentFile=(\S+)", unit)
+
+    assert started is not None
+    assert made == list(started.groups())
+    assert all((CHECKOUT / name).is_file() for name in re.findall(r"examples/\S+", service))
+    assert set(re.findall(r"(MCPGREEN_\w+)=", service)) <= KNOWN
 
 
 def test_what_is_scaled_by_is_measured() -> None:
