@@ -14,9 +14,9 @@ from mcpgreen.cli.wrapping.shell_lines import EDGE, PLAIN_VALUE, is_harmless
 from mcpgreen.cli.wrapping.tool_file import (
     Argument,
     Blueprint,
+    describe,
     list_schema,
     plain,
-    shown,
     take_name,
     tool_name,
     unique_name,
@@ -81,12 +81,11 @@ def blueprints_of(tasks: Sequence[Task], runner: Runner, *, path: str, prefix: s
         name = unique_name(tool_name(f"{prefix}-{task.name}"), found, joint="-")
         arguments = _arguments(task)
         command = (*runner.command, task.name)
-        runs = f"Runs {shown(command)}."
         first = next((argument.name for argument in arguments if argument.method == "operand"), None)
         found[name] = Blueprint(
             name,
             f"{task.name} in {os.path.basename(path)}",
-            plain(f"{task.text.rstrip('.')}. ({runs})" if task.text else runs),
+            describe(task.text, command),
             command,
             arguments,
             (ABOUT_VALUES.format(runner=runner.command[0]),) if arguments else (),

@@ -109,6 +109,12 @@ def shown(command: Sequence[str]) -> str:
     return plain(" ".join(os.path.basename(word) if os.path.isabs(word) else word for word in command), 200)
 
 
+def describe(text: str, command: Sequence[str]) -> str:
+    """Return what is said about a tool, with the command that it runs; the command alone if nothing is said."""
+    text = plain(text).rstrip(".")
+    return plain(f"{text[0].upper()}{text[1:]}. (Runs {shown(command)}.)") if text else f"Run {shown(command)}."
+
+
 def script_of(blueprint: Blueprint) -> str:
     words = ", ".join(map(literal, blueprint.command))
     lines = [f"command = mcp_tool.CommandLine({words})", *_calls(blueprint), "command.run()"]
@@ -165,12 +171,16 @@ def comment(text: str) -> str:
     return plain(text, COMMENT_CHARS).rstrip(".")
 
 
-def write_tool(blueprint: Blueprint, script: str, directory: str) -> None:
-    """Write script and description, or neither, and print where they are. Raises ProjectError."""
+def files_of(blueprint: Blueprint, script: str, directory: str) -> Draft:
+    """Return the files of a tool. The description comes first: without it, the script would be another tool."""
     place = os.path.join(directory, blueprint.name)
-    # The description first: without it, the script would be another tool for a moment.
-    Draft({place + DESCRIPTION_SUFFIX: description_of(blueprint), place + ".py": script}).write()
-    say(f"{place}.py\n{place}{DESCRIPTION_SUFFIX}\n", is_exact=True)
+    return Draft({place + DESCRIPTION_SUFFIX: description_of(blueprint), place + ".py": script})
+
+
+def write_tool(files: Draft) -> None:
+    """Write script and description, or neither, and print where they are. Raises ProjectError."""
+    files.write()
+    say("".join(f"{path}\n" for path in reversed(files)), is_exact=True)
 
 
 def blueprint_of(name: str, command: Sequence[str], documented: Documented, *, asked_by: str) -> Blueprint:
@@ -190,13 +200,11 @@ def blueprint_of(name: str, command: Sequence[str], documented: Documented, *, a
     if documented.takes_separator:
         separated += [argument.name for argument in operands]
     is_guess = bool(separated) and not documented.is_separator_certain
-    summary = documented.summary or f"run {shown(command)}"
-    summary = summary[0].upper() + summary[1:].rstrip(".")
     notes = [f"{documented.omitted} more options are left out: there are too many."] if documented.omitted else []
     return Blueprint(
         name,
         f"{plain(' '.join(command), 200)} {asked_by}",
-        plain(f"{summary}. (Runs {shown(command)}.)"),
+        describe(documented.summary, command),
         tuple(command),
         tuple(arguments),
         tuple(notes),

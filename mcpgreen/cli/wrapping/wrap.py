@@ -36,6 +36,7 @@ from mcpgreen.cli.wrapping.tool_file import (
     Blueprint,
     annotations_of,
     blueprint_of,
+    files_of,
     plain,
     script_of,
     tool_name,
@@ -68,6 +69,10 @@ MANUAL_NAME = re.compile(
 )
 ROFF = re.compile(r"\\f[A-Z]|\\f\([A-Z]{2}|\\&")
 
+TO_REPLACE = (
+    "To replace a tool, delete its script and its .meta.json, and run wrap again. To compare them first, write the new "
+    "tools elsewhere with --output DIR, or under other names with --name PREFIX.\n"
+)
 USAGE = re.compile(r"(?i)\busage\b|\bsynopsis\b|^ +--?\w", re.MULTILINE)
 # English, no colours, no pager, and long lines.
 ENVIRONMENT = {"LC_ALL": "C.UTF-8", "LANGUAGE": "", "TERM": "dumb", "NO_COLOR": "1"}
@@ -166,7 +171,7 @@ def _wrap_command(options: Options, only: Sequence[str] | None, target: Target) 
     blueprint = blueprint_of(name, [program, *rest, *always], choice.documented, asked_by=asked_by)
     if is_installed:
         blueprint = blueprint._replace(annotations=annotations_of(called, is_harmless=choice.is_harmless))
-    write_tool(blueprint, script_of(blueprint), target.directory)
+    write_tool(files_of(blueprint, script_of(blueprint), target.directory))
     count, guesses = len(blueprint.arguments), blueprint.guesses
     told = f", with {guesses} guess{'' if guesses == 1 else 'es'} to check" if guesses else ""
     told = f"{name}: {count} argument{'' if count == 1 else 's'}{told}."
@@ -290,15 +295,22 @@ def _wrap_tasks(option: str, path: str, *, prefix: str | None, target: Target) -
 
 
 def _write_all(tools: Sequence[tuple[Blueprint, str]], source: str, target: Target) -> None:
-    """Write the tools whose names are free. Raises ProjectError if there is none."""
-    written = 0
+    """Write the tools whose names are free, and say which of the others have changed. Raises ProjectError if no name
+    is free."""
+    written = changed = 0
     for blueprint, script in tools:
+        files = files_of(blueprint, script, target.directory)
         other = target.other(blueprint.name)
-        if other is not None:
+        if other is None:
+            write_tool(files)
+            written += 1
+        elif files.is_written():
             tell(f"{other} exists, and is left as it is.\n")
-            continue
-        write_tool(blueprint, script, target.directory)
-        written += 1
+        else:
+            tell(f"{other} exists, differs from what would be written now, and is left as it is.\n")
+            changed += 1
+    if changed:
+        tell(TO_REPLACE)
     if not written:
         raise ProjectError(source, "there is a tool for each of its tasks or operations already")
     tell(f"{written} tool{'' if written == 1 else 's'} from {os.path.basename(source)}.\n")
