@@ -218,10 +218,10 @@ def _option_argument(option: Option, documented: Documented, taken: set[str]) ->
     about = plain(option.text, MAX_ARGUMENT_CHARS) or f"The option {option.name}."
     if not option.values:
         return _flag(name, option, about)
-    legends = [documented.legends.get(value) or documented.legends.get(option.name) for value in option.values]
+    about_option = documented.legends.get(option.name, "")
     kinds = [
-        value_type(value, option.names, option.text, legend, documented.are_types)
-        for value, legend in zip(option.values, legends, strict=True)
+        value_type(value, option.names, option.text, documented.legends.get(value, about_option), documented.are_types)
+        for value in option.values
     ]
     kind = kinds[0]
     guesses = list(kind.guesses)
@@ -288,7 +288,7 @@ def _operand_argument(operand: Operand, documented: Documented, names: set[str],
     name = take_name(f"{name}_operand" if name in taken else name, taken)
     kind = ValueType("string", operand.choices)
     if not operand.choices:
-        kind = value_type(operand.name, (operand.name,), operand.text, documented.legends.get(operand.name))
+        kind = value_type(operand.name, (operand.name,), operand.text, documented.legends.get(operand.name, ""))
     schema = _value_schema(kind)
     about = plain(operand.text, MAX_ARGUMENT_CHARS) or f"The operand {plain(operand.name, 60)}."
     if documented.forms:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from mcpgreen.cli.wrapping.reading.options import MAX_OPTIONS, MAX_TEXT_CHARS, Option, options_in
 from mcpgreen.cli.wrapping.reading.usage_lines import Operand, Usage, after_command, forms_in, merged_operands
-from mcpgreen.cli.wrapping.reading.value_types import ValueType, default_of, legends_in
+from mcpgreen.cli.wrapping.reading.value_types import default_of, legends_in
 
 MAX_LINES = 20_000
 MAX_LINE_CHARS = 2000
@@ -63,7 +63,7 @@ class Documented(NamedTuple):
     reads_stdin: bool = False
     has_usage: bool = False
     omitted: int = 0
-    legends: Mapping[str, ValueType | None] = MappingProxyType({})  # explanations of values, by their name or option
+    legends: Mapping[str, str] = MappingProxyType({})  # explanations of values, by their name or option
     options_before: int = MAX_OPTIONS  # so many options come before the operands, the others after them, as in find
     shown: frozenset[str] = frozenset()  # the names of options in usage lines and examples
     excusing: frozenset[str] = frozenset()  # with one of these options, no operand is required
