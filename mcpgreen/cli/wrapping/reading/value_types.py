@@ -138,7 +138,8 @@ MAX_PARAGRAPH_CHARS = 2000
 
 # "FORMAT is one of:", "The MODE argument of --cached can be: always or never.", "Any FIELD is a field number."
 ABOUT_VALUE = re.compile(
-    r"\b([A-Z][A-Z0-9_]{1,30})(?: argument(?: of --?[\w-]{1,40})?)? (?:is|can be|may be|must be|options:|values:)[^.]{0,300}"
+    r"\b([A-Z][A-Z0-9_]{1,30})(?: argument(?: of --?[\w-]{1,40})?)? (?:(?:is|can be|may be|must be)\b|options:|values:)"
+    r"[^.]{0,300}"
 )
 LONG_OPTION = re.compile(r"(?<![\w-])--[a-z][\w-]{0,40}")
 LIST_ENTRY = re.compile(r" {1,12}([a-z][a-z0-9+-]{0,30}(?:, [a-z][a-z0-9+-]{0,30}){0,3})(?: {2}|$)")
