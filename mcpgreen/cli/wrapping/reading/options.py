@@ -2,8 +2,8 @@
 
 An option is written as `-o, --output=FILE`, `--[no-]color[=WHEN]`, `-n <number>`, `--arg name value`.
 
-Rule: one pass from left to right, with patterns that take little time on any line. At most MAX_OPTIONS are kept, each with
-MAX_TEXT_CHARS of its description.
+Rule: one pass from left to right, with patterns that take little time on any line. At most MAX_OPTIONS are kept, each
+with MAX_TEXT_CHARS of its description.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from mcpgreen.cli.wrapping.reading.options import NAME, Option, closing, signature_at
+from mcpgreen.cli.wrapping.reading.options import IN_SQUARE, NAME, Option, closing, signature_at
 
 MAX_FORMS = 20
 MAX_FORM_CHARS = 8000
@@ -25,9 +25,13 @@ HEADING = re.compile(r"(?i)^\W{0,4}(?:.{0,60}\. )?(?:usage|synopsis)\b(?! of\b)\
 OTHER_FORM = re.compile(r"(?i)^or:? +")
 TRAILING_TEXT = re.compile(r"(?<! ) {3,80}(?=[a-z(])")
 PLACEHOLDER = re.compile(r"(?i)(?!-)[\w -]*(?:options?|flags?|switch(?:es)?|opts|parameters)(?:\W*|[;,].*)")
-WORD = re.compile(r"<[^<>]{1,80}>[^\s\[\]()|]*|[^\s\[\]()|{}<>]+(?:<[^<>]{1,80}>)?")
+# A word with its optional parts: OFFSET[.][b], FILE[,FILE]
+WORD = re.compile(
+    r"(<[^<>]{1,80}>(?:(?!\.\.)[^\s\[\]()|])*|(?:(?!\.\.)[^\s\[\]()|{}<>])+(?:<[^<>]{1,80}>)?)" rf"(?:\[{IN_SQUARE}\])*"
+)
+PART = re.compile(rf"(?:\[{IN_SQUARE}\]|<[^<>]*>|\{{[^{{}}]*\}}|\([^()]*\)|[^|])+")  # between two bars
 DOTS = re.compile(r"\s*(?:\.\.\.?|…)")
-FINAL_DOTS = re.compile(r"(?<=\w)\s{1,8}(?:\.\.\.|…)$")
+FINAL_DOTS = re.compile(r"(?<=\w)\s{0,8}(?:\.\.\.|…)$")
 PART_OF_WORD = re.compile(r"[^\w<{-]*")  # [+]OFFSET
 OTHER_OPERAND = re.compile(r"\|\s*(?:-(?=\s|$)|<[^<>]{1,80}>|[A-Z][\w-]*)")  # PATH | URL | -
 BUNDLE = re.compile(r"-\w{2,}")
@@ -162,7 +166,7 @@ class Usage:
             return after
         are_repeated = False
         before = len(self.operands), len(self.options)
-        parts = [part for part in _parts(inside) if part.strip() != "-"]  # FILE | -: standard input
+        parts = [part for part in PART.findall(inside) if part.strip() != "-"]  # FILE | -: standard input
         if len(parts) > 1:
             are_repeated = FINAL_DOTS.search(inside) is not None  # FILE|DIR ...
             parts[-1] = FINAL_DOTS.sub("", parts[-1])
@@ -228,7 +232,7 @@ class Usage:
             end, option = name.end(), Option((name[0],))
             for _ in known.values if known else ():
                 value = WORD.match(text, end + 1)
-                end = _after_parts(text, value.end()) if value else end
+                end = value.end() if value else end
         else:
             end, option = signature.end, signature.option
         for each in _unbundled(option) if known is None else [option]:
@@ -236,13 +240,8 @@ class Usage:
         return end
 
     def _word(self, text: str, found: re.Match[str], *, is_required: bool) -> int:
-        word, end = found[0], found.end()
-        is_repeated = False
-        while word.endswith("..") or (word.endswith(".") and is_repeated):
-            word, is_repeated = word[:-1], True
-        end = _after_parts(text, end)
-        if dots := DOTS.match(text, end):
-            end, is_repeated = dots.end(), True
+        word, dots = found[1], DOTS.match(text, found.end())
+        end, is_repeated = (dots or found).end(), dots is not None
         if PLACEHOLDER.fullmatch(word.strip("<>")) or not _plain(word) or word == "-":
             return end
         if word.startswith("<") and "|-" in word:  # clap: <RULE|--all>
@@ -264,27 +263,6 @@ class Usage:
     def _repeat_last(self) -> None:
         if self.operands:
             self.operands[-1] = self.operands[-1]._replace(is_repeated=True)
-
-
-def _parts(text: str) -> list[str]:
-    """Return the parts between the bars outside of brackets."""
-    parts, start, position = [], 0, 0
-    while position < len(text):
-        if text[position] in "[({<" and (position := closing(text, position)) < 0:
-            break
-        if text[position] == "|":
-            parts.append(text[start:position])
-            start = position + 1
-        position += 1
-    return [*parts, text[start:]]
-
-
-def _after_parts(text: str, end: int) -> int:
-    """Return the end of a word with its optional parts: OFFSET[.][b], FILE[,FILE]."""
-    while text[end : end + 1] == "[":
-        close = closing(text, end)
-        end = close + 1 if close > 0 else end + 1
-    return end
 
 
 def _plain(word: str) -> str:

@@ -125,11 +125,11 @@ def described_choices(text: str, guess: str = NAMED_IN_TEXT) -> ValueType | None
         is_likely = IS_DEFAULT.search(found["plain"]) and not re.search(QUOTED, found["plain"])
         if is_certain or (is_likely and not NO_VALUES.intersection(words)):
             return choice_of(words, guess)
-    if found := IN_BRACKETS.search(text):
-        words = re.split(r", ?| ?\| ?|/| or ", found[1])
-        is_list = len(words) > 2 or "|" in found[1] or found[0][0] == "[" or re.fullmatch(FORMATS, found[1])
-        is_list = is_list and len({word.isupper() for word in words}) == 1  # [SECTION | orphan]: any section
-        return choice_of(words, guess) if is_list and not NO_VALUES.intersection(words) else None
+    if listed := IN_BRACKETS.search(text):
+        words = re.split(r", ?| ?\| ?|/| or ", listed[1])
+        is_list = len(words) > 2 or "|" in listed[1] or listed[0][0] == "[" or bool(re.fullmatch(FORMATS, listed[1]))
+        are_alike = len({word.isupper() for word in words}) == 1  # not [SECTION | orphan]: any section
+        return choice_of(words, guess) if is_list and are_alike and not NO_VALUES.intersection(words) else None
     return None
 
 
