@@ -31,7 +31,7 @@ from mcpgreen.cli.output import can_ask, tell
 from mcpgreen.cli.wrapping import justfiles, makefiles
 from mcpgreen.cli.wrapping.choosing import choose
 from mcpgreen.cli.wrapping.reading.help_text import read_help
-from mcpgreen.cli.wrapping.task_files import Runner, Task, blueprints_of, runner_of_scripts, scripts_in
+from mcpgreen.cli.wrapping.task_files import Task, blueprints_of, runner_of, scripts_in
 from mcpgreen.cli.wrapping.tool_file import (
     Blueprint,
     annotations_of,
@@ -51,11 +51,11 @@ SUBCOMMAND = re.compile(r"[A-Za-z0-9@][\w.:@+-]{0,100}")
 INTERPRETER = re.compile(r"(?:python|node|ruby|perl|bash|sh|deno|php)[\d.]*")
 MODULE = re.compile(r"[A-Za-z_][\w.]{0,200}")
 
-# For each option, the function that reads the file, and the one that finds out how its tasks are run.
-TASK_FILES: dict[str, tuple[Callable[[str], list[Task]], Callable[[str, str], Runner]]] = {
-    "--makefile": (makefiles.targets_in, makefiles.runner_for),
-    "--justfile": (justfiles.recipes_in, justfiles.runner_for),
-    "--package-json": (scripts_in, runner_of_scripts),
+# For each option, the function that reads the tasks of the file, and the program that runs them.
+TASK_FILES: dict[str, tuple[Callable[[str], list[Task]], str]] = {
+    "--makefile": (makefiles.targets_in, "make"),
+    "--justfile": (justfiles.recipes_in, "just"),
+    "--package-json": (scripts_in, "npm"),
 }
 
 HELP_SECS = 20.0
@@ -278,7 +278,7 @@ def _run(words: Sequence[str], *, directory: str, secs: float) -> children.Ended
 
 def _wrap_tasks(option: str, path: str, *, prefix: str | None, target: Target) -> int:
     path = os.path.abspath(os.path.expanduser(path))
-    read, runner_for = TASK_FILES[option]
+    read, program = TASK_FILES[option]
     found = read(path)
     tasks = [task for task in found if not task.needs_refused]
     if refused := ", ".join(dict.fromkeys(name for task in found for name in task.refused)):
@@ -288,8 +288,7 @@ def _wrap_tasks(option: str, path: str, *, prefix: str | None, target: Target) -
         tell(f"No tools, since they need such an argument: {missing}.\n")
     if not tasks:
         raise ProjectError(path, "nothing in it can become a tool")
-    runner = runner_for(path, target.root)
-    blueprints = blueprints_of(tasks, runner, path=path, prefix=prefix or runner.name)
+    blueprints = blueprints_of(tasks, runner_of(path, target.root, program), path=path, prefix=prefix)
     _write_all([(blueprint, script_of(blueprint)) for blueprint in blueprints], path, target)
     return 0
 

@@ -24,7 +24,10 @@ MAX_SUBCOMMANDS = 100
 
 ESCAPES = re.compile(r"\x1b\[[0-9;?]{0,20}[A-Za-z]|\x1b\][^\x07\x1b]{0,200}(?:\x07|\x1b\\)|.\x08")
 BOX = ("│", "┃")
-TYPE_COLUMN = re.compile(r"(?:[A-Z][A-Z_]*(?: RANGE)?|\[[^\[\]]+\|[^\[\]]+\]|<[^<>]+>)(?:\.\.\.)?")
+# typer has names, types and descriptions in columns: the space before another name, or before a type.
+COLUMN = re.compile(
+    r"(?<=\S) {2,}(?=-|(?:[A-Z][A-Z_]*(?: RANGE)?|\[[^\[\]]{1,99}\|[^\[\]]{1,99}\]|<[^<>]{1,99}>)(?:\.\.\.)?(?:  |$))"
+)
 SECTION = re.compile(
     r"^\s{0,3}(?:╭─ )?([A-Z][\w /-]{2,40}|[a-z]+ (?:arguments|options)|options|commands)(?::$| ─.*$|$)"
 )
@@ -182,21 +185,10 @@ def cleaned_lines(text: str) -> list[str]:
         line = ESCAPES.sub("", line[:MAX_LINE_CHARS]).expandtabs(8)
         line = "".join(char if char.isprintable() else " " for char in line).rstrip()
         if line.startswith(BOX):
-            inside = line[1:-1] if line.endswith(BOX) and len(line) > 1 else line[1:]
-            line = "  " + _without_columns(inside.removeprefix(" ").rstrip())
+            inside = line[1:].removeprefix(" ").rstrip("│┃ ")
+            line = "  " + (COLUMN.sub(" ", inside) if inside.lstrip(" *").startswith("-") else inside)
         lines.append(line)
     return lines
-
-
-def _without_columns(text: str) -> str:
-    """Put the type of an option right after its name; typer has names, types and descriptions in columns."""
-    if not text.lstrip(" *").startswith("-"):
-        return text
-    first, *rest = re.split(r" {2,}", text.lstrip(" *"))
-    while rest and (rest[0].startswith("-") or TYPE_COLUMN.fullmatch(rest[0])):
-        first += " " + rest.pop(0)
-    star = "* " if text.lstrip().startswith("*") else "  "
-    return star + "  ".join([first, *rest])
 
 
 def _in_examples(lines: Sequence[str], command: Sequence[str], known: Mapping[str, Option]) -> set[str]:

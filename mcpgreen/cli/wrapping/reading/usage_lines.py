@@ -35,6 +35,7 @@ FINAL_DOTS = re.compile(r"(?<=\w)\s{0,8}(?:\.\.\.|…)$")
 PART_OF_WORD = re.compile(r"[^\w<{-]*")  # [+]OFFSET
 OTHER_OPERAND = re.compile(r"\|\s*(?:-(?=\s|$)|<[^<>]{1,80}>|[A-Z][\w-]*)")  # PATH | URL | -
 BUNDLE = re.compile(r"-\w{2,}")
+AS_MODULE = re.compile(r"^\S*python\S* -m ")
 LITERAL = re.compile(r"[a-z][\w:-]*")
 PLURALS = frozenset({"args", "arguments", "files", "paths", "filenames", "targets"})
 SEVERAL = re.compile(r"[\w.:-]+(?:[,|][\w.:-]+(?: [\w.:-]+){0,4})+")
@@ -86,21 +87,16 @@ def after_command(forms: Sequence[str], command: Sequence[str]) -> dict[str, str
     unless none does: `npm i` shows the help of `npm install`, so its forms have another name in their place."""
     words = command[3:] if command[1:2] == ["-m"] else command[1:]
     subcommands = [word for word in words if os.sep not in word]  # not the script of an interpreter
-    named, others = {}, {}
-    for form in forms:
-        words = form.split()
-        is_module = words[1:2] == ["-m"] and os.path.basename(words[0]).startswith("python")
-        rest = other = words[3:] if is_module else words[1:]
-        missing = False
+    rests = {}
+    for form in [form for form in forms if set(subcommands).issubset(form.split())] or forms:
+        rest = AS_MODULE.sub("", form).split()[1:]
         for subcommand in subcommands:
-            other = other[1:] if other and LITERAL.fullmatch(other[0]) else other
-            missing = missing or subcommand not in rest
-            if not missing:
+            if subcommand in rest:
                 rest = rest[rest.index(subcommand) + 1 :]  # `prog [OPTIONS] sub` has options in between
-        others[form] = " ".join(other)
-        if not missing:
-            named[form] = " ".join(rest)
-    return named or others
+            elif rest and LITERAL.fullmatch(rest[0]):
+                rest = rest[1:]
+        rests[form] = " ".join(rest)
+    return rests
 
 
 class Usage:
