@@ -196,10 +196,8 @@ def blueprint_of(name: str, command: Sequence[str], documented: Documented, *, a
         guesses = ("it reads its standard input, which the help mentions",)
         arguments.append(Argument(take_name("stdin", taken), stdin, "stdin", guesses=guesses))
     pairs = zip(operands, documented.operands, strict=True)
-    separated = [argument.name for argument, operand in pairs if operand.is_after_separator]
-    if documented.takes_separator:
-        separated += [argument.name for argument in operands]
-    is_guess = bool(separated) and not documented.is_separator_certain
+    separated = next((argument.name for argument, operand in pairs if operand.is_after_separator), None)
+    is_guess = separated is not None and documented.is_separator_guessed
     notes = [f"{documented.omitted} more options are left out: there are too many."] if documented.omitted else []
     return Blueprint(
         name,
@@ -208,7 +206,7 @@ def blueprint_of(name: str, command: Sequence[str], documented: Documented, *, a
         tuple(command),
         tuple(arguments),
         tuple(notes),
-        separated[0] if separated else None,
+        separated,
         f"commands of this kind ({documented.style}) take -- as the end of their options" if is_guess else "",
     )
 
@@ -235,7 +233,7 @@ def _option_argument(option: Option, documented: Documented, taken: set[str]) ->
     keywords: tuple[tuple[str, str], ...] = ()
     default = default_of(option.text, kind.type, kind.choices)
     # Without a value, it would take a following word for one.
-    can_be_bare = option.joint != " " or documented.takes_separator or not documented.operands
+    can_be_bare = option.joint != " " or all(operand.is_after_separator for operand in documented.operands)
     if option.is_value_optional and not can_be_bare:
         guesses.append("its value may be left out at a terminal; here it has to be given")
     elif option.is_value_optional and not is_list and len(kinds) == 1:

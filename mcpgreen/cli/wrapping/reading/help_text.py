@@ -61,8 +61,7 @@ class Documented(NamedTuple):
     operands: tuple[Operand, ...] = ()
     forms: tuple[str, ...] = ()  # the usage lines, where they disagree about the operands
     subcommands: tuple[str, ...] = ()
-    takes_separator: bool = False  # `--` ends the options
-    is_separator_certain: bool = False
+    is_separator_guessed: bool = False  # the help does not say that `--` ends the options; its style does
     reads_stdin: bool = False
     has_usage: bool = False
     omitted: int = 0
@@ -152,9 +151,11 @@ def read_help(text: str, command: Sequence[str]) -> Documented:
     if operands and operands[-1].name == "expression":  # find: most options are part of it, and come after the paths
         operands, options_before = operands[:-1], added
     needed = [operand.name for operand in operands if operand.is_required]
-    is_explicit = any(usage.has_separator for usage in usages)
+    has_separator = any(usage.has_separator for usage in usages)
     is_offered = bool(SEPARATOR_ENTRY.search(text))
     is_usual = style.takes_separator and command[0] not in WITHOUT_SEPARATOR
+    if not has_separator and (is_offered or is_usual):
+        operands = tuple(each._replace(is_after_separator=True) for each in operands)
     texts, subcommands = _entries(lines)
     return Documented(
         style.name,
@@ -164,8 +165,7 @@ def read_help(text: str, command: Sequence[str]) -> Documented:
         tuple(each._replace(text=texts.get(each.name.lower(), "")) for each in operands),
         disagreeing,
         tuple(subcommands),
-        takes_separator=not is_explicit and (is_offered or is_usual),
-        is_separator_certain=is_explicit or is_offered,
+        is_separator_guessed=not has_separator and not is_offered,
         reads_stdin=bool(STDIN.search(text)),
         has_usage=bool(all_forms),
         omitted=omitted,
