@@ -228,7 +228,6 @@ class _Row(NamedTuple):
     indent: int
     column: int  # where its description begins; 0 if not known yet
     text: list[str]
-    goes_on: bool = False
 
     def done(self) -> Option:
         return self.option._replace(text=" ".join(self.text)[:MAX_TEXT_CHARS])
@@ -274,12 +273,8 @@ def _rows(lines: Sequence[str]) -> Iterator[Option]:
             are_valued = TAKING_VALUES.search(text) is not None
         was_blank = not text
         indent = len(line) - len(text)
-        is_starred = text.startswith("*") and text[1:].lstrip().startswith("-")  # typer: it has to be there
-        if is_starred:
-            text = text[1:].lstrip()
-            indent = len(line) - len(text)
-        found = _row_in(line, indent, row.column if row else 0, is_starred=is_starred) if text.startswith("-") else None
-        if found and row and row.goes_on and not row.text:
+        found = _row_in(line, indent, row.column if row else 0) if text.startswith("-") else None
+        if found and row and row.text == [","]:  # another name is in the next line
             names = (*row.option.names, *found.option.names)[:MAX_NAMES]
             found, row = found._replace(option=found.option._replace(names=names)), None
         if found and not (row and row.column and indent >= row.column):
@@ -314,7 +309,7 @@ def _signature_in(line: str, start: int, column: int) -> Signature | None:
     return signature
 
 
-def _row_in(line: str, indent: int, column_before: int, *, is_starred: bool) -> _Row | None:
+def _row_in(line: str, indent: int, column_before: int) -> _Row | None:
     number = NUMBER_OPTION.match(line, indent)  # git: -<number>, -n <number>
     signature = _signature_in(line, number.end() if number else indent, column_before)
     if signature is None:
@@ -329,10 +324,7 @@ def _row_in(line: str, indent: int, column_before: int, *, is_starred: bool) -> 
     if is_tight and not signature.option.values and not is_in_column:
         return None  # it is a sentence that begins with an option
     column = column if text and (not is_tight or column == column_before) else 0
-    option = signature.option._replace(is_required=is_starred)
-    if text == ",":  # another name is in the next line
-        return _Row(option, indent, 0, [], goes_on=True)
-    return _Row(option, indent, min(column, FAR_COLUMN), [text] if text else [])
+    return _Row(signature.option, indent, min(column, FAR_COLUMN), [text] if text else [])
 
 
 def _split(options: Iterator[Option], *, is_git: bool) -> Iterator[Option]:
