@@ -10,18 +10,10 @@ import os
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from mcpgreen.cli.wrapping import tool_file
 from mcpgreen.cli.wrapping.reading.value_types import words_in
 from mcpgreen.cli.wrapping.shell_lines import EDGE, PLAIN_VALUE, is_harmless
-from mcpgreen.cli.wrapping.tool_file import (
-    Argument,
-    Blueprint,
-    describe,
-    list_schema,
-    plain,
-    take_name,
-    tool_name,
-    unique_name,
-)
+from mcpgreen.cli.wrapping.tool_file import Argument, Blueprint, list_schema, plain
 from mcpgreen.errors import ProjectError
 from mcpgreen.files.regular_files import content_of
 from mcpgreen.text import jsontext
@@ -81,14 +73,14 @@ def runner_of(path: str, root: str, program: str) -> list[str]:
 def blueprints_of(tasks: Sequence[Task], runner: Sequence[str], *, path: str, prefix: str | None) -> list[Blueprint]:
     found: dict[str, Blueprint] = {}
     for task in tasks[:MAX_TASKS]:
-        name = unique_name(tool_name(f"{prefix or runner[0]}-{task.name}"), found, joint="-")
+        name = tool_file.unique_name(tool_file.tool_name(f"{prefix or runner[0]}-{task.name}"), found, joint="-")
         arguments = _arguments(task)
         command = (*runner, task.name)
         first = next((argument.name for argument in arguments if argument.method == "operand"), None)
         found[name] = Blueprint(
             name,
             f"{task.name} in {os.path.basename(path)}",
-            describe(task.text, command),
+            tool_file.describe(task.text, command),
             command,
             arguments,
             (ABOUT_VALUES.format(runner=runner[0]),) if arguments else (),
@@ -106,7 +98,7 @@ def _arguments(task: Task) -> tuple[Argument, ...]:
             schema = list_schema(schema, is_required=parameter.is_required)
         schema["description"] = plain(parameter.text) or f"The value of {parameter.name}."
         method = "option" if parameter.words else "operand"
-        name = take_name(parameter.name, taken)
+        name = tool_file.take_name(parameter.name, taken)
         arguments.append(Argument(name, schema, method, parameter.words, is_required=parameter.is_required))
     return tuple(arguments)
 

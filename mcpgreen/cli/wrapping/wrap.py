@@ -28,20 +28,11 @@ from mcpgreen.cli.commands import Options
 from mcpgreen.cli.making.drafts import SAFE_NAME
 from mcpgreen.cli.opening import open_named, seconds
 from mcpgreen.cli.output import can_ask, tell
-from mcpgreen.cli.wrapping import justfiles, makefiles
+from mcpgreen.cli.wrapping import justfiles, makefiles, tool_file
 from mcpgreen.cli.wrapping.choosing import choose
 from mcpgreen.cli.wrapping.reading.help_text import read_help
 from mcpgreen.cli.wrapping.task_files import Task, blueprints_of, runner_of, scripts_in
-from mcpgreen.cli.wrapping.tool_file import (
-    Blueprint,
-    annotations_of,
-    blueprint_of,
-    files_of,
-    plain,
-    script_of,
-    tool_name,
-    write_tool,
-)
+from mcpgreen.cli.wrapping.tool_file import Blueprint, plain, script_of
 from mcpgreen.errors import ProjectError, UsageError
 from mcpgreen.project.project import Project
 from mcpgreen.running.processes.stopping import adopted_strays
@@ -145,7 +136,9 @@ def _wrap_command(options: Options, only: Sequence[str] | None, target: Target) 
     words, name, takes_all = [options["CMD"], *options["SUBCOMMAND"]], options["--name"], bool(options["--all"])
     program = _program(words[0])
     rest = _subcommands(words)
-    name = name or tool_name(" ".join([os.path.basename(words[0]), *(word for word in words[1:] if word[0] != "-")]))
+    name = name or tool_file.tool_name(
+        " ".join([os.path.basename(words[0]), *(word for word in words[1:] if word[0] != "-")])
+    )
     if not name:
         raise UsageError(f"no tool name can be derived from {words[0]!r}; choose one with --name")
     other = target.other(name)
@@ -168,10 +161,10 @@ def _wrap_command(options: Options, only: Sequence[str] | None, target: Target) 
     choice = choose(documented, only=only, takes_all=takes_all, asks=asks)
     # Without this option, tar and cpio take HOST:FILE for a file of another host, and start rsh.
     always = ["--force-local"] if any("--force-local" in option.names for option in documented.options) else []
-    blueprint = blueprint_of(name, [program, *rest, *always], choice.documented, asked_by=asked_by)
+    blueprint = tool_file.blueprint_of(name, [program, *rest, *always], choice.documented, asked_by=asked_by)
     if is_installed:
-        blueprint = blueprint._replace(annotations=annotations_of(called, is_harmless=choice.is_harmless))
-    write_tool(files_of(blueprint, script_of(blueprint), target.directory))
+        blueprint = blueprint._replace(annotations=tool_file.annotations_of(called, is_harmless=choice.is_harmless))
+    tool_file.write_tool(tool_file.files_of(blueprint, script_of(blueprint), target.directory))
     count, guesses = len(blueprint.arguments), blueprint.guesses
     told = f", with {guesses} guess{'' if guesses == 1 else 'es'} to check" if guesses else ""
     told = f"{name}: {count} argument{'' if count == 1 else 's'}{told}."
@@ -298,10 +291,10 @@ def _write_all(tools: Sequence[tuple[Blueprint, str]], source: str, target: Targ
     is free."""
     written = changed = 0
     for blueprint, script in tools:
-        files = files_of(blueprint, script, target.directory)
+        files = tool_file.files_of(blueprint, script, target.directory)
         other = target.other(blueprint.name)
         if other is None:
-            write_tool(files)
+            tool_file.write_tool(files)
             written += 1
         elif files.is_written():
             tell(f"{other} exists, and is left as it is.\n")

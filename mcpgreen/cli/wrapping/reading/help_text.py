@@ -29,6 +29,8 @@ STAR = re.compile(r"^ *\* {0,40}(?=-)")  # typer: a required option, of which th
 COLUMN = re.compile(
     r"(?<=\S) {2,}(?=-|(?:[A-Z][A-Z_]*(?: RANGE)?|\[[^\[\]]{1,99}\|[^\[\]]{1,99}\]|<[^<>]{1,99}>)(?:\.\.\.)?(?:  |$))"
 )
+# A line with one name and a comma, before the line with another one; -<number>, -n <number> in git.
+OTHER_NAMES = re.compile(r"^( {1,40}--?[^\s,]{1,100},)\n(?= +-)|^( {1,40})-<\w{1,20}>, (?=-)", re.MULTILINE)
 SECTION = re.compile(
     r"^\s{0,3}(?:╭─ )?([A-Z][\w /-]{2,40}|[a-z]+ (?:arguments|options)|options|commands)(?::$| ─.*$|$)"
 )
@@ -130,8 +132,8 @@ WITHOUT_SEPARATOR = frozenset({"echo", "test", "[", "expr", "true", "false"})
 
 def read_help(text: str, command: Sequence[str]) -> Documented:
     """Read the help of `command`. Without options and operands, nothing was understood."""
-    lines = cleaned_lines(text)
-    text = "\n".join(lines)
+    text = OTHER_NAMES.sub(r"\1\2", "\n".join(cleaned_lines(text)))
+    lines = [line[:MAX_LINE_CHARS] for line in text.split("\n")]
     style = next((style for style in STYLES if style.mark.search(text)), PLAIN)
     all_forms = forms_in(lines)
     options, omitted = options_in(lines, is_git=style.name == "git")

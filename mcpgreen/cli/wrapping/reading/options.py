@@ -20,7 +20,6 @@ WIDE_GAP = re.compile(r" ? {2}|$")
 TIGHT = re.compile(r"\S \S")
 LEVELS = re.compile(r"-(\d) ?(?:\.\.\.?|…|to|-) ?-(\d)(?= )")
 TAKING_VALUES = re.compile(r"(?i)\b(?:take|taking|with|accept|require)s? (?:an? )?(?:arguments?|values?)\b")
-NUMBER_OPTION = re.compile(r"-<\w{1,20}>, (?=-)")
 MAX_NAMES = 8
 MAX_VALUES = 4
 MAX_LITERALS_CHARS = 1000
@@ -274,9 +273,6 @@ def _rows(lines: Sequence[str]) -> Iterator[Option]:
         was_blank = not text
         indent = len(line) - len(text)
         found = _row_in(line, indent, row.column if row else 0) if text.startswith("-") else None
-        if found and row and row.text == [","]:  # another name is in the next line
-            names = (*row.option.names, *found.option.names)[:MAX_NAMES]
-            found, row = found._replace(option=found.option._replace(names=names)), None
         if found and not (row and row.column and indent >= row.column):
             if row:
                 yield row.done()
@@ -310,8 +306,7 @@ def _signature_in(line: str, start: int, column: int) -> Signature | None:
 
 
 def _row_in(line: str, indent: int, column_before: int) -> _Row | None:
-    number = NUMBER_OPTION.match(line, indent)  # git: -<number>, -n <number>
-    signature = _signature_in(line, number.end() if number else indent, column_before)
+    signature = _signature_in(line, indent, column_before)
     if signature is None:
         return None
     rest = line[signature.end :]
