@@ -41,6 +41,19 @@ PLURALS = frozenset({"args", "arguments", "files", "paths", "filenames", "target
 SEVERAL = re.compile(r"[\w.:-]+(?:[,|][\w.:-]+(?: [\w.:-]+){0,4})+")
 
 
+# Manners of writing of one library or command, and the usual way to write the same.
+REWRITES = tuple(
+    (re.compile(pattern), usual)
+    for pattern, usual in (
+        (r" ?\[\.\.\.?\]", "..."),
+        (r"\{([^{}]{0,500}\[[^{}]{1,500})\}", r"(\1)"),  # ffmpeg: {[outfile options] outfile}...
+        (r"<([^<>|]{1,80}\|-[^<>]{1,80})>", r"(\1)"),  # clap: <RULE|--all>
+        (r"(\{[^{}]{1,2000}\}) +\.\.\.", r"\1 [arguments...]"),  # argparse: {add,remove} ...
+        (r"\((-\w)\|(--[\w-]{1,40}=)\)", r"\2"),  # kubectl: (-o|--output=)json|yaml
+    )
+)
+
+
 class Operand(NamedTuple):
     name: str
     is_required: bool = True
@@ -109,6 +122,8 @@ class Usage:
         self._known = known
         self._has_literals = has_literals  # docopt: a word without brackets stands for itself
         self._groups = 0
+        for pattern, usual in REWRITES:
+            form = pattern.sub(usual, form)
         self._sequence(form, is_required=True, depth=0)
         del self.operands[MAX_OPERANDS:]
 
@@ -129,7 +144,7 @@ class Usage:
             elif other := OTHER_OPERAND.match(text, position):
                 position = other.end()
             elif char == "{":
-                position = self._choices(text, position, is_required=is_required, depth=depth)
+                position = self._choices(text, position, is_required=is_required)
             elif text.startswith("--", position) and text[position + 2 : position + 3] in ("", " "):
                 self.has_separator = True
                 position += 2
@@ -154,9 +169,6 @@ class Usage:
         is_required = is_required and text[position] == "("
         dots = DOTS.match(text, end + 1)
         after = dots.end() if dots else end + 1
-        if inside in ("...", ".."):
-            self._repeat_last()
-            return after
         is_part = PART_OF_WORD.fullmatch(inside) or (text[position - 1 : position] == "]" and len(inside) == 1)
         if PLACEHOLDER.fullmatch(inside) or is_part:
             return after
@@ -184,8 +196,6 @@ class Usage:
             name = "choice" if are_literal else _plain(words[0])
             self._add(Operand(name, is_required, choices=tuple(words) if are_literal else ()))
             return
-        if words[0].startswith("(-") and (end := closing(words[0], 0)) > 0:  # kubectl: (-o|--output=)json|yaml
-            words[0] = words[0][1:end]
         if words[0].startswith("-"):
             words = [word for word in words if not LITERAL.fullmatch(word)]
         aliases: list[str] = []
@@ -203,21 +213,16 @@ class Usage:
         for alias in aliases:
             self._sequence(alias, is_required=False, depth=depth)
 
-    def _choices(self, text: str, position: int, *, is_required: bool, depth: int) -> int:
+    def _choices(self, text: str, position: int, *, is_required: bool) -> int:
         end = closing(text, position)
         if end < 0:
             return position + 1
         inside = text[position + 1 : end]
         dots = DOTS.match(text, end + 1)
-        if "[" in inside:  # ffmpeg: {[outfile options] outfile}...
-            return self._group(f"({inside}){text[end + 1 :]}", 0, is_required=is_required, depth=depth) + position
         choices = tuple(re.split(r"[,|]", inside)) if SEVERAL.fullmatch(inside) else ()
         name = "command" if choices else _plain(inside)
-        is_repeated = dots is not None and text[end + 1 : end + 2] == "."  # `{a,b} ...` is argparse's subcommand
         # sed: {script-only-if-no-other-script}
-        self._add(Operand(name, is_required and bool(choices), is_repeated, choices))
-        if dots and not is_repeated:
-            self._add(Operand("arguments", False, True))
+        self._add(Operand(name, is_required and bool(choices), dots is not None, choices))
         return dots.end() if dots else end + 1
 
     def _option(self, text: str, name: re.Match[str], *, is_required: bool, depth: int) -> int:
@@ -239,9 +244,6 @@ class Usage:
         word, dots = found[1], DOTS.match(text, found.end())
         end, is_repeated = (dots or found).end(), dots is not None
         if PLACEHOLDER.fullmatch(word.strip("<>")) or not _plain(word) or word == "-":
-            return end
-        if word.startswith("<") and "|-" in word:  # clap: <RULE|--all>
-            self._alternatives(word.strip("<>").split("|"), is_required=False, depth=0)
             return end
         is_literal = self._has_literals and LITERAL.fullmatch(word) is not None
         self._add(Operand(_plain(word), is_required, is_repeated, (word,) if is_literal else ()))
