@@ -55,6 +55,7 @@ ATTACHED = tuple(
         (rf"(#|(?=<|/[^ -]){TOKEN})", "", False),
     )
 )
+# Words in capitals (with a quantifier behind the pattern) and in small letters.
 UPPER = r"(?!NOT )[A-Z](?:[A-Z0-9_:=|+*@%-]|/(?!-)|[.,](?![., ]|$))"
 LOWER = r"(?!(?:or|and)\b)[A-Za-z](?:[\w:=+-]|/(?!-)|[.,](?![., ]|$)){0,30}"
 GAP = rf"(?=  |\t|$| ?: |, ?-| -{{1,2}}[A-Za-z]| ?[\[{{|]|/-|{DOTS.pattern})"
