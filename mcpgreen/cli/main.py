@@ -115,9 +115,11 @@ def _fault(arguments: Sequence[str], command: Command, text: str) -> str:
     if fault is None and len(words) > max_words:
         fault = f"unexpected word: {words[max_words]}"
     given = [word.partition("=")[0] for word in takewhile("--".__ne__, arguments) if word.startswith("--")]
+    alternatives = re.findall(r"[\[(]([^\[\]()]+\|[^\[\]()]+)[\])]", usage)
     for one, other in combinations(given, 2):
-        if not any(one in form and other in form for form in usage.split("\n  mcpgreen ")):
-            fault = fault or f"{other} does not go with {one}"
+        are_in_a_form = any(one in form and other in form for form in usage.split("\n  mcpgreen "))
+        if not are_in_a_form or any(one in group and other in group for group in alternatives if one != other):
+            fault = fault or f"{other} cannot be used with {one}; leave out one of them"
         if one == other and not re.search(rf"{one}(?: [A-Z=]+)?\]\.\.\.", usage):
             fault = fault or f"{one} may be given only once"
     if fault is None and command.needs:

@@ -17,7 +17,15 @@ from tests.support.project import ProjectBuilder
         (["registry", "fly"], "registry needs refresh or status"),
         (["registry", "status", "fly"], "unexpected word: fly"),
         (["scan", "extra"], "unexpected word: extra"),
-        (["wrap", "--makefile", "Makefile", "--only=hello"], "--only does not go with --makefile"),
+        (
+            ["wrap", "--makefile", "Makefile", "--only=hello"],
+            "--only cannot be used with --makefile; leave out one of them",
+        ),
+        (["wrap", "--all", "--only", "x", "--", "ls"], "--only cannot be used with --all; leave out one of them"),
+        (
+            ["wrap", "--makefile", "a", "--justfile", "b"],
+            "--justfile cannot be used with --makefile; leave out one of them",
+        ),
         (["config", "--client", "zed", "--client", "cursor"], "--client may be given only once"),
         (["serve", "--project-root", ".", "twice"], "unexpected word: twice"),
         (["read", "a:b", "extra"], "unexpected word: extra"),

@@ -6,13 +6,11 @@ and if it is not exported: nobody knows which variables the programs of a recipe
 
 from __future__ import annotations
 
-import os
 import re
 
 from mcpgreen.cli.wrapping.shell_lines import EDGE, IDENTIFIER, SHELLS, has_computed_name, is_harmless, is_plain
-from mcpgreen.cli.wrapping.task_files import Parameter, Runner, Task, place_of, text_of
+from mcpgreen.cli.wrapping.task_files import Parameter, Task, text_of
 
-USUAL_NAMES = ("justfile", "Justfile", ".justfile")
 MAX_PARAMETERS = 20
 
 RECIPE = re.compile(r"^@?([A-Za-z][\w-]{0,100})(?=[\s:])")
@@ -34,12 +32,6 @@ POSITIONAL = re.compile(r"\$(?:[@*0-9]|\{[@*0-9]\})")  # where a setting has the
 USES_POSITIONAL = re.compile(r"\$\{[@*0-9]|\bfor\s+\w+\s*;|\b(?:for|select)\s+\w+\s+do\b|\b(?:shift|set|getopts)\b")
 QUOTED = re.compile(r"'[^'\n]*'|\"[^\"\n]*\"|`[^`\n]*`")
 NOT_RECIPES = ("alias", "export", "import", "mod", "set", "unexport")
-
-
-def runner_for(path: str, root: str) -> Runner:
-    directory, name = place_of(path, root), os.path.basename(path)
-    place = ("--justfile", os.path.join(directory, name), "--working-directory", directory or ".")
-    return Runner("just", ("just", *(place if directory or name not in USUAL_NAMES else ())))
 
 
 def recipes_in(path: str) -> list[Task]:

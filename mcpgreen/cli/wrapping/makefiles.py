@@ -8,14 +8,12 @@ any variable, none is an argument.
 
 from __future__ import annotations
 
-import os
 import re
 
 from mcpgreen.cli.wrapping.shell_lines import EDGE, IDENTIFIER, SHELLS, has_computed_name, is_harmless, is_plain
-from mcpgreen.cli.wrapping.task_files import Parameter, Runner, Task, place_of, text_of
+from mcpgreen.cli.wrapping.task_files import Parameter, Task, text_of
 from mcpgreen.cli.wrapping.tool_file import plain
 
-USUAL_NAMES = ("Makefile", "makefile", "GNUmakefile")
 MAX_VARIABLES = 20  # of a target
 LINE_CHARS = 80  # of a line in a message
 
@@ -48,12 +46,6 @@ DIRECTIVE = re.compile(r"\s*(?:(?:s|-)?include|load)\b|\s*\.(?:ONESHELL|RECIPEPR
 OTHER_MAKE = re.compile(r"\bg?make(?![\w-])|\$[({]MAKE[)}]")
 ONLY_PRINTS = re.compile(r"[@\s-]*(?:echo|printf)\b(?:[^;&|`\"']|\"[^\"`]*\"|'[^']*')*")
 SHELL = re.compile(r"(?:[^#\n]{0,500}[\s:])?SHELL\s*[:?+!]{0,3}=\s*(?:\S*/)?(?:env\s+)?(\S*)")
-
-
-def runner_for(path: str, root: str) -> Runner:
-    directory, name = place_of(path, root), os.path.basename(path)
-    words = ["make", *(["-C", directory] if directory else []), *(["-f", name] if name not in USUAL_NAMES else [])]
-    return Runner("make", tuple(words))
 
 
 class _Variables:

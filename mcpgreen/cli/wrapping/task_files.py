@@ -10,17 +10,10 @@ import os
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from mcpgreen.cli.wrapping import tool_file
+from mcpgreen.cli.wrapping.reading.value_types import words_in
 from mcpgreen.cli.wrapping.shell_lines import EDGE, PLAIN_VALUE, is_harmless
-from mcpgreen.cli.wrapping.tool_file import (
-    Argument,
-    Blueprint,
-    list_schema,
-    plain,
-    shown,
-    take_name,
-    tool_name,
-    unique_name,
-)
+from mcpgreen.cli.wrapping.tool_file import Argument, Blueprint, list_schema, plain
 from mcpgreen.errors import ProjectError
 from mcpgreen.files.regular_files import content_of
 from mcpgreen.text import jsontext
@@ -31,7 +24,8 @@ MAX_TASKS = 200
 NAME_CHARS = 100
 # Other package managers, by the lock file beside package.json.
 OTHERS = {"pnpm-lock.yaml": "pnpm", "yarn.lock": "yarn", "bun.lockb": "bun", "bun.lock": "bun"}
-DIRECTORY_OPTION = {"npm": "--prefix", "pnpm": "--dir", "yarn": "--cwd", "bun": "--cwd"}
+DIRECTORY_OPTION = {"make": "-C", "npm": "--prefix", "pnpm": "--dir", "yarn": "--cwd", "bun": "--cwd"}
+USUAL_NAMES = words_in("Makefile makefile GNUmakefile justfile Justfile .justfile")
 ABOUT_VALUES = "{runner} gives values to a shell, so the description lets only plain ones through (see its patterns)"
 
 
@@ -53,44 +47,44 @@ class Task(NamedTuple):
     needs_refused: bool = False  # the task cannot be run without one of them
 
 
-class Runner(NamedTuple):
-    """The command that runs the tasks of a file."""
-
-    name: str  # the prefix of its tools
-    command: tuple[str, ...]
-    ends_options: bool = False
-
-
 def text_of(path: str) -> str:
     """The file as text. Raises ProjectError."""
     return content_of(path, MAX_FILE_BYTES).decode("utf-8", "replace").replace("\r\n", "\n")
 
 
-def place_of(path: str, root: str) -> str:
-    """The directory of a file, seen from `root`, where tools run; empty if it is the root."""
-    directory = os.path.dirname(os.path.realpath(path))
+def runner_of(path: str, root: str, program: str) -> list[str]:
+    """Return the words that run a task of a file, for tools that run in `root`: the program, and where the file is."""
+    directory, name = os.path.split(os.path.realpath(path))
     relative = os.path.relpath(directory, root)
-    if relative == os.curdir:
-        return ""
-    return directory if relative.startswith(os.pardir) else relative
+    directory = directory if relative.startswith(os.pardir) else relative
+    is_elsewhere, is_unusual = directory != os.curdir, name not in USUAL_NAMES
+    if program == "just":
+        place = ["--justfile", os.path.normpath(os.path.join(directory, name)), "--working-directory", directory]
+        return [program, *(place if is_elsewhere or is_unusual else [])]
+    if program == "npm":
+        beside = os.path.dirname(os.path.realpath(path))
+        program = next((name for file, name in OTHERS.items() if os.path.exists(os.path.join(beside, file))), program)
+    words = [program, *([DIRECTORY_OPTION[program], directory] if is_elsewhere else [])]
+    if program == "make":
+        return [*words, *(["-f", name] if is_unusual else [])]
+    return [*words, "run", *(["--silent"] if program == "npm" else [])]
 
 
-def blueprints_of(tasks: Sequence[Task], runner: Runner, *, path: str, prefix: str) -> list[Blueprint]:
+def blueprints_of(tasks: Sequence[Task], runner: Sequence[str], *, path: str, prefix: str | None) -> list[Blueprint]:
     found: dict[str, Blueprint] = {}
     for task in tasks[:MAX_TASKS]:
-        name = unique_name(tool_name(f"{prefix}-{task.name}"), found, joint="-")
+        name = tool_file.unique_name(tool_file.tool_name(f"{prefix or runner[0]}-{task.name}"), found, joint="-")
         arguments = _arguments(task)
-        command = (*runner.command, task.name)
-        runs = f"Runs {shown(command)}."
+        command = (*runner, task.name)
         first = next((argument.name for argument in arguments if argument.method == "operand"), None)
         found[name] = Blueprint(
             name,
             f"{task.name} in {os.path.basename(path)}",
-            plain(f"{task.text.rstrip('.')}. ({runs})" if task.text else runs),
+            tool_file.describe(task.text, command),
             command,
             arguments,
-            (ABOUT_VALUES.format(runner=runner.command[0]),) if arguments else (),
-            first if runner.ends_options else None,
+            (ABOUT_VALUES.format(runner=runner[0]),) if arguments else (),
+            first if runner[0] == "npm" else None,
         )
     return list(found.values())
 
@@ -104,18 +98,9 @@ def _arguments(task: Task) -> tuple[Argument, ...]:
             schema = list_schema(schema, is_required=parameter.is_required)
         schema["description"] = plain(parameter.text) or f"The value of {parameter.name}."
         method = "option" if parameter.words else "operand"
-        name = take_name(parameter.name, taken)
+        name = tool_file.take_name(parameter.name, taken)
         arguments.append(Argument(name, schema, method, parameter.words, is_required=parameter.is_required))
     return tuple(arguments)
-
-
-def runner_of_scripts(path: str, root: str) -> Runner:
-    beside = os.path.dirname(os.path.realpath(path))
-    program = next((name for file, name in OTHERS.items() if os.path.exists(os.path.join(beside, file))), "npm")
-    directory = place_of(path, root)
-    place = (DIRECTORY_OPTION[program], directory) if directory else ()
-    quiet = ("--silent",) if program == "npm" else ()
-    return Runner(program, (program, *place, "run", *quiet), ends_options=program == "npm")
 
 
 def scripts_in(path: str) -> list[Task]:

@@ -109,6 +109,12 @@ def shown(command: Sequence[str]) -> str:
     return plain(" ".join(os.path.basename(word) if os.path.isabs(word) else word for word in command), 200)
 
 
+def describe(text: str, command: Sequence[str]) -> str:
+    """Return what is said about a tool, with the command that it runs; the command alone if nothing is said."""
+    text = plain(text).rstrip(".")
+    return plain(f"{text[0].upper()}{text[1:]}. (Runs {shown(command)}.)") if text else f"Run {shown(command)}."
+
+
 def script_of(blueprint: Blueprint) -> str:
     words = ", ".join(map(literal, blueprint.command))
     lines = [f"command = mcp_tool.CommandLine({words})", *_calls(blueprint), "command.run()"]
@@ -165,12 +171,16 @@ def comment(text: str) -> str:
     return plain(text, COMMENT_CHARS).rstrip(".")
 
 
-def write_tool(blueprint: Blueprint, script: str, directory: str) -> None:
-    """Write script and description, or neither, and print where they are. Raises ProjectError."""
+def files_of(blueprint: Blueprint, script: str, directory: str) -> Draft:
+    """Return the files of a tool. The description comes first: without it, the script would be another tool."""
     place = os.path.join(directory, blueprint.name)
-    # The description first: without it, the script would be another tool for a moment.
-    Draft({place + DESCRIPTION_SUFFIX: description_of(blueprint), place + ".py": script}).write()
-    say(f"{place}.py\n{place}{DESCRIPTION_SUFFIX}\n", is_exact=True)
+    return Draft({place + DESCRIPTION_SUFFIX: description_of(blueprint), place + ".py": script})
+
+
+def write_tool(files: Draft) -> None:
+    """Write script and description, or neither, and print where they are. Raises ProjectError."""
+    files.write()
+    say("".join(f"{path}\n" for path in reversed(files)), is_exact=True)
 
 
 def blueprint_of(name: str, command: Sequence[str], documented: Documented, *, asked_by: str) -> Blueprint:
@@ -186,21 +196,17 @@ def blueprint_of(name: str, command: Sequence[str], documented: Documented, *, a
         guesses = ("it reads its standard input, which the help mentions",)
         arguments.append(Argument(take_name("stdin", taken), stdin, "stdin", guesses=guesses))
     pairs = zip(operands, documented.operands, strict=True)
-    separated = [argument.name for argument, operand in pairs if operand.is_after_separator]
-    if documented.takes_separator:
-        separated += [argument.name for argument in operands]
-    is_guess = bool(separated) and not documented.is_separator_certain
-    summary = documented.summary or f"run {shown(command)}"
-    summary = summary[0].upper() + summary[1:].rstrip(".")
+    separated = next((argument.name for argument, operand in pairs if operand.is_after_separator), None)
+    is_guess = separated is not None and documented.is_separator_guessed
     notes = [f"{documented.omitted} more options are left out: there are too many."] if documented.omitted else []
     return Blueprint(
         name,
         f"{plain(' '.join(command), 200)} {asked_by}",
-        plain(f"{summary}. (Runs {shown(command)}.)"),
+        describe(documented.summary, command),
         tuple(command),
         tuple(arguments),
         tuple(notes),
-        separated[0] if separated else None,
+        separated,
         f"commands of this kind ({documented.style}) take -- as the end of their options" if is_guess else "",
     )
 
@@ -210,10 +216,10 @@ def _option_argument(option: Option, documented: Documented, taken: set[str]) ->
     about = plain(option.text, MAX_ARGUMENT_CHARS) or f"The option {option.name}."
     if not option.values:
         return _flag(name, option, about)
-    legends = [documented.legends.get(value) or documented.legends.get(option.name) for value in option.values]
+    about_option = documented.legends.get(option.name, "")
     kinds = [
-        value_type(value, option.names, option.text, legend, documented.are_types)
-        for value, legend in zip(option.values, legends, strict=True)
+        value_type(value, option.names, option.text, documented.legends.get(value, about_option), documented.are_types)
+        for value in option.values
     ]
     kind = kinds[0]
     guesses = list(kind.guesses)
@@ -227,7 +233,7 @@ def _option_argument(option: Option, documented: Documented, taken: set[str]) ->
     keywords: tuple[tuple[str, str], ...] = ()
     default = default_of(option.text, kind.type, kind.choices)
     # Without a value, it would take a following word for one.
-    can_be_bare = option.joint != " " or documented.takes_separator or not documented.operands
+    can_be_bare = option.joint != " " or all(operand.is_after_separator for operand in documented.operands)
     if option.is_value_optional and not can_be_bare:
         guesses.append("its value may be left out at a terminal; here it has to be given")
     elif option.is_value_optional and not is_list and len(kinds) == 1:
@@ -280,7 +286,7 @@ def _operand_argument(operand: Operand, documented: Documented, names: set[str],
     name = take_name(f"{name}_operand" if name in taken else name, taken)
     kind = ValueType("string", operand.choices)
     if not operand.choices:
-        kind = value_type(operand.name, (operand.name,), operand.text, documented.legends.get(operand.name))
+        kind = value_type(operand.name, (operand.name,), operand.text, documented.legends.get(operand.name, ""))
     schema = _value_schema(kind)
     about = plain(operand.text, MAX_ARGUMENT_CHARS) or f"The operand {plain(operand.name, 60)}."
     if documented.forms:

@@ -28,19 +28,11 @@ from mcpgreen.cli.commands import Options
 from mcpgreen.cli.making.drafts import SAFE_NAME
 from mcpgreen.cli.opening import open_named, seconds
 from mcpgreen.cli.output import can_ask, tell
-from mcpgreen.cli.wrapping import justfiles, makefiles
+from mcpgreen.cli.wrapping import justfiles, makefiles, tool_file
 from mcpgreen.cli.wrapping.choosing import choose
 from mcpgreen.cli.wrapping.reading.help_text import read_help
-from mcpgreen.cli.wrapping.task_files import Runner, Task, blueprints_of, runner_of_scripts, scripts_in
-from mcpgreen.cli.wrapping.tool_file import (
-    Blueprint,
-    annotations_of,
-    blueprint_of,
-    plain,
-    script_of,
-    tool_name,
-    write_tool,
-)
+from mcpgreen.cli.wrapping.task_files import Task, blueprints_of, runner_of, scripts_in
+from mcpgreen.cli.wrapping.tool_file import Blueprint, plain, script_of
 from mcpgreen.errors import ProjectError, UsageError
 from mcpgreen.project.project import Project
 from mcpgreen.running.processes.stopping import adopted_strays
@@ -50,11 +42,11 @@ SUBCOMMAND = re.compile(r"[A-Za-z0-9@][\w.:@+-]{0,100}")
 INTERPRETER = re.compile(r"(?:python|node|ruby|perl|bash|sh|deno|php)[\d.]*")
 MODULE = re.compile(r"[A-Za-z_][\w.]{0,200}")
 
-# For each option, the function that reads the file, and the one that finds out how its tasks are run.
-TASK_FILES: dict[str, tuple[Callable[[str], list[Task]], Callable[[str, str], Runner]]] = {
-    "--makefile": (makefiles.targets_in, makefiles.runner_for),
-    "--justfile": (justfiles.recipes_in, justfiles.runner_for),
-    "--package-json": (scripts_in, runner_of_scripts),
+# For each option, the function that reads the tasks of the file, and the program that runs them.
+TASK_FILES: dict[str, tuple[Callable[[str], list[Task]], str]] = {
+    "--makefile": (makefiles.targets_in, "make"),
+    "--justfile": (justfiles.recipes_in, "just"),
+    "--package-json": (scripts_in, "npm"),
 }
 
 HELP_SECS = 20.0
@@ -68,6 +60,10 @@ MANUAL_NAME = re.compile(
 )
 ROFF = re.compile(r"\\f[A-Z]|\\f\([A-Z]{2}|\\&")
 
+TO_REPLACE = (
+    "To replace a tool, delete its script and its .meta.json, and run wrap again. To compare them first, write the new "
+    "tools elsewhere with --output DIR, or under other names with --name PREFIX.\n"
+)
 USAGE = re.compile(r"(?i)\busage\b|\bsynopsis\b|^ +--?\w", re.MULTILINE)
 # English, no colours, no pager, and long lines.
 ENVIRONMENT = {"LC_ALL": "C.UTF-8", "LANGUAGE": "", "TERM": "dumb", "NO_COLOR": "1"}
@@ -140,7 +136,9 @@ def _wrap_command(options: Options, only: Sequence[str] | None, target: Target) 
     words, name, takes_all = [options["CMD"], *options["SUBCOMMAND"]], options["--name"], bool(options["--all"])
     program = _program(words[0])
     rest = _subcommands(words)
-    name = name or tool_name(" ".join([os.path.basename(words[0]), *(word for word in words[1:] if word[0] != "-")]))
+    name = name or tool_file.tool_name(
+        " ".join([os.path.basename(words[0]), *(word for word in words[1:] if word[0] != "-")])
+    )
     if not name:
         raise UsageError(f"no tool name can be derived from {words[0]!r}; choose one with --name")
     other = target.other(name)
@@ -163,10 +161,10 @@ def _wrap_command(options: Options, only: Sequence[str] | None, target: Target) 
     choice = choose(documented, only=only, takes_all=takes_all, asks=asks)
     # Without this option, tar and cpio take HOST:FILE for a file of another host, and start rsh.
     always = ["--force-local"] if any("--force-local" in option.names for option in documented.options) else []
-    blueprint = blueprint_of(name, [program, *rest, *always], choice.documented, asked_by=asked_by)
+    blueprint = tool_file.blueprint_of(name, [program, *rest, *always], choice.documented, asked_by=asked_by)
     if is_installed:
-        blueprint = blueprint._replace(annotations=annotations_of(called, is_harmless=choice.is_harmless))
-    write_tool(blueprint, script_of(blueprint), target.directory)
+        blueprint = blueprint._replace(annotations=tool_file.annotations_of(called, is_harmless=choice.is_harmless))
+    tool_file.write_tool(tool_file.files_of(blueprint, script_of(blueprint), target.directory))
     count, guesses = len(blueprint.arguments), blueprint.guesses
     told = f", with {guesses} guess{'' if guesses == 1 else 'es'} to check" if guesses else ""
     told = f"{name}: {count} argument{'' if count == 1 else 's'}{told}."
@@ -273,7 +271,7 @@ def _run(words: Sequence[str], *, directory: str, secs: float) -> children.Ended
 
 def _wrap_tasks(option: str, path: str, *, prefix: str | None, target: Target) -> int:
     path = os.path.abspath(os.path.expanduser(path))
-    read, runner_for = TASK_FILES[option]
+    read, program = TASK_FILES[option]
     found = read(path)
     tasks = [task for task in found if not task.needs_refused]
     if refused := ", ".join(dict.fromkeys(name for task in found for name in task.refused)):
@@ -283,22 +281,28 @@ def _wrap_tasks(option: str, path: str, *, prefix: str | None, target: Target) -
         tell(f"No tools, since they need such an argument: {missing}.\n")
     if not tasks:
         raise ProjectError(path, "nothing in it can become a tool")
-    runner = runner_for(path, target.root)
-    blueprints = blueprints_of(tasks, runner, path=path, prefix=prefix or runner.name)
+    blueprints = blueprints_of(tasks, runner_of(path, target.root, program), path=path, prefix=prefix)
     _write_all([(blueprint, script_of(blueprint)) for blueprint in blueprints], path, target)
     return 0
 
 
 def _write_all(tools: Sequence[tuple[Blueprint, str]], source: str, target: Target) -> None:
-    """Write the tools whose names are free. Raises ProjectError if there is none."""
-    written = 0
+    """Write the tools whose names are free, and say which of the others have changed. Raises ProjectError if no name
+    is free."""
+    written = changed = 0
     for blueprint, script in tools:
+        files = tool_file.files_of(blueprint, script, target.directory)
         other = target.other(blueprint.name)
-        if other is not None:
+        if other is None:
+            tool_file.write_tool(files)
+            written += 1
+        elif files.is_written():
             tell(f"{other} exists, and is left as it is.\n")
-            continue
-        write_tool(blueprint, script, target.directory)
-        written += 1
+        else:
+            tell(f"{other} exists, differs from what would be written now, and is left as it is.\n")
+            changed += 1
+    if changed:
+        tell(TO_REPLACE)
     if not written:
         raise ProjectError(source, "there is a tool for each of its tasks or operations already")
     tell(f"{written} tool{'' if written == 1 else 's'} from {os.path.basename(source)}.\n")

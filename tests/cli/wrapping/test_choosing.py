@@ -79,6 +79,7 @@ def test_a_usual_command_becomes_a_small_tool(command: str) -> None:
     names, operands = (part.split() for part in COMMANDS[command].arguments.split("/"))
 
     assert len(made.arguments) <= 15
+    assert "(Runs" not in made.description or not made.description.startswith("Run ")  # the same thing twice
     assert len(json.dumps(listed)) / 4 <= 1500  # about four characters make a token
     assert made.description.startswith(COMMANDS[command].description)
     assert set(names) <= set(listed["inputSchema"]["properties"])
@@ -171,7 +172,7 @@ def test_shown_usual_and_short_options_come_first() -> None:
     [
         (".TH RAKE 1\n.SH NAME\ngather \\- gather \\fBleaves\\fP\n.SH SYNOPSIS\n", "Gather leaves. (Runs gather.)"),
         (".Dd today\n.Sh NAME\n.Nm rake\n.Nd gather leaves\n", "Gather leaves. (Runs gather.)"),
-        ("nothing of the kind", "Run gather. (Runs gather.)"),
+        ("nothing of the kind", "Run gather."),
     ],
 )
 def test_the_manual_says_what_the_help_does_not(project: ProjectBuilder, page: str, text: str) -> None:

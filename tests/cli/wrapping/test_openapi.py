@@ -245,6 +245,29 @@ def document(**fields: Any) -> str:
     return json.dumps({"openapi": "3.1.0", "servers": [{"url": "http://127.0.0.1"}], "paths": paths, **fields})
 
 
+def test_wrapping_again_keeps_the_files_and_says_what_changed(project: ProjectBuilder) -> None:
+    paths: Json = {f"/{name}": {"get": {"operationId": name}} for name in "ab"}
+    project.write("api.json", document(paths=paths))
+    assert wrap(project, "api.json").returncode == 0
+    project.write("tools/b.py", own := project.read("tools/b.py") + "# mine\n")
+    before = project.read("tools/a.meta.json")
+    paths["/a"]["get"]["summary"] = "Changed"
+
+    project.write("api.json", document(paths={**paths, "/c": {"get": {"operationId": "c"}}}))
+    done = wrap(project, "api.json")
+
+    assert (done.returncode, len(done.stdout.splitlines())) == (0, 2)
+    for name in "ab":
+        assert f"{name}.py exists, differs from what would be written now, and is left as it is.\n" in done.stderr
+    assert "To replace a tool, delete its script and its .meta.json, and run wrap again. To compare" in done.stderr
+    assert (project.read("tools/b.py"), project.read("tools/a.meta.json")) == (own, before)
+    (project.root / "tools" / "a.py").unlink()
+    (project.root / "tools" / "a.meta.json").unlink()
+    again = wrap(project, "api.json")
+    assert "c.py exists, and is left as it is.\n" in again.stderr
+    assert "Changed. (GET /a)" in project.read("tools/a.meta.json")
+
+
 @pytest.mark.parametrize(
     ("text", "words", "message"),
     [

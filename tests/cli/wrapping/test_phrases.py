@@ -75,6 +75,20 @@ OPTIONS: dict[str, tuple[str, dict[str, str]]] = {
         "  --bar <bar>   Whether to show it [on, off] (default: on)\n",
         {"bar": "string of on off = 'on'"},
     ),
+    "lists in brackets and behind a colon": (
+        "  --lock HOW        use a lock (yes, no or nonblock)\n"
+        "  --clock FMT       show it in a format: [delta|ctime|iso]\n"
+        "  --symbols HOW     what to do. <method> is: ignore-all, report-all\n"
+        "  --merge WHICH     merge [SECTION | orphan] sections\n"
+        "  --key KEY         public key (PEM/DER) file, or a hash\n"
+        "  --mode HOW        'ignore' that they are read-only, 'warn' (default), or 'fail'.\n",
+        {
+            "lock": "string of yes no nonblock",
+            "clock": "string of delta ctime iso",
+            "symbols": "string of ignore-all report-all",
+            **dict.fromkeys(("merge", "key", "mode"), "string"),
+        },
+    ),
     "two formats in parentheses": (
         " -form format   File format (DER or PEM) - default PEM\n",
         {"form": "string of DER PEM = 'PEM'"},

@@ -828,7 +828,7 @@ def test_the_line_that_makes_a_variable_unsafe_is_named(tmp_path: Path, lines: s
 
 
 def test_without_a_comment_the_description_is_what_it_runs(made: ProjectBuilder) -> None:
-    assert described(made, "make-all")["description"] == "Runs make all."
+    assert described(made, "make-all")["description"] == "Run make all."
     assert described(made, "make-clean")["description"] == "Remove what was built, all of it. (Runs make clean.)"
 
 

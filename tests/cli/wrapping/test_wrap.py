@@ -236,7 +236,7 @@ def test_no_place_of_this_machine_is_described(project: ProjectBuilder, tmp_path
 
     for name, command in (("one", "dig.sh"), ("two", "sh dig.sh")):
         described = project.read(f"tools/{name}.meta.json")
-        assert f"(Runs {command}.)" in described
+        assert f"Run {command}." in described
         assert str(tmp_path) not in described
         assert str(script) in project.read(f"tools/{name}.py")
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from mcpgreen.cli.wrapping.reading.options import MAX_OPTIONS, MAX_TEXT_CHARS, Option, options_in
 from mcpgreen.cli.wrapping.reading.usage_lines import Operand, Usage, after_command, forms_in, merged_operands
-from mcpgreen.cli.wrapping.reading.value_types import ValueType, default_of, legends_in
+from mcpgreen.cli.wrapping.reading.value_types import default_of, legends_in
 
 MAX_LINES = 20_000
 MAX_LINE_CHARS = 2000
@@ -24,7 +24,13 @@ MAX_SUBCOMMANDS = 100
 
 ESCAPES = re.compile(r"\x1b\[[0-9;?]{0,20}[A-Za-z]|\x1b\][^\x07\x1b]{0,200}(?:\x07|\x1b\\)|.\x08")
 BOX = ("│", "┃")
-TYPE_COLUMN = re.compile(r"(?:[A-Z][A-Z_]*(?: RANGE)?|\[[^\[\]]+\|[^\[\]]+\]|<[^<>]+>)(?:\.\.\.)?")
+STAR = re.compile(r"^ *\* {0,40}(?=-)")  # typer: a required option, of which the text says so, too
+# typer has names, types and descriptions in columns: the space before another name, or before a type.
+COLUMN = re.compile(
+    r"(?<=\S) {2,}(?=-|(?:[A-Z][A-Z_]*(?: RANGE)?|\[[^\[\]]{1,99}\|[^\[\]]{1,99}\]|<[^<>]{1,99}>)(?:\.\.\.)?(?:  |$))"
+)
+# A line with one name and a comma, before the line with another one; -<number>, -n <number> in git.
+OTHER_NAMES = re.compile(r"^( {1,40}--?[^\s,]{1,100},)\n(?= +-)|^( {1,40})-<\w{1,20}>, (?=-)", re.MULTILINE)
 SECTION = re.compile(
     r"^\s{0,3}(?:╭─ )?([A-Z][\w /-]{2,40}|[a-z]+ (?:arguments|options)|options|commands)(?::$| ─.*$|$)"
 )
@@ -58,12 +64,11 @@ class Documented(NamedTuple):
     operands: tuple[Operand, ...] = ()
     forms: tuple[str, ...] = ()  # the usage lines, where they disagree about the operands
     subcommands: tuple[str, ...] = ()
-    takes_separator: bool = False  # `--` ends the options
-    is_separator_certain: bool = False
+    is_separator_guessed: bool = False  # the help does not say that `--` ends the options; its style does
     reads_stdin: bool = False
     has_usage: bool = False
     omitted: int = 0
-    legends: Mapping[str, ValueType | None] = MappingProxyType({})  # explanations of values, by their name or option
+    legends: Mapping[str, str] = MappingProxyType({})  # explanations of values, by their name or option
     options_before: int = MAX_OPTIONS  # so many options come before the operands, the others after them, as in find
     shown: frozenset[str] = frozenset()  # the names of options in usage lines and examples
     excusing: frozenset[str] = frozenset()  # with one of these options, no operand is required
@@ -127,8 +132,8 @@ WITHOUT_SEPARATOR = frozenset({"echo", "test", "[", "expr", "true", "false"})
 
 def read_help(text: str, command: Sequence[str]) -> Documented:
     """Read the help of `command`. Without options and operands, nothing was understood."""
-    lines = cleaned_lines(text)
-    text = "\n".join(lines)
+    text = OTHER_NAMES.sub(r"\1\2", "\n".join(cleaned_lines(text)))
+    lines = [line[:MAX_LINE_CHARS] for line in text.split("\n")]
     style = next((style for style in STYLES if style.mark.search(text)), PLAIN)
     all_forms = forms_in(lines)
     options, omitted = options_in(lines, is_git=style.name == "git")
@@ -149,9 +154,11 @@ def read_help(text: str, command: Sequence[str]) -> Documented:
     if operands and operands[-1].name == "expression":  # find: most options are part of it, and come after the paths
         operands, options_before = operands[:-1], added
     needed = [operand.name for operand in operands if operand.is_required]
-    is_explicit = any(usage.has_separator for usage in usages)
+    has_separator = any(usage.has_separator for usage in usages)
     is_offered = bool(SEPARATOR_ENTRY.search(text))
     is_usual = style.takes_separator and command[0] not in WITHOUT_SEPARATOR
+    if not has_separator and (is_offered or is_usual):
+        operands = tuple(each._replace(is_after_separator=True) for each in operands)
     texts, subcommands = _entries(lines)
     return Documented(
         style.name,
@@ -161,8 +168,7 @@ def read_help(text: str, command: Sequence[str]) -> Documented:
         tuple(each._replace(text=texts.get(each.name.lower(), "")) for each in operands),
         disagreeing,
         tuple(subcommands),
-        takes_separator=not is_explicit and (is_offered or is_usual),
-        is_separator_certain=is_explicit or is_offered,
+        is_separator_guessed=not has_separator and not is_offered,
         reads_stdin=bool(STDIN.search(text)),
         has_usage=bool(all_forms),
         omitted=omitted,
@@ -182,21 +188,10 @@ def cleaned_lines(text: str) -> list[str]:
         line = ESCAPES.sub("", line[:MAX_LINE_CHARS]).expandtabs(8)
         line = "".join(char if char.isprintable() else " " for char in line).rstrip()
         if line.startswith(BOX):
-            inside = line[1:-1] if line.endswith(BOX) and len(line) > 1 else line[1:]
-            line = "  " + _without_columns(inside.removeprefix(" ").rstrip())
+            inside = STAR.sub("  ", line[1:].removeprefix(" ").rstrip("│┃ "))
+            line = "  " + (COLUMN.sub(" ", inside) if inside.lstrip().startswith("-") else inside)
         lines.append(line)
     return lines
-
-
-def _without_columns(text: str) -> str:
-    """Put the type of an option right after its name; typer has names, types and descriptions in columns."""
-    if not text.lstrip(" *").startswith("-"):
-        return text
-    first, *rest = re.split(r" {2,}", text.lstrip(" *"))
-    while rest and (rest[0].startswith("-") or TYPE_COLUMN.fullmatch(rest[0])):
-        first += " " + rest.pop(0)
-    star = "* " if text.lstrip().startswith("*") else "  "
-    return star + "  ".join([first, *rest])
 
 
 def _in_examples(lines: Sequence[str], command: Sequence[str], known: Mapping[str, Option]) -> set[str]:

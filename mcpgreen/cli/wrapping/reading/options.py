@@ -2,8 +2,8 @@
 
 An option is written as `-o, --output=FILE`, `--[no-]color[=WHEN]`, `-n <number>`, `--arg name value`.
 
-Rule: one pass from left to right, without expressions that backtrack. At most MAX_OPTIONS are kept, each with
-MAX_TEXT_CHARS of its description.
+Rule: one pass from left to right, with patterns that take little time on any line. At most MAX_OPTIONS are kept, each
+with MAX_TEXT_CHARS of its description.
 """
 
 from __future__ import annotations
@@ -20,27 +20,51 @@ WIDE_GAP = re.compile(r" ? {2}|$")
 TIGHT = re.compile(r"\S \S")
 LEVELS = re.compile(r"-(\d) ?(?:\.\.\.?|…|to|-) ?-(\d)(?= )")
 TAKING_VALUES = re.compile(r"(?i)\b(?:take|taking|with|accept|require)s? (?:an? )?(?:arguments?|values?)\b")
-NUMBER_OPTION = re.compile(r"-<\w{1,20}>, (?=-)")
 MAX_NAMES = 8
 MAX_VALUES = 4
 MAX_LITERALS_CHARS = 1000
 MAX_VALUE_CHARS = 200  # a list of choices may be long
 
-NAME = re.compile(r"--?\[no-?\][A-Za-z0-9][\w-]*|--?[A-Za-z0-9?@%][\w+-]*(?:\.[\w-]+)*|-#+")
-DOTS = re.compile(r" ?(?:\[?\.\.\.\]?|…)|\.\.(?= )")
-GAP = re.compile(r"  |\t|$| ?: |, ?-| -{1,2}[A-Za-z]| ?[\[{|]|/-")
-UPPER = re.compile(r"[A-Z](?:[A-Z0-9_:=|+*@%-]|/(?!-)|[.,](?![., ]|$))*")
-LOWER = re.compile(r"[A-Za-z](?:[\w:=+-]|/(?!-)|[.,](?![., ]|$)){0,30}")
-BRACKETED_VALUE = re.compile(r"<?[\w./:=|{},<>@+*\[\]-]+(?: ?\.\.\.)?")
+NAME = re.compile(r"--?\[no-?\][A-Za-z0-9][\w-]*|-[A-Za-z]\w*,(?=<)|--?[A-Za-z0-9?@%][\w+-]*(?:\.[\w-]+)*|-#+")
+NEARLY_THE_SAME = re.compile(r"(?:\[-[^\[\]]*\])?")  # --reference[-if-able]: another option
 SEPARATOR = re.compile(
     r"(?: \(\"?\w{1,20}\"?\))? {0,2}, *(?=-)|/(?=--)| ?\|+ ?(?=-)| (?=-)| {2,40}(?=--[a-z])| {1,2}or {1,2}(?=--)"
 )
 NEGATION = re.compile(r" / (?=-)|/(?=--?no)")  # click; irb has --a/--b for two names of one option
 PREFIX = re.compile(r"(--?)\[(no-?)\]")
+DOTS = re.compile(r" ?(?:\[?\.\.\.\]?|…)|\.\.(?= )")
 TYPES = re.compile(r"<[A-Z]+(?: [A-Z]+){1,3}>")
 LITERALS = re.compile(r"[a-z][\w-]*(?:\|[a-z][\w-]*)*")
-NOT_VALUES = ("or", "and")
 CLOSING = {"[": "]", "<": ">", "{": "}", "(": ")"}
+
+# A value goes up to a space outside of brackets, dots, or a comma before another name.
+IN_SQUARE = r"(?:[^\[\]]|\[(?:[^\[\]]|\[[^\[\]]*\])*\])*"
+TOKEN = (
+    rf"(?:\[{IN_SQUARE}\]|<(?:[^<>]|<[^<>]*>)*>|\{{(?:[^{{}}]|\{{[^{{}}]*\}})*\}}|\([^()]*\)"
+    r"|(?!\.\.\.|,(?: |$))[^\s|\])])+"
+)
+# How a value follows a name at once, with what the script puts between them; the last is whether it can be left out.
+ATTACHED = tuple(
+    (re.compile(pattern), joint, is_optional)
+    for pattern, joint, is_optional in (
+        (rf"\[=({IN_SQUARE})\]", "=", True),
+        (rf"\[(?!\.):?({IN_SQUARE})\]", "", True),
+        (r"=\[((?:[^\[\]|]|\[[^\[\]]*\])*)\](?=[ ,]|$)", "=", True),
+        (r"=\[([^\[\]]*)\](?=[ ,]|$)", "=", False),
+        (rf"=({TOKEN}|\.\.\.|)", "=", False),
+        (rf"(#|(?=<|/[^ -]){TOKEN})", "", False),
+    )
+)
+# Words in capitals (with a quantifier behind the pattern) and in small letters.
+UPPER = r"(?!NOT )[A-Z](?:[A-Z0-9_:=|+*@%-]|/(?!-)|[.,](?![., ]|$))"
+LOWER = r"(?!(?:or|and)\b)[A-Za-z](?:[\w:=+-]|/(?!-)|[.,](?![., ]|$)){0,30}"
+GAP = rf"(?=  |\t|$| ?: |, ?-| -{{1,2}}[A-Za-z]| ?[\[{{|]|/-|{DOTS.pattern})"
+IN_BRACKETS = r"\[(?!-|default|required)<?[\w./:=|{},<>@+*\[\]-]+(?: ?\.\.\.)?\]"
+# A word after a space that is a value: by its brackets or capitals, or because a gap follows it.
+VALUE = rf"(?=[<{{]){TOKEN}|(?:{UPPER}*|{LOWER})(?=[<\[]){TOKEN}|{UPPER}+(?= )|{UPPER}*{GAP}|{LOWER}{GAP}"
+NEXT_VALUE = re.compile(rf"(?P<square>{IN_BRACKETS})|{VALUE}")
+# -L [<KIND>=]<PATH>; and --arg name value, as in jq
+FIRST_VALUE = re.compile(rf"(?={IN_BRACKETS}[^ ,\]]){TOKEN}|{NEXT_VALUE.pattern}|[a-z]{{1,9}}(?= [a-z]{{1,9}}(?:  |$))")
 
 
 class Option(NamedTuple):
@@ -136,8 +160,6 @@ def _merged(spellings: list[Option], negatives: list[str]) -> Option:
         is_optional = any(not each.values for each in same)
         own = own._replace(values=(literals,) if literals else (), joint="=", is_value_optional=is_optional)
     telling = own if own.values else next((each for each in named if each.values), own)
-    if telling is not own and telling.joint != " " and own.name.startswith("--"):
-        telling = telling._replace(joint="=")  # `-n5, --number` does not show how the long one takes its value
     return telling._replace(
         names=names,
         is_repeated=any(each.is_repeated for each in named),
@@ -151,7 +173,8 @@ def _spelling_at(text: str, position: int) -> Signature | None:
     name = found[0].rstrip("-") if found else ""
     if found is None or not name:
         return None
-    spelling = _valued(text, found.end(), Option((name,)))
+    after = NEARLY_THE_SAME.match(text, found.end())
+    spelling = _valued(text, after.end() if after else found.end(), Option((name,)))
     dots = DOTS.match(text, spelling.end)
     if dots is None:
         return spelling
@@ -162,123 +185,33 @@ def _spelling_at(text: str, position: int) -> Signature | None:
 
 
 def _valued(text: str, position: int, bare: Option) -> Signature:
-    """Return the name with the value that follows at `position`, if one does."""
-    after = text[position : position + 2]
-    if after[:1] == "[" and after != "[.":
-        end = closing(text, position)
-        if end < 0 or DOTS.match(text, position):
-            return Signature(bare, position)
-        inside = text[position + 1 : end]
-        if inside.startswith("-"):  # --reference[-if-able]: another option of nearly the same name
-            return _valued(text, end + 1, bare)
-        return _with_value(bare, inside.lstrip("=:"), "=" if inside[:1] == "=" else "", end + 1, is_optional=True)
-    if after[:1] == "=":
-        if after == "=[" and (end := closing(text, position + 1)) > 0 and text[end + 1 : end + 2] in ("", " ", ","):
-            return _with_value(bare, text[position + 2 : end], "=", end + 1, is_optional="|" not in text[position:end])
-        end = _end_of_token(text, position + 1)
-        if end == position + 1 and text.startswith("...", end):  # node: --title=...
-            return _with_value(bare, "value", "=", end + 3)
-        return _with_value(bare, text[position + 1 : end] or "value", "=", end)
-    if after == ",<":  # gcc: -Wl,<options>
-        end = _end_of_token(text, position + 1)
-        return _with_value(Option((f"{bare.name},",)), text[position + 1 : end], "", end)
-    if after[:1] == "#":  # zstd: -T#
-        return _with_value(bare, "#", "", position + 1)
-    if after[:1] in ("<", "/") and bare.name[1:2] != "-" and after not in ("/ ", "/-"):
-        end = _end_of_token(text, position)
-        return _with_value(bare, text[position:end], "", end)
-    if after[:1] == " " and after != "  ":
-        return _separate(text, position + 1, bare)
-    return Signature(bare, position)
-
-
-def _separate(text: str, position: int, bare: Option) -> Signature:
-    """Return the name with the values that follow after one space."""
+    """Return the name with the value or the values that follow at `position`, if any do."""
+    for pattern, joint, is_optional in ATTACHED:
+        found = pattern.match(text, position)
+        if found and (joint or is_optional or not bare.name.startswith("--")):
+            option = bare._replace(values=(_cleaned(found[1]),), joint=joint, is_value_optional=is_optional)
+            return Signature(option, found.end())
     values: list[str] = []
     is_optional = is_greedy = False
-    end = position - 1
-    while len(values) < MAX_VALUES:
-        token_end, value = _separate_value(text, position, is_first=not values)
-        if token_end is None:
+    end = position
+    while len(values) < MAX_VALUES and text[end : end + 1] == " ":
+        found = (NEXT_VALUE if values else FIRST_VALUE).match(text, end + 1)
+        if found is None:
             break
-        if value.startswith("["):
-            inside = value[1:-1]
-            if values or "..." in inside:  # FILE [FILE ...], or [FILE ...]
-                is_greedy, is_optional = "..." in inside, is_optional or not values
-                values = values or [inside]
-            else:
-                is_optional = "|" not in inside
-                values.append(inside)
-            end = token_end
+        value, end = found[0], found.end()
+        if found["square"]:  # [FILE], [FILE ...], or FILE [FILE ...]
+            is_greedy, is_optional = "..." in value, not values and "|" not in value
+            values = values or [value[1:-1]]
             break
-        values.append(value)
-        end = token_end
-        if DOTS.match(text, end) or text[end : end + 1] != " " or text[end : end + 2] == "  ":
+        values.append(re.sub(r"[\[\]]", "", value) if value.startswith("[") else value)
+        if DOTS.match(text, end):
             break
-        position = end + 1
     if len(values) == 1 and TYPES.fullmatch(values[0]):
         values = values[0].strip("<>").split()
     if values[1:] == ["RANGE"]:  # click's INTEGER RANGE
         values = values[:1]
-    shown = tuple(_cleaned(value) for value in values)
-    return Signature(bare._replace(values=shown, joint=" ", is_value_optional=is_optional, is_greedy=is_greedy), end)
-
-
-def _separate_value(text: str, position: int, *, is_first: bool) -> tuple[int | None, str]:
-    start = text[position : position + 1]
-    if start in ("<", "{"):
-        end = _end_of_token(text, position)
-        return end, text[position:end]
-    if start == "[":
-        end = closing(text, position)
-        inside = text[position + 1 : end] if end > 0 else ""
-        is_value = BRACKETED_VALUE.fullmatch(inside) and not inside.startswith(("-", "default", "required"))
-        if is_value and is_first and text[end + 1 : end + 2] not in ("", " ", ",", "]"):  # -L [<KIND>=]<PATH>
-            end = _end_of_token(text, position)
-            return end, text[position:end].replace("[", "").replace("]", "")
-        return (end + 1, text[position : end + 1]) if is_value else (None, "")
-    upper = UPPER.match(text, position)
-    if upper:
-        end, following = upper.end(), text[upper.end() : upper.end() + 1]
-        if following in ("<", "["):
-            end = _end_of_token(text, position)
-        is_alone = GAP.match(text, end) or DOTS.match(text, end)
-        if is_alone or (following == " " and len(upper[0]) >= 2 and upper[0] != "NOT"):
-            return end, text[position:end]
-    lower = LOWER.match(text, position)
-    if lower and lower[0] in NOT_VALUES:
-        return None, ""
-    if lower and text[lower.end() : lower.end() + 1] in ("[", "<") and (end := _end_of_token(text, position)):
-        return end, text[position:end]
-    if lower and (GAP.match(text, lower.end()) or DOTS.match(text, lower.end())):
-        return lower.end(), lower[0]
-    if lower and is_first:  # jq: --arg name value, with a description after a gap
-        second = LOWER.match(text, lower.end() + 1) if text[lower.end() : lower.end() + 1] == " " else None
-        if second and text[second.end() : second.end() + 2] in ("  ", "") and len(lower[0]) + len(second[0]) < 16:
-            return lower.end(), lower[0]
-    return None, ""
-
-
-def _end_of_token(text: str, position: int) -> int:
-    """Return the end of a value: a space outside of brackets, or a comma before another name."""
-    while position < len(text):
-        char = text[position]
-        if char in CLOSING:
-            end = closing(text, position)
-            if end < 0:
-                return len(text) if " " not in text[position:] else text.index(" ", position)
-            position = end + 1
-            continue
-        if char in " \t|])" or (char == "," and text[position + 1 : position + 2] in (" ", "")):
-            break
-        if text.startswith("...", position):
-            break
-        position += 1
-    return position
-
-
-def _with_value(bare: Option, value: str, joint: str, end: int, *, is_optional: bool = False) -> Signature:
-    return Signature(bare._replace(values=(_cleaned(value),), joint=joint, is_value_optional=is_optional), end)
+    option = bare._replace(values=tuple(map(_cleaned, values)), joint=" " * bool(values))
+    return Signature(option._replace(is_value_optional=is_optional, is_greedy=is_greedy), end)
 
 
 def _cleaned(value: str) -> str:
@@ -295,7 +228,6 @@ class _Row(NamedTuple):
     indent: int
     column: int  # where its description begins; 0 if not known yet
     text: list[str]
-    goes_on: bool = False
 
     def done(self) -> Option:
         return self.option._replace(text=" ".join(self.text)[:MAX_TEXT_CHARS])
@@ -341,14 +273,7 @@ def _rows(lines: Sequence[str]) -> Iterator[Option]:
             are_valued = TAKING_VALUES.search(text) is not None
         was_blank = not text
         indent = len(line) - len(text)
-        is_starred = text.startswith("*") and text[1:].lstrip().startswith("-")  # typer: it has to be there
-        if is_starred:
-            text = text[1:].lstrip()
-            indent = len(line) - len(text)
-        found = _row_in(line, indent, row.column if row else 0, is_starred=is_starred) if text.startswith("-") else None
-        if found and row and row.goes_on and not row.text:
-            names = (*row.option.names, *found.option.names)[:MAX_NAMES]
-            found, row = found._replace(option=found.option._replace(names=names)), None
+        found = _row_in(line, indent, row.column if row else 0) if text.startswith("-") else None
         if found and not (row and row.column and indent >= row.column):
             if row:
                 yield row.done()
@@ -381,9 +306,8 @@ def _signature_in(line: str, start: int, column: int) -> Signature | None:
     return signature
 
 
-def _row_in(line: str, indent: int, column_before: int, *, is_starred: bool) -> _Row | None:
-    number = NUMBER_OPTION.match(line, indent)  # git: -<number>, -n <number>
-    signature = _signature_in(line, number.end() if number else indent, column_before)
+def _row_in(line: str, indent: int, column_before: int) -> _Row | None:
+    signature = _signature_in(line, indent, column_before)
     if signature is None:
         return None
     rest = line[signature.end :]
@@ -396,10 +320,7 @@ def _row_in(line: str, indent: int, column_before: int, *, is_starred: bool) -> 
     if is_tight and not signature.option.values and not is_in_column:
         return None  # it is a sentence that begins with an option
     column = column if text and (not is_tight or column == column_before) else 0
-    option = signature.option._replace(is_required=is_starred)
-    if text == ",":  # another name is in the next line
-        return _Row(option, indent, 0, [], goes_on=True)
-    return _Row(option, indent, min(column, FAR_COLUMN), [text] if text else [])
+    return _Row(signature.option, indent, min(column, FAR_COLUMN), [text] if text else [])
 
 
 def _split(options: Iterator[Option], *, is_git: bool) -> Iterator[Option]:

@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from mcpgreen.cli.wrapping.reading.options import NAME, Option, closing, signature_at
+from mcpgreen.cli.wrapping.reading.options import IN_SQUARE, NAME, Option, closing, signature_at
 
 MAX_FORMS = 20
 MAX_FORM_CHARS = 8000
@@ -25,15 +25,33 @@ HEADING = re.compile(r"(?i)^\W{0,4}(?:.{0,60}\. )?(?:usage|synopsis)\b(?! of\b)\
 OTHER_FORM = re.compile(r"(?i)^or:? +")
 TRAILING_TEXT = re.compile(r"(?<! ) {3,80}(?=[a-z(])")
 PLACEHOLDER = re.compile(r"(?i)(?!-)[\w -]*(?:options?|flags?|switch(?:es)?|opts|parameters)(?:\W*|[;,].*)")
-WORD = re.compile(r"<[^<>]{1,80}>[^\s\[\]()|]*|[^\s\[\]()|{}<>]+(?:<[^<>]{1,80}>)?")
+# A word with its optional parts: OFFSET[.][b], FILE[,FILE]
+WORD = re.compile(
+    r"(<[^<>]{1,80}>(?:(?!\.\.)[^\s\[\]()|])*|(?:(?!\.\.)[^\s\[\]()|{}<>])+(?:<[^<>]{1,80}>)?)" rf"(?:\[{IN_SQUARE}\])*"
+)
+PART = re.compile(rf"(?:\[{IN_SQUARE}\]|<[^<>]*>|\{{[^{{}}]*\}}|\([^()]*\)|[^|])+")  # between two bars
 DOTS = re.compile(r"\s*(?:\.\.\.?|…)")
-FINAL_DOTS = re.compile(r"(?<=\w)\s{1,8}(?:\.\.\.|…)$")
+FINAL_DOTS = re.compile(r"(?<=\w)\s{0,8}(?:\.\.\.|…)$")
 PART_OF_WORD = re.compile(r"[^\w<{-]*")  # [+]OFFSET
 OTHER_OPERAND = re.compile(r"\|\s*(?:-(?=\s|$)|<[^<>]{1,80}>|[A-Z][\w-]*)")  # PATH | URL | -
 BUNDLE = re.compile(r"-\w{2,}")
+AS_MODULE = re.compile(r"^\S*python\S* -m ")
 LITERAL = re.compile(r"[a-z][\w:-]*")
 PLURALS = frozenset({"args", "arguments", "files", "paths", "filenames", "targets"})
 SEVERAL = re.compile(r"[\w.:-]+(?:[,|][\w.:-]+(?: [\w.:-]+){0,4})+")
+
+
+# Manners of writing of one library or command, and the usual way to write the same.
+REWRITES = tuple(
+    (re.compile(pattern), usual)
+    for pattern, usual in (
+        (r" ?\[\.\.\.?\]", "..."),
+        (r"\{([^{}]{0,500}\[[^{}]{1,500})\}", r"(\1)"),  # ffmpeg: {[outfile options] outfile}...
+        (r"<([^<>|]{1,80}\|-[^<>]{1,80})>", r"(\1)"),  # clap: <RULE|--all>
+        (r"(\{[^{}]{1,2000}\}) +\.\.\.", r"\1 [arguments...]"),  # argparse: {add,remove} ...
+        (r"\((-\w)\|(--[\w-]{1,40}=)\)", r"\2"),  # kubectl: (-o|--output=)json|yaml
+    )
+)
 
 
 class Operand(NamedTuple):
@@ -82,21 +100,16 @@ def after_command(forms: Sequence[str], command: Sequence[str]) -> dict[str, str
     unless none does: `npm i` shows the help of `npm install`, so its forms have another name in their place."""
     words = command[3:] if command[1:2] == ["-m"] else command[1:]
     subcommands = [word for word in words if os.sep not in word]  # not the script of an interpreter
-    named, others = {}, {}
-    for form in forms:
-        words = form.split()
-        is_module = words[1:2] == ["-m"] and os.path.basename(words[0]).startswith("python")
-        rest = other = words[3:] if is_module else words[1:]
-        missing = False
+    rests = {}
+    for form in [form for form in forms if set(subcommands).issubset(form.split())] or forms:
+        rest = AS_MODULE.sub("", form).split()[1:]
         for subcommand in subcommands:
-            other = other[1:] if other and LITERAL.fullmatch(other[0]) else other
-            missing = missing or subcommand not in rest
-            if not missing:
+            if subcommand in rest:
                 rest = rest[rest.index(subcommand) + 1 :]  # `prog [OPTIONS] sub` has options in between
-        others[form] = " ".join(other)
-        if not missing:
-            named[form] = " ".join(rest)
-    return named or others
+            elif rest and LITERAL.fullmatch(rest[0]):
+                rest = rest[1:]
+        rests[form] = " ".join(rest)
+    return rests
 
 
 class Usage:
@@ -109,6 +122,8 @@ class Usage:
         self._known = known
         self._has_literals = has_literals  # docopt: a word without brackets stands for itself
         self._groups = 0
+        for pattern, usual in REWRITES:
+            form = pattern.sub(usual, form)
         self._sequence(form, is_required=True, depth=0)
         del self.operands[MAX_OPERANDS:]
 
@@ -129,7 +144,7 @@ class Usage:
             elif other := OTHER_OPERAND.match(text, position):
                 position = other.end()
             elif char == "{":
-                position = self._choices(text, position, is_required=is_required, depth=depth)
+                position = self._choices(text, position, is_required=is_required)
             elif text.startswith("--", position) and text[position + 2 : position + 3] in ("", " "):
                 self.has_separator = True
                 position += 2
@@ -154,15 +169,12 @@ class Usage:
         is_required = is_required and text[position] == "("
         dots = DOTS.match(text, end + 1)
         after = dots.end() if dots else end + 1
-        if inside in ("...", ".."):
-            self._repeat_last()
-            return after
         is_part = PART_OF_WORD.fullmatch(inside) or (text[position - 1 : position] == "]" and len(inside) == 1)
         if PLACEHOLDER.fullmatch(inside) or is_part:
             return after
         are_repeated = False
         before = len(self.operands), len(self.options)
-        parts = [part for part in _parts(inside) if part.strip() != "-"]  # FILE | -: standard input
+        parts = [part for part in PART.findall(inside) if part.strip() != "-"]  # FILE | -: standard input
         if len(parts) > 1:
             are_repeated = FINAL_DOTS.search(inside) is not None  # FILE|DIR ...
             parts[-1] = FINAL_DOTS.sub("", parts[-1])
@@ -184,8 +196,6 @@ class Usage:
             name = "choice" if are_literal else _plain(words[0])
             self._add(Operand(name, is_required, choices=tuple(words) if are_literal else ()))
             return
-        if words[0].startswith("(-") and (end := closing(words[0], 0)) > 0:  # kubectl: (-o|--output=)json|yaml
-            words[0] = words[0][1:end]
         if words[0].startswith("-"):
             words = [word for word in words if not LITERAL.fullmatch(word)]
         aliases: list[str] = []
@@ -203,21 +213,16 @@ class Usage:
         for alias in aliases:
             self._sequence(alias, is_required=False, depth=depth)
 
-    def _choices(self, text: str, position: int, *, is_required: bool, depth: int) -> int:
+    def _choices(self, text: str, position: int, *, is_required: bool) -> int:
         end = closing(text, position)
         if end < 0:
             return position + 1
         inside = text[position + 1 : end]
         dots = DOTS.match(text, end + 1)
-        if "[" in inside:  # ffmpeg: {[outfile options] outfile}...
-            return self._group(f"({inside}){text[end + 1 :]}", 0, is_required=is_required, depth=depth) + position
         choices = tuple(re.split(r"[,|]", inside)) if SEVERAL.fullmatch(inside) else ()
         name = "command" if choices else _plain(inside)
-        is_repeated = dots is not None and text[end + 1 : end + 2] == "."  # `{a,b} ...` is argparse's subcommand
         # sed: {script-only-if-no-other-script}
-        self._add(Operand(name, is_required and bool(choices), is_repeated, choices))
-        if dots and not is_repeated:
-            self._add(Operand("arguments", False, True))
+        self._add(Operand(name, is_required and bool(choices), dots is not None, choices))
         return dots.end() if dots else end + 1
 
     def _option(self, text: str, name: re.Match[str], *, is_required: bool, depth: int) -> int:
@@ -228,7 +233,7 @@ class Usage:
             end, option = name.end(), Option((name[0],))
             for _ in known.values if known else ():
                 value = WORD.match(text, end + 1)
-                end = _after_parts(text, value.end()) if value else end
+                end = value.end() if value else end
         else:
             end, option = signature.end, signature.option
         for each in _unbundled(option) if known is None else [option]:
@@ -236,17 +241,9 @@ class Usage:
         return end
 
     def _word(self, text: str, found: re.Match[str], *, is_required: bool) -> int:
-        word, end = found[0], found.end()
-        is_repeated = False
-        while word.endswith("..") or (word.endswith(".") and is_repeated):
-            word, is_repeated = word[:-1], True
-        end = _after_parts(text, end)
-        if dots := DOTS.match(text, end):
-            end, is_repeated = dots.end(), True
+        word, dots = found[1], DOTS.match(text, found.end())
+        end, is_repeated = (dots or found).end(), dots is not None
         if PLACEHOLDER.fullmatch(word.strip("<>")) or not _plain(word) or word == "-":
-            return end
-        if word.startswith("<") and "|-" in word:  # clap: <RULE|--all>
-            self._alternatives(word.strip("<>").split("|"), is_required=False, depth=0)
             return end
         is_literal = self._has_literals and LITERAL.fullmatch(word) is not None
         self._add(Operand(_plain(word), is_required, is_repeated, (word,) if is_literal else ()))
@@ -264,27 +261,6 @@ class Usage:
     def _repeat_last(self) -> None:
         if self.operands:
             self.operands[-1] = self.operands[-1]._replace(is_repeated=True)
-
-
-def _parts(text: str) -> list[str]:
-    """Return the parts between the bars outside of brackets."""
-    parts, start, position = [], 0, 0
-    while position < len(text):
-        if text[position] in "[({<" and (position := closing(text, position)) < 0:
-            break
-        if text[position] == "|":
-            parts.append(text[start:position])
-            start = position + 1
-        position += 1
-    return [*parts, text[start:]]
-
-
-def _after_parts(text: str, end: int) -> int:
-    """Return the end of a word with its optional parts: OFFSET[.][b], FILE[,FILE]."""
-    while text[end : end + 1] == "[":
-        close = closing(text, end)
-        end = close + 1 if close > 0 else end + 1
-    return end
 
 
 def _plain(word: str) -> str:

@@ -15,7 +15,8 @@ it, as in kubectl's "json|jsonpath=EXPRESSION", the model reads the choices in t
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
+from itertools import groupby, pairwise
 from typing import NamedTuple
 
 
@@ -30,33 +31,25 @@ KINDS = words_in(
 )
 NO_VALUES = KINDS | {"e.g.", "i.e.", "etc", "default", "required", "optional", "deprecated", "or", "and"}
 
-BRACES = re.compile(r"\{([^{}]{1,2000})\}")
-WORD = re.compile(r"[\w.+:@/-]+")
 WORDS = re.compile(r"[\w.+:@/-]+(?: [\w.+:@/-]+){0,4}")
-SWITCH = re.compile(r"(?:on|yes|true)[/|](?:off|no|false)")
-LABELLED = re.compile(r"\[(?:possible values|choices): ([^\[\]]{1,3000})\]|\((?:choices|possible values): ([^()]+)\)")
+SWITCH = re.compile(r"(?:on|yes|true)/(?:off|no|false)")
+LABELLED = re.compile(r"[\[(](?:possible values|choices): ([^\[\]()]{1,3000})[\])]")
 # clap's long help, and the bullets of manual pages
 BULLETED = re.compile(r"[Pp]ossible (?:values|options|modes)(?: are)?: (([-•]) .{1,2000})$")
 BULLET = r"(?:^| ){} {{1,8}}([\w.+-]{{1,40}})(?=:| -|$)"
-QUOTED = re.compile(
-    r"(?:\b[A-Z]{2,20}=|(?:can be|may be|must be|is|are|one of|either|values?:|choices?:) (?:one of )?:?)"
-    r"((?: ?(?:\([^()]{1,60}\) ?)?,? ?(?:or |and )?['\"`\u2018][\w.+-]{1,30}['\"\u2019`],?){2,12})"
-)
-QUOTED_WORD = re.compile(r"['\"`\u2018]([\w.+-]{1,30})['\"\u2019`]")
-IN_PARENTHESES = re.compile(r"\(([\w.+-]{1,30}(?:(?:, ?|\||/| \| )[\w.+-]{1,30}){1,15})\)")
-IN_BRACKETS = re.compile(r"\[([a-z][\w-]{0,30}(?:, [a-z][\w-]{0,30}){1,15})\]")
-FORMATS = re.compile(r"\(([A-Z][A-Z0-9]{1,9}) or ([A-Z][A-Z0-9]{1,9})\)")
-ITEM = r"[A-Za-z][\w+-]{0,30}(?: \((?:the )?default\))?"
-LIST = rf"({ITEM}(?:(?:, (?:or |and )?| or | and ){ITEM}){{1,15}})(?=[.;)]|$)"
-LISTED = re.compile(rf"\b(?:can be|may be|must be|are|one of|modes?|values?|choices)(?: one of)?(:?) {LIST}")
-# "One of: json|yaml|wide", "one of text, json, csv [default: text]."
-ITEM_OR_QUOTED = rf"(?:{ITEM}|\"[\w.+-]{{1,30}}(?: [\w.+-]{{1,30}}){{0,4}}\")"
-ONE_OF = re.compile(
-    rf"\b[Oo]ne of:? [(\[{{]?({ITEM_OR_QUOTED}(?:(?: ?\| ?|, ?(?:or |and )?| or ){ITEM_OR_QUOTED}){{1,30}})[)\]}}]?"
-    r"(?= ?[\[(]default|[.;)]|$)"
-)
+QUOTED = r"['\"`\u2018][\w.+-]{1,30}(?: [\w.+-]{1,30}){0,4}['\"\u2019`]"
 IS_DEFAULT = re.compile(r" \((?:the )?default\)")
-SEPARATORS = re.compile(r", ?(?:or |and )?| or | and | ?\| ?")
+BETWEEN = r"(?:, ?(?:or |and )?| or | and | ?\| ?)"
+ITEM = rf"(?:[A-Za-z][\w+-]{{0,30}}|{QUOTED})(?:{IS_DEFAULT.pattern})?"
+# "One of: json|yaml", "FORMAT must be one of text, csv [default: text].", "MODE can be: always, never, or auto",
+# "TYPE is 'binary' (as it is) or 'text'"
+STATED = re.compile(
+    r"(?:\b[A-Z]{2,20}=|\b(?:[Oo]ne of|can be|may be|must be|is|are|modes?|values?|choices)(?: one of| either)?:? )"
+    rf"(?:(?P<quoted>{QUOTED}(?:(?: \([^()]{{1,60}}\))?,? ?(?:or |and )?{QUOTED}){{1,12}})"
+    rf"|[(\[{{]?(?P<plain>{ITEM}(?:{BETWEEN}{ITEM}){{1,30}})[)\]}}]?(?= ?[\[(]default|[.;)]|$))"
+)
+IN_BRACKETS = re.compile(r"[(\[]([A-Za-z][\w+-]{0,30}(?:(?:, ?| ?\| ?|/| or )[A-Za-z][\w+-]{0,30}){1,15})[)\]]")
+FORMATS = "[A-Z0-9]+ or [A-Z0-9]+"
 # "any but one of a, b": these are the values that it does not take.
 EXCLUDED = re.compile(
     r"(?i)\b(?:(?:but|except|excluding|other than|not|never)(?: for)?:? (?:be )?(?:one|any) of|none of)\b"
@@ -100,17 +93,18 @@ def choice_of(words: Iterable[str], *guesses: str) -> ValueType | None:
 
 def declared_choices(metavar: str, text: str) -> ValueType | None:
     """Return the choices in the place of the value, or after a label."""
-    if found := BRACES.fullmatch(metavar):
-        words = [word.strip() for word in re.split(r"[,|]", found[1])]
-        if len(words) > 1 and all(map(WORDS.fullmatch, words)):
-            return choice_of(words)
+    words = [word.strip() for word in re.split(r"[,|]", metavar.strip("{}"))]
+    if metavar.startswith("{") and len(words) > 1 and all(map(WORDS.fullmatch, words)):
+        return choice_of(words)
     if said := LABELLED.search(text):
-        return choice_of(word.strip().strip("'\"") for word in (said[1] or said[2]).split(",") if word.strip())
+        return choice_of(word.strip().strip("'\"") for word in said[1].split(",") if word.strip())
     if SWITCH.fullmatch(metavar):
-        return choice_of(re.split(r"[/|]", metavar))
+        return choice_of(metavar.split("/"))
     if "|" in metavar:
         words = [word.strip() for word in metavar.strip("<>[](){}").split("|")]
-        is_literal = not SEVERAL_IN_ONE.search(text) and all(map(WORD.fullmatch, words))
+        is_literal = not SEVERAL_IN_ONE.search(text) and all(
+            " " not in word and WORDS.fullmatch(word) for word in words
+        )
         are_kinds = any(word.isupper() and len(word) > 1 for word in words) and not OF_A_KIND.search(text)
         if is_literal and not are_kinds and not KINDS.intersection(map(str.lower, words)):
             return choice_of(words, *([f"the only values are {' and '.join(words)}"] if len(words) == 2 else []))
@@ -119,98 +113,61 @@ def declared_choices(metavar: str, text: str) -> ValueType | None:
     return None
 
 
-def described_choices(text: str) -> ValueType | None:
+def described_choices(text: str, guess: str = NAMED_IN_TEXT) -> ValueType | None:
     """Return the choices that the description seems to list."""
-    words: Sequence[str] = ()
     if any(doubt.search(text) for doubt in (SEVERAL_IN_ONE, OPEN_ENDED, EXCLUDED, TAKES_MORE)):
         return None
-    if found := QUOTED.search(text):
-        return choice_of(QUOTED_WORD.findall(found[1]), NAMED_IN_TEXT)
-    if (found := ONE_OF.search(text)) and not NO_VALUES.issuperset(stated := listed_words(found[1])):
-        return choice_of(stated, NAMED_IN_TEXT)
-    if (found := LISTED.search(text)) and (found[1] or IS_DEFAULT.search(found[2])):
-        words = listed_words(found[2])
-    elif found := IN_BRACKETS.search(text):
-        words = found[1].split(", ")
-    elif found := FORMATS.search(text):
-        words = found.groups()
-    elif found := IN_PARENTHESES.search(text):
-        words = re.split(r", ?| ?\| ?|/", found[1])
-        is_list = len(words) > 2 or "|" in found[1]
-        words = words if is_list and all(word[0].isalpha() for word in words) and "." not in found[1] else ()
-    return choice_of(words, NAMED_IN_TEXT) if not NO_VALUES & set(words) else None
-
-
-def listed_words(text: str) -> list[str]:
-    """Return the words of `always (the default), never, or auto`."""
-    return [word.strip('"') for word in SEPARATORS.split(IS_DEFAULT.sub("", text))]
+    for found in STATED.finditer(text):
+        if found["quoted"]:
+            return choice_of((word[1:-1] for word in re.findall(QUOTED, found["quoted"])), guess)
+        words = [word.strip("'\"") for word in re.split(BETWEEN, IS_DEFAULT.sub("", found["plain"]))]
+        is_certain = re.search(r"(?i)one of:? |: ", found[0]) and not NO_VALUES.issuperset(words)
+        is_likely = IS_DEFAULT.search(found["plain"]) and not re.search(QUOTED, found["plain"])
+        if is_certain or (is_likely and not NO_VALUES.intersection(words)):
+            return choice_of(words, guess)
+    if listed := IN_BRACKETS.search(text):
+        words = re.split(r", ?| ?\| ?|/| or ", listed[1])
+        is_list = len(words) > 2 or "|" in listed[1] or listed[0][0] == "[" or bool(re.fullmatch(FORMATS, listed[1]))
+        are_alike = len({word.isupper() for word in words}) == 1  # not [SECTION | orphan]: any section
+        return choice_of(words, guess) if is_list and are_alike and not NO_VALUES.intersection(words) else None
+    return None
 
 
 MAX_LEGENDS = 50
 MAX_PARAGRAPH_CHARS = 2000
 
-IS_NUMBER = re.compile(r"\b([A-Z][A-Z0-9_]{1,30}) is an? ((?:[\w-]{1,30} ){0,2})(?:number|integer)\b([^.]{0,200})")
-AND_MORE = re.compile(r"\b(?:suffix|unit|prefix|multiplier)")
-SENTENCE = re.compile(
-    rf"\b([A-Z][A-Z_]{{1,30}})(?: argument(?: of --?[\w-]{{1,40}})?)? (?:is|can be|may be|must be)(?: one of)?: {LIST}"
-)
-HEADING = re.compile(
-    r"\b([A-Z][A-Z_]{1,30})(?: argument)? (?:(?:is|can be|may be|must be)(?: one of)?|options|values):$"
+# "FORMAT is one of:", "The MODE argument of --cached can be: always or never.", "Any FIELD is a field number."
+ABOUT_VALUE = re.compile(
+    r"\b([A-Z][A-Z0-9_]{1,30})(?: argument(?: of --?[\w-]{1,40})?)? (?:(?:is|can be|may be|must be)\b|options:|values:)"
+    r"[^.]{0,300}"
 )
 LONG_OPTION = re.compile(r"(?<![\w-])--[a-z][\w-]{0,40}")
 LIST_ENTRY = re.compile(r" {1,12}([a-z][a-z0-9+-]{0,30}(?:, [a-z][a-z0-9+-]{0,30}){0,3})(?: {2}|$)")
 
 
-def legends_in(lines: Sequence[str]) -> dict[str, ValueType | None]:
-    """Return the types of values that are explained below the options, by the name of the value, or by the option."""
-    legends: dict[str, ValueType | None] = {}
-    for text, below in _paragraphs(lines):
-        if len(legends) >= MAX_LEGENDS:
-            break
-        for found in IS_NUMBER.finditer(text):
-            if not AND_MORE.search(found[3]):
-                guess = f"a number, since the help says so of {found[1]}"
-                legends.setdefault(
-                    found[1], ValueType("number" if "float" in found[2] else "integer", guesses=(guess,))
-                )
-        for found in SENTENCE.finditer(text):
-            legends.setdefault(found[1], choice_of(listed_words(found[2]), LISTED_BELOW))
-        if text.endswith(":"):
-            heading, options = HEADING.search(text), LONG_OPTION.findall(text)
-            subject = heading[1] if heading else options[-1] if options and "values" in text else ""
-            if words := _listed(lines, below) if subject else ():
-                legends.setdefault(subject, choice_of(words, LISTED_BELOW))
+def legends_in(lines: Sequence[str]) -> dict[str, str]:
+    """Return what is said about values below the options, by the name of the value, or by the option."""
+    legends: dict[str, str] = {}
+    parts = [(key, list(part)) for key, part in groupby(lines, lambda line: line[:1].strip() not in ("", "-"))]
+    for (is_paragraph, paragraph), (_, below) in pairwise([*parts, (False, [])]):
+        text = " ".join(paragraph)[:MAX_PARAGRAPH_CHARS]
+        if not is_paragraph or len(legends) >= MAX_LEGENDS:
+            continue
+        subjects = {found[1]: found[0] for found in ABOUT_VALUE.finditer(text)}
+        if text.endswith(":") and "values" in text and not subjects and (options := LONG_OPTION.findall(text)):
+            subjects = {options[-1]: text}
+        for subject, said in subjects.items():
+            listed = ", ".join(_listed(below)) if text.endswith(said) and said.endswith(":") else ""
+            legends.setdefault(subject, f"{said} one of {listed}" if listed else said)
     return legends
 
 
-def _paragraphs(lines: Sequence[str]) -> Iterator[tuple[str, int]]:
-    """Yield the paragraphs at the margin, each as one line, with the number of the line below it."""
-    paragraph: list[str] = []
-    for number, line in enumerate([*lines, ""]):
-        if line[:1].strip() and not line.startswith("-"):
-            paragraph.append(line)
-        elif paragraph:
-            yield " ".join(paragraph)[:MAX_PARAGRAPH_CHARS], number
-            paragraph = []
-
-
-def _listed(lines: Sequence[str], start: int) -> tuple[str, ...]:
-    """Return the words of a list with one indentation; none if an entry is not a plain word."""
-    words: list[str] = []
-    margin = 0
-    for line in lines[start : start + 200]:
-        indent = len(line) - len(line.lstrip())
-        if not line:
-            continue
-        if indent == 0 or indent < margin:
-            break
-        margin = margin or indent
-        if indent == margin:
-            entry = LIST_ENTRY.match(line)
-            if entry is None:
-                return ()
-            words += entry[1].split(", ")
-    return tuple(words) if len(words) > 1 else ()
+def _listed(lines: Sequence[str]) -> list[str]:
+    """Return the words at the beginning of the rows of a list; none if a row begins with something else."""
+    rows = [line for line in lines[:200] if line]
+    margin = len(rows[0]) - len(rows[0].lstrip()) if rows else 0
+    entries = [LIST_ENTRY.match(row) for row in rows if row[margin : margin + 1] != " "]
+    return [word for entry in entries if entry for word in entry[1].split(", ")] if all(entries) else []
 
 
 # The names of types in libraries.
@@ -238,6 +195,8 @@ NAMES_OF_INTEGERS = words_in(
     "port depth maxdepth width height jobs workers threads retries tries lines columns count limit"
 )
 NAMES_OF_NUMBERS = words_in("timeout delay interval seconds")
+IS_NUMBER = re.compile(r" is an? (?:[\w-]{1,30} ){0,2}(?:number|integer)\b")
+AND_MORE = re.compile(r"\b(?:suffix|unit|prefix|multiplier)")
 NUMBER_OF = re.compile(r"(?i)^(?:the |set )?(?:max(?:imum)?|min(?:imum)?)? ?number of (\w+)")
 ANY_NUMBER_OF = re.compile(r"(?i)\bnumber of (\w+)")
 LEVEL = re.compile(r"(?i)\bm(?:ax|in)(?:imum)? (?:\w{1,30} )?(level|depth|count)\b")
@@ -266,14 +225,10 @@ NO_DEFAULT = words_in("none null unset nil map[ stdin stdout stderr sys.stdin sy
 Default = str | int | float | bool
 
 
-def value_type(
-    metavar: str, names: Sequence[str], text: str, legend: ValueType | None, are_types: bool = False
-) -> ValueType:
+def value_type(metavar: str, names: Sequence[str], text: str, legend: str = "", are_types: bool = False) -> ValueType:
     """Return the type of one value. With `are_types` the metavar is the type, as with click and cobra."""
-    if choices := declared_choices(metavar, text):
+    if choices := declared_choices(metavar, text) or described_choices(legend, LISTED_BELOW):
         return choices
-    if legend and (legend.choices or legend.type == "string"):
-        return legend
     declared = DECLARED_TYPES.get(metavar, "") if are_types else ""
     is_open = declared in ("", "string") and metavar not in ("duration", *DECLARED_LISTS)
     if is_open and (choices := described_choices(text)):
@@ -284,7 +239,10 @@ def value_type(
         bounds = RANGE.search(text) if declared in ("integer", "number") else None
         least, most = (bounds[1] or bounds[2], bounds[3]) if bounds else (None, None)
         return ValueType(declared, minimum=int(least) if least else None, maximum=int(most) if most else None)
-    return legend or _guessed(metavar, names, text)
+    if (number := IS_NUMBER.search(legend)) and not AND_MORE.search(legend):
+        kind = "number" if "float" in number[0] else "integer"
+        return ValueType(kind, guesses=(f"a number, since the help says so of {metavar}",))
+    return _guessed(metavar, names, text)
 
 
 def _guessed(metavar: str, names: Sequence[str], text: str) -> ValueType:
