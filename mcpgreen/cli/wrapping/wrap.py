@@ -136,9 +136,8 @@ def _wrap_command(options: Options, only: Sequence[str] | None, target: Target) 
     words, name, takes_all = [options["CMD"], *options["SUBCOMMAND"]], options["--name"], bool(options["--all"])
     program = _program(words[0])
     rest = _subcommands(words)
-    name = name or tool_file.tool_name(
-        " ".join([os.path.basename(words[0]), *(word for word in words[1:] if word[0] != "-")])
-    )
+    stem = re.sub(r"(?<=.)\.(?:sh|bash|py)$", "", os.path.basename(words[0]))
+    name = name or tool_file.tool_name(" ".join([stem, *(word for word in words[1:] if word[0] != "-")]))
     if not name:
         raise UsageError(f"no tool name can be derived from {words[0]!r}; choose one with --name")
     other = target.other(name)
@@ -245,7 +244,8 @@ def _ask_help(command: Sequence[str], *, directory: str, secs: float | None) -> 
             break  # it knows --help, and prints nothing
     said = " ".join((ended.stderr or ended.stdout).split())[:SHOWN_CHARS]
     reason = "its --help could not be read" + (f" ({said})" if said.isprintable() and said else "")
-    raise ProjectError(shown, f"{reason}; write a tool by hand, as docs/tools.md shows")
+    remedy = "let it print a usage line for --help, set the variables that it needs, or write a tool by hand"
+    raise ProjectError(shown, f"{reason}; {remedy}, as docs/tools.md shows")
 
 
 def _run(words: Sequence[str], *, directory: str, secs: float) -> children.Ended:

@@ -241,6 +241,17 @@ def test_no_place_of_this_machine_is_described(project: ProjectBuilder, tmp_path
         assert str(script) in project.read(f"tools/{name}.py")
 
 
+def test_a_script_with_getopts_is_wrapped_by_its_usage_line(project: ProjectBuilder, tmp_path: Path) -> None:
+    script = tmp_path / "sky.sh"
+    usage = 'echo "usage: sky.sh [-u c|f] CITY" >&2; exit 2'
+    script.write_text(f"#!/bin/bash\nwhile getopts u: option; do [[ $option == u ]] || {{ {usage}; }}; done\n")
+    script.chmod(0o755)
+    assert wrap(project, "--", str(script)).returncode == 0
+    described = json.loads((project.root / "tools/sky.meta.json").read_text())
+    assert described["description"] == "Run sky.sh."
+    assert list(described["inputSchema"]["properties"]) == ["u", "city"]
+
+
 @pytest.mark.parametrize("file", ["tools/rake.sh", "tools/rake.meta.yaml", "tools/deep/rake.sh"])
 def test_a_tool_of_the_same_name_is_not_hidden(project: ProjectBuilder, file: str) -> None:
     recorder(project, sample("getopt"))
@@ -270,8 +281,8 @@ def test_directories_that_it_makes_are_writable_by_the_owner_alone(tmp_path: Pat
         (["--", "no-such-command"], "no-such-command: there is no such command on the PATH; install it, or name it"),
         (["--", "./missing"], "./missing: there is no such file"),
         (["--", "./plain.txt"], "./plain.txt: it is not executable; make it so with chmod +x"),
-        (["--", "mute"], "mute: its --help could not be read; write a tool by hand, as docs/tools.md shows"),
-        (["--", "rude"], "rude: its --help could not be read (what do you want?); write a tool by hand"),
+        (["--", "mute"], "mute: its --help could not be read; let it print a usage line for --help"),
+        (["--", "rude"], "rude: its --help could not be read (what do you want?); let it print a usage line"),
         (["--", "chatty"], "chatty: its help has no options and no usage that can be read"),
         (["--", "binary"], "binary: its help has no options and no usage that can be read"),
     ],

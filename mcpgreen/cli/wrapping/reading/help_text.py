@@ -44,6 +44,7 @@ NO_SUMMARY = re.compile(
     r"(?i)^(?:usage|or|options?|flags|synopsis|version|name|example|mandatory arguments|unknown|invalid|"
     r"unrecogni[sz]ed|illegal|(?:written|created) by|(?-i:By [A-Z]).*|authors?)\b|^[\w-]+\(\d\) |<[\w.+-]{1,60}@|"
     r"^[\w.-]+(?: \([^()]{1,40}\))?,? +(?:version +|v)?\d+\.\d|^\w+ (?:options|commands|arguments|flags|examples|help)$"
+    r"|\b(?:illegal|invalid|unknown|unrecogni[sz]ed) option\b"
 )
 # A paragraph that does not: licences, and remarks about details or about the help itself.
 NO_PARAGRAPH = re.compile(
