@@ -98,7 +98,9 @@ def without_dots(kind: str, items: Sequence[Item], warnings: list[str]) -> dict[
         by_listed.setdefault(item.name.replace(".", "_"), []).append(item.name)
     for listed, alike in by_listed.items():
         if len(alike) > 1:
-            warnings.append(f"replace_dots: {' and '.join(alike)} keep their names: both would be listed as {listed}")
+            warnings.append(
+                f"replace_dots: {' and '.join(alike)} keep their names, because both would be listed as {listed}"
+            )
     return {alike[0]: listed for listed, alike in by_listed.items() if alike != [listed] and len(alike) == 1}
 
 
@@ -210,7 +212,7 @@ class RegistryFiles:
             if storage is not None and storage.failed(error, directory=directory, what="the registry") is not None:
                 self._due.add(kind)
             elif not self._is_unwritable:
-                journal.warning("%s cannot be written: %s; the server does not need it", path, error.strerror)
+                journal.warning("%s cannot be written: %s; the server works without it", path, error.strerror)
             self._is_unwritable = True
         else:
             self._is_unwritable = False

@@ -86,7 +86,10 @@ class Runner:
         try:
             running.wait(run.deadline)
             if running.settle(run.deadline.remaining_secs()):
-                journal.warning("%s has exited, but something still writes for it: that is cut off", run.script.label)
+                journal.warning(
+                    "%s has exited, but something it started still writes to its output; the rest is cut off",
+                    run.script.label,
+                )
             # All that a script leaves becomes our child. So without such a child, there is nothing to stop.
             is_alone = child.returncode is not None and self._strays is not None and not self._strays.are_there()
             if not is_alone and stopping.is_anything_left(child, self._strays):
@@ -229,7 +232,7 @@ class Runner:
         quiet_looks = 0
         while quiet_looks < QUIET_LOOKS:
             if time.monotonic() >= give_up_at:
-                journal.error("processes that scripts have left do not die")
+                journal.error("processes that scripts left behind are still running after SIGKILL")
                 return
             quiet_looks = 0 if self._kill_leftovers() else quiet_looks + 1
             gevent.sleep(SWEEP_PAUSE_SECS)

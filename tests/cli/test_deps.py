@@ -129,7 +129,7 @@ def test_requirements_of_the_project_are_for_all_other_tools(project: ProjectBui
     packages = installed(project, tool)
     assert text_of(client.call_tool("greet")) == "hello"
     Path(packages.place, "bin").chmod(0o777)
-    assert "may be written to by others" in client.error("tools/call", {"name": "greet"})["message"]
+    assert "can be written to by others" in client.error("tools/call", {"name": "greet"})["message"]
 
 
 def test_a_tool_with_packages_is_forked_from_their_python(project: ProjectBuilder, speak: Speak) -> None:

@@ -145,7 +145,7 @@ def test_without_the_extra_the_server_says_what_to_install(
             monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "jwt", None)
 
-    with pytest.raises(ProjectError, match=r"extra oauth; docs/install\.md#extras"):
+    with pytest.raises(ProjectError, match=r"\[oauth\] extra; see docs/install\.md#extras"):
         trusting()
 
 
