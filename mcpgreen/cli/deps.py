@@ -41,7 +41,7 @@ def run(options: Options) -> int:
         state = f"installed for {project.shown(each.interpreter)}" if each.are_installed else "not installed"
         say(f"{project.shown(each.source)}: {names}: {state}\n")
     if not needed:
-        say(f"No tool names packages: none has a # /// script header, and there is no {REQUIREMENTS}.\n")
+        say(f"No tool needs packages: none has a # /// script header, and there is no {REQUIREMENTS}.\n")
     return 0 if all(each.are_installed for each in needed) else 1
 
 

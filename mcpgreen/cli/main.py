@@ -117,7 +117,7 @@ def _fault(arguments: Sequence[str], command: Command, text: str) -> str:
     given = [word.partition("=")[0] for word in takewhile("--".__ne__, arguments) if word.startswith("--")]
     for one, other in combinations(given, 2):
         if not any(one in form and other in form for form in usage.split("\n  mcpgreen ")):
-            fault = fault or f"{other} does not go with {one}"
+            fault = fault or f"{other} cannot be used with {one}"
     if fault is None and command.needs:
         fault = f"{command.name} needs {command.needs}"
     return fault or f"this command line is not valid. {' '.join(usage.split())}"

@@ -17,7 +17,7 @@ from tests.support.project import ProjectBuilder
         (["registry", "fly"], "registry needs refresh or status"),
         (["registry", "status", "fly"], "unexpected word: fly"),
         (["scan", "extra"], "unexpected word: extra"),
-        (["wrap", "--makefile", "Makefile", "--only=hello"], "--only does not go with --makefile"),
+        (["wrap", "--makefile", "Makefile", "--only=hello"], "--only cannot be used with --makefile"),
         (["serve", "--project-root", ".", "twice"], "unexpected word: twice"),
         (["read", "a:b", "extra"], "unexpected word: extra"),
         (["--project-root"], "--project-root needs a value"),

@@ -370,5 +370,5 @@ def test_a_question_too_long_for_a_script_is_an_error(project: ProjectBuilder, s
     error = client.error("completion/complete", about("pick", "colour", "x" * 1_000_000))
 
     assert error["code"] == -32602
-    assert "too long" in error["message"]
+    assert "at most 65536" in error["message"]
     assert complete(client, "pick")["values"] == []
