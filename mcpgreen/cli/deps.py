@@ -75,7 +75,7 @@ def _install(project: Project, packages: Packages, environ: Mapping[str, str]) -
     if not packages.place:
         raise ProjectError(shown, f"it needs {packages.lack}")
     shutil.rmtree(packages.place, ignore_errors=True)
-    tell(f"Installing the packages of {shown} ...\n")
+    tell(f"Installing packages for {shown} ...\n")
     env = {name: value for name, value in environ.items() if not name.startswith(("PYTHON", "VIRTUAL_ENV"))}
     options: Any = {"cwd": project.root, "env": env, "stdin": subprocess.DEVNULL, "stdout": 2, "timeout": INSTALL_SECS}
     try:

@@ -133,7 +133,7 @@ class Runner:
     def _log(self, child: Child, run: ScriptRun) -> None:
         how = f", {child.way}" if child.way else ""
         if not child.way and self._warm is not None and (reason := self._warm.why_not(run)):
-            how = f", started afresh: {reason}"
+            how = f", in a new Python process: {reason}"
         took_ms = (child.ended_at - child.began_at) * 1000
         journal.debug("call %d: %s was process %d for %d ms%s", run.serial, run.script.label, child.pid, took_ms, how)
 

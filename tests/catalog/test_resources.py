@@ -357,8 +357,8 @@ def test_templates_are_in_the_order_of_their_names(tree: TreeBuilder) -> None:
     ("fields", "reason"),
     [
         ({"uriTemplate": "x://y"}, "uriTemplate: it has no variable"),
-        ({"uriTemplate": "x://{}"}, "uriTemplate: {} must hold names"),
-        ({"uriTemplate": "x://{ }"}, "uriTemplate: { } must hold names"),
+        ({"uriTemplate": "x://{}"}, "uriTemplate: {} must contain names"),
+        ({"uriTemplate": "x://{ }"}, "uriTemplate: { } must contain names"),
         ({"uriTemplate": "x://{a"}, "uriTemplate: a { is never closed"),
         ({"uriTemplate": "x://{a}", "uri": "x://y"}, "has both uri and uriTemplate"),
         ({"uriTemplate": 3}, "uriTemplate must be a string, found 3"),

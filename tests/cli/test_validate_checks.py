@@ -74,7 +74,7 @@ def test_what_keeps_a_server_from_starting(project: ProjectBuilder, variable: st
 
 
 def absent_provider(project: ProjectBuilder) -> str:
-    return "there is no provider for it: there is no executable file providers/engine, with or without a suffix"
+    return "there is no provider for it: it needs an executable file providers/engine, with or without a suffix"
 
 
 def provider_without_bit(project: ProjectBuilder) -> str:
@@ -132,7 +132,7 @@ def test_a_tool_of_another_user_will_be_refused(project: ProjectBuilder) -> None
     os.chown(good_tool(project), 12345, -1)
     status, report = findings(project)
 
-    assert (status, said(report, "error")) == (1, ["tool greet: calls will be refused: it belongs to another user"])
+    assert (status, said(report, "error")) == (1, ["tool greet: calls will fail: it belongs to another user"])
     assert "tool greet" not in said(report, "ok")
 
 

@@ -96,7 +96,7 @@ class Scripts:
         """Yield all problems of a script. `below` is the directory that it has to stay in."""
         try:
             if problem := self._project.ground(below).problem_with(path):
-                yield refused(f"calls will be refused: {problem}", problem, path)
+                yield refused(f"calls will fail: {problem}", problem, path)
         except FileNotFoundError:
             yield Problem("error", "missing", "its script is missing", "put it back, or remove its description")
         yield from self.faults(path, obeys_first_line=obeys_first_line)

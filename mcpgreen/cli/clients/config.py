@@ -58,7 +58,7 @@ def run(options: Options) -> int:
         others = tuple(name for name in launch.left_out if name not in given)
         launch = launch._replace(env={**launch.env, **given}, left_out=others)
         if options["--scope"] == "project" and not options["--file"]:
-            journal.warning("the values go into a file of the project: keep it out of version control")
+            journal.warning("the values are written to a file in the project: keep it out of version control")
     if options["--wrapper"] or options["--wrapper-env"]:
         return _write_wrapper(launch, project.root, has_environment=options["--wrapper-env"])
     if options["--inspector"]:

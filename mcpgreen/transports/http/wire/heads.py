@@ -60,7 +60,7 @@ def parse(raw: bytes) -> Head:
     if len(target) > MAX_TARGET_CHARS:
         raise BadRequest(f"The path may have at most {MAX_TARGET_CHARS} characters.", "414 URI Too Long")
     if major != b"1":
-        raise BadRequest("This server speaks HTTP/1.1.", "505 HTTP Version Not Supported")
+        raise BadRequest("This server only supports HTTP/1.1.", "505 HTTP Version Not Supported")
     if not target.startswith(b"/"):
         raise BadRequest("The target of a request must be a path.")
     fields = _fields(rest + b"\r\n" if rest else b"")
