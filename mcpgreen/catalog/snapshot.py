@@ -98,9 +98,7 @@ def without_dots(kind: str, items: Sequence[Item], warnings: list[str]) -> dict[
         by_listed.setdefault(item.name.replace(".", "_"), []).append(item.name)
     for listed, alike in by_listed.items():
         if len(alike) > 1:
-            warnings.append(
-                f"replace_dots: {' and '.join(alike)} keep their names, because both would be listed as {listed}"
-            )
+            warnings.append(f"replace_dots: {' and '.join(alike)} keep their names: both would be listed as {listed}")
     return {alike[0]: listed for listed, alike in by_listed.items() if alike != [listed] and len(alike) == 1}
 
 

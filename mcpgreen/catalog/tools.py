@@ -140,7 +140,7 @@ def discover_tools(project: Project, tree: Tree) -> Discovery:
     warnings = list(tree.warnings)
     for path, mode in tree.links_out.items():
         if mode & metadata.EXECUTABLE_BITS or path.endswith((*SHELL_SUFFIXES, *META_SUFFIXES)):
-            reason = "skipped, because it is a symbolic link to a file outside tools/"
+            reason = "skipped because it is a symbolic link to a file outside tools/"
             warnings.append(Loss(f"{project.shown(path)}: {reason}"))
     hints: list[str] = []
     top = project.tools_dir.rstrip("/")
@@ -273,9 +273,7 @@ def _with_scopes_of_script(path: str, head: bytes, fields: Json, function: Funct
     if function is not None and function.problem:
         raise ProjectError(path, function.problem)
     if function is not None and function.hides_scopes and "scopes" not in fields:
-        raise ProjectError(
-            path, "its scopes are not literal strings; write them as such, or in a description next to it"
-        )
+        raise ProjectError(path, "its scopes are not literal strings; use strings, or a description next to it")
     return with_all_scopes(path, head, fields, function.fields if function is not None else {})
 
 

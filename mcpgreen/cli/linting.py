@@ -169,7 +169,7 @@ def _tool_problems(tool: Tool, source: Source) -> Iterator[Problem]:
         fix = "shorten it, or move details to the descriptions of the arguments"
         yield source.warning("description-long", sentence, fix, "description")
     elif description and _plain(description) == _plain(tool.name):
-        sentence = "its description says nothing that its name does not say"
+        sentence = "its description only repeats its name"
         yield source.warning("description-short", sentence, "describe what it does, and when to use it", "description")
     titles = (tool.definition.get("title"), hints.get("title"))
     if all(titles) and titles[0] != titles[1]:
@@ -369,9 +369,7 @@ def _list_findings(project: Project, kind: str, items: Sequence[tuple[Item, Sour
         yield Finding("warning", kind, sentence, "list-long", "offer fewer, or split the project")
     if tokens > MAX_LIST_TOKENS:
         sentence = f"the tools cost about {tokens} tokens in every conversation"
-        yield Finding(
-            "warning", kind, sentence, "list-tokens", "offer fewer tools, or shorten their descriptions", tokens=tokens
-        )
+        yield Finding("warning", kind, sentence, "list-tokens", "offer fewer, or shorten descriptions", tokens=tokens)
     else:
         yield Finding("ok", kind, f"all tools: about {tokens} tokens", "tokens", tokens=tokens)
 

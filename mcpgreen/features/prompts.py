@@ -191,9 +191,7 @@ def _message(call: Call, prompt: Prompt, message: object) -> Json:
     if isinstance(content, str):
         return _text_message(role, content)
     if not isinstance(content, dict) or not isinstance(content.get("type"), str):
-        raise _invalid(
-            prompt, "content must be a string or one block with a type; send several blocks as several messages"
-        )
+        raise _invalid(prompt, "content must be a string or a block with a type; use one message for each block")
     return {"role": role, "content": _block(call, prompt, content)}
 
 

@@ -105,10 +105,7 @@ def _run_once(call: Call, terms: ToolTerms, arguments_json: bytes) -> Json:
         reason = "max_exceeded" if deadline.is_at_cap else "idle"
         expected = expected._replace(timeout_reason=reason)
     elif deadline.has_seen_progress and outcome.ended_by == Ending.DEADLINE:
-        _warn(
-            call,
-            f"Tool '{tool.name}' reported progress; to let that extend its timeout, set progressExtendsTimeout.",
-        )
+        _warn(call, f"Tool '{tool.name}' reported progress; progressExtendsTimeout would extend its timeout.")
     blocks = _embedded(call, resources_report) if resources_report else []
     known: list[LastWords] = []
 

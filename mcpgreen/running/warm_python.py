@@ -138,9 +138,7 @@ class WarmPython:
             self._note_failure(key, helper.refusal)
 
     def _note_failure(self, key: Key, reason: str) -> None:
-        journal.info(
-            "Python scripts for %s start a new process each time: %s", " ".join(key[0]), reason or "their helper ended"
-        )
+        journal.info("Python scripts for %s are not forked: %s", " ".join(key[0]), reason or "their helper ended")
         now = time.monotonic()
         self._not_before = {each: until for each, until in self._not_before.items() if until > now}
         self._not_before[key] = now + RETRY_SECS

@@ -103,7 +103,7 @@ def test_a_link_out_of_the_directory_is_skipped_with_a_warning(tree: TreeBuilder
     (tree.root / "prompts/leak.txt").symlink_to(secret)
     found = discovered(tree)
     assert found.items == []
-    assert found.warnings == ["prompts/leak.txt: skipped, because it links to a file outside prompts/"]
+    assert found.warnings == ["prompts/leak.txt: skipped because it links to a file outside prompts/"]
 
 
 def test_of_two_prompts_with_one_name_the_first_by_path_counts(tree: TreeBuilder) -> None:
@@ -111,7 +111,7 @@ def test_of_two_prompts_with_one_name_the_first_by_path_counts(tree: TreeBuilder
     tree.write("prompts/a/greet.txt", "first")
     found = discovered(tree)
     assert [prompt.relative_path for prompt in found.items] == ["a/greet.txt"]
-    assert found.warnings == ["b/greet.txt: skipped, because a/greet.txt already provides the prompt greet"]
+    assert found.warnings == ["b/greet.txt: skipped because a/greet.txt already provides the prompt greet"]
 
 
 @pytest.mark.parametrize(

@@ -78,7 +78,7 @@ def test_the_page_of_a_tool_comes_before_one_of_the_same_name(tree: TreeBuilder)
     pages, warnings = discover_apps(tree.project, "server")
 
     assert [page.directory for page in pages] == [str(tree.root / "tools/home/ui")]
-    assert warnings == ["ui/home: skipped, because tools/home/ui already provides the page home"]
+    assert warnings == ["ui/home: skipped because tools/home/ui already provides the page home"]
 
 
 def test_a_page_says_what_its_description_says(tree: TreeBuilder) -> None:

@@ -366,9 +366,9 @@ def test_other_json_is_text(project: ProjectBuilder, speak: Speak, printed: Any)
     ("message", "problem"),
     [
         ({"role": "system", "content": "x"}, 'the role must be user or assistant, found "system"'),
-        ({"role": "user"}, "content must be a string or one block"),
-        ({"role": "user", "content": [{"type": "text", "text": "x"}]}, "content must be a string or one block"),
-        ({"role": "user", "content": {"text": "x"}}, "content must be a string or one block"),
+        ({"role": "user"}, "content must be a string or a block"),
+        ({"role": "user", "content": [{"type": "text", "text": "x"}]}, "content must be a string or a block"),
+        ({"role": "user", "content": {"text": "x"}}, "content must be a string or a block"),
         ({"content": {"type": "film"}}, "content.type 'film' is unknown"),
         ("hello", "each message must be an object"),
     ],

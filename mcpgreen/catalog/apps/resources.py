@@ -73,7 +73,7 @@ def discover_apps(project: Project, server_name: str, pace: Pace = UNPACED) -> t
     for name, directory in pace.over(_candidates(project, warnings, pace)):
         if name in apps:
             shown, first = project.shown(directory), project.shown(apps[name].directory)
-            warnings.append(Loss(f"{shown}: skipped, because {first} already provides the page {name}"))
+            warnings.append(Loss(f"{shown}: skipped because {first} already provides the page {name}"))
         elif app := _app_in(directory, name, server_name, warnings=warnings, project=project):
             apps[name] = app
     return list(apps.values()), warnings
@@ -171,7 +171,7 @@ def _directories_in(project: Project, parent: str, warnings: list[str], pace: Pa
             yield entry.name, entry.path
         else:
             shown = f"{project.shown(entry.path)!a}"
-            warnings.append(Loss(f"{shown}: skipped, because its name has unprintable characters"))
+            warnings.append(Loss(f"{shown}: skipped because its name has unprintable characters"))
 
 
 def _accept_directory(project: Project, path: str, warnings: list[str]) -> bool:

@@ -236,9 +236,7 @@ def read_inline(path: str, head: bytes, *, is_prose: bool = False) -> Json | Non
     if found is None:
         return None
     if found.is_cut:
-        raise ProjectError(
-            path, f"the mcp: comment must end within the first {HEAD_BYTES} bytes; use a .meta.json file instead"
-        )
+        raise ProjectError(path, f"the mcp: comment must end within {HEAD_BYTES} bytes; use a .meta.json file instead")
     if found.is_yaml:
         if not found.text.strip():
             raise ProjectError(path, "nothing is indented below mcp:")
@@ -249,9 +247,7 @@ def read_inline(path: str, head: bytes, *, is_prose: bool = False) -> Json | Non
         indent = head.find(found.text, found.start) - head.rfind(b"\n", 0, found.start) - 1
         reason = re.sub(_JSON_PLACE, lambda at: f"line {found.line} column {indent + int(at[1])}", error.reason)
         if found.text.count(b"{") > found.text.count(b"}"):
-            reason += (
-                "; a } is missing, or the JSON continues on the next line: write all of it after mcp:, on one line"
-            )
+            reason += "; a } is missing, or the JSON continues on the next line: write it on one line, after mcp:"
         raise ProjectError(path, reason) from error
 
 
@@ -294,9 +290,7 @@ def require_known_scopes(path: str, fields: Mapping[str, object], known: Contain
         if field not in known and may_mean_scopes(field):
             raise ProjectError(path, f"{prefix}{field} is unknown; {remedy}")
         if field == "scopes" and value is None:
-            raise ProjectError(
-                path, f"{prefix}scopes must be an array of scopes, found null; remove it if there are none"
-            )
+            raise ProjectError(path, f"{prefix}scopes must be an array of scopes, found null; leave it out for none")
         if may_be_inside and _contains_scopes({field: value}):
             raise ProjectError(path, f"{prefix}{field} mentions scopes, but they have no effect there; {remedy}")
 

@@ -33,11 +33,7 @@ class Remedy(NamedTuple):
 
 
 _ROWS: tuple[tuple[str, str, str] | tuple[str, str, str, Keys], ...] = (
-    (
-        r"^line \d+: .*accepts any value: |is not described: ",
-        "open-type",
-        "use one of the types in docs/python-tools.md",
-    ),
+    (r"accepts any value: |is not described: ", "open-type", "use one of the types in docs/python-tools.md"),
     (r"^line \d+: it is not clear which function", "functions", "mark each tool with @mcp_tool.tool"),
     (r"functions?(;| are called)|in line \d+ names one|cannot be called", "functions", "see docs/python-tools.md"),
     (r"^line \d+: the arguments of its", "unread", "correct or shorten the file, or put a .meta.json next to it"),

@@ -168,9 +168,7 @@ def _vendor(root: str) -> tuple[str, ...]:
     )
     if done.status != 0:
         reason = done.stderr.strip() or "it took too long"
-        raise ProjectError(
-            root, f"the project was created, but its Dockerfile needs mcpgreen vendor, which failed: {reason}"
-        )
+        raise ProjectError(root, f"created, but its Dockerfile needs mcpgreen vendor, which failed: {reason}")
     return ".mcpgreen/", "run-server.sh"
 
 

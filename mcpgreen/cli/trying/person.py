@@ -179,9 +179,7 @@ def answer_prepared(words: Sequence[str], method: str, params: Json) -> Json:
 
 def _unanswered(method: str, keys: Sequence[str], answer: Json) -> Json:
     hint = "".join(f" --answer {key}=VALUE" for key in keys)
-    _say(
-        f"The script asked a question ({method}), and it was declined." + (f" To answer it, add:{hint}" if hint else "")
-    )
+    _say(f"The script's question ({method}) was declined." + (f" To answer it, add:{hint}" if hint else ""))
     return answer
 
 

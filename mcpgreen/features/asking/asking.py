@@ -76,9 +76,7 @@ class Parking:
 
     def add(self, parked: Parked) -> str:
         while self._parked and len(self._parked) >= MAX_PARKED:
-            journal.warning(
-                "too many scripts are waiting for an answer; stopping the oldest one of the client that has the most"
-            )
+            journal.warning("too many scripts are waiting for an answer; stopping the oldest of the busiest client")
             self._give_up(self._oldest_of_greediest(parked.call.stream.owner))
         handle = os.urandom(16).hex()
         self._parked[handle] = parked, gevent.spawn_later(PARKED_SECS, self._give_up, handle)

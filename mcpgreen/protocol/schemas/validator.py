@@ -189,9 +189,7 @@ def _adapt_parts(resource: Any, dialect: str, cleaned: set[int]) -> None:
         cleaned.add(id(current.contents))
         inner = {"$schema": current.contents.pop("$schema", dialect)}
         if quick.dialect_of(inner) != quick.dialect_of({"$schema": dialect}):
-            raise BadSchema(
-                "A part of the schema names a different dialect than the whole; use one dialect for all of it."
-            )
+            raise BadSchema("A part of the schema names a different dialect; use one dialect for all of it.")
         if isinstance(patterns := current.contents.get("patternProperties"), dict):
             adapted = _PatternProperties((schema_pattern(each), part) for each, part in patterns.items())
             current.contents["patternProperties"] = adapted

@@ -608,14 +608,14 @@ AMBIGUOUS = {
     "one name": ("name='add'", "line 6: several functions are called add; give each its own name=; the tool add is", 0),
     "another file": (
         "name='other'",
-        "tools/other.sh: skipped, because tools/maths.py already provides the tool other",
+        "tools/other.sh: skipped because tools/maths.py already provides the tool other",
         2,
     ),
     "no tool name": ("name='größe'", "line 11: a tool cannot be called größe; give the function a name= made", 1),
     "no constant": ("name=computed()", "name of mcp_tool.tool is ignored", 2),
     "its scopes": (
         "scopes=computed()",
-        "its scopes are not literal strings; write them as such, or in a description",
+        "its scopes are not literal strings; use strings, or a description",
         1,
     ),
     "wrong scopes": ("scopes=5", "scopes must be an array of at most", 1),
