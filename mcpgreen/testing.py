@@ -103,7 +103,7 @@ class FakeLink:
 
     def wait_for(self, look: Callable[[], Found | None]) -> Found:
         """Let the server go on until there is something to be seen."""
-        with gevent.Timeout(PATIENCE_SECS, TimeoutError("the server does not do what it is expected to do")):
+        with gevent.Timeout(PATIENCE_SECS, TimeoutError("the server does not behave as expected")):
             while not (found := look()):
                 gevent.sleep(0.001)
             return found

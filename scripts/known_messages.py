@@ -49,7 +49,7 @@ MESSAGES: dict[str, tuple[Known, ...]] = {
             "Create a longer one with `openssl rand -hex 32`.",
         ),
         Known(
-            "no client could send this token: …",
+            "clients cannot send this token: …",
             "`MCPGREEN_HTTP_TOKEN` contains a character that an `Authorization` header cannot have, such as a space.",
             "Use letters, digits and `-._~+/`.",
         ),
@@ -59,7 +59,7 @@ MESSAGES: dict[str, tuple[Known, ...]] = {
             "The rest of the message says what is wrong. Both are PEM files, and can be the same file.",
         ),
         Known(
-            "the limit of open files is …, so … connections are served instead of …; raise it with ulimit -n",
+            "the open-file limit is …, so only … connections are served instead of …; raise it with ulimit -n",
             "The system allows fewer open files than `http_max_connections` needs.",
             "Raise the system's limit with `ulimit -n` (systemd: `LimitNOFILE=`), or lower the setting.",
         ),
@@ -105,7 +105,7 @@ MESSAGES: dict[str, tuple[Known, ...]] = {
             "Get a token with these scopes: [Tokens and scopes](oauth.md#scopes-for-a-tool).",
         ),
         Known(
-            "may be written to by others",
+            "can be written to by others",
             "Other users, or a group with other members, can change the script or a folder above it, so they could run "
             "code as you.",
             "Run `mcpgreen validate --fix` in the project, or the command that the message names.",
@@ -234,7 +234,7 @@ MESSAGES: dict[str, tuple[Known, ...]] = {
     ),
     "Over HTTP": (
         Known(
-            "This host name is not served here; …",
+            "This host name is not allowed; …",
             "Status 403: the client uses a host name or address that the server does not know. Often it is the name "
             "of a proxy, or of a machine whose server listens on 0.0.0.0.",
             "Add it to `MCPGREEN_HTTP_ALLOWED_HOSTS`: [Security](security.md#over-http).",
@@ -245,7 +245,7 @@ MESSAGES: dict[str, tuple[Known, ...]] = {
             "To allow the page, add its origin to `MCPGREEN_HTTP_ALLOWED_ORIGINS`.",
         ),
         Known(
-            "A bearer token is needed.",
+            "A bearer token is required.",
             "Status 401: the server requires a token, and the request has none.",
             "Configure the client to send the header `Authorization: Bearer TOKEN`.",
         ),
@@ -268,7 +268,7 @@ MESSAGES: dict[str, tuple[Known, ...]] = {
             "Raise it, or lower `http_session_idle_secs`: [Limits](limits.md#over-http).",
         ),
         Known(
-            "The body may have … bytes (setting max_line_bytes).",
+            "The body may have at most … bytes (setting max_line_bytes).",
             "Status 413: the message is too long.",
             "Send less, or raise the setting.",
         ),

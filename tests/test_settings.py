@@ -264,7 +264,7 @@ def test_what_old_projects_set_once_counts_for_both(name: str, model: str) -> No
 
 def test_where_the_default_is_no_value_the_wrong_one_counts_as_not_set() -> None:
     (note,) = load({}, {"MCPBASH_JSON_TOOL": "yq"}, {}).notes
-    assert note == "MCPBASH_JSON_TOOL: 'yq' is not one of jq, gojq, none; as if it were not set."
+    assert note == "MCPBASH_JSON_TOOL: 'yq' is not one of jq, gojq, none; it is ignored."
 
 
 @pytest.mark.parametrize(
@@ -295,7 +295,7 @@ def test_a_switch_that_cannot_be_read_counts_as_not_set() -> None:
     settings = load({}, {"MCPGREEN_CI_MODE": "perhaps"}, {})
 
     assert settings.idle_timeout_secs == 3600
-    assert settings.notes == ("MCPGREEN_CI_MODE: 'perhaps' is neither true nor false; as if it were not set.",)
+    assert settings.notes == ("MCPGREEN_CI_MODE: 'perhaps' is neither true nor false; the variable is ignored.",)
 
 
 def test_the_variable_of_a_former_setting_is_told() -> None:

@@ -275,7 +275,7 @@ class Catalog:
         try:
             return {kind: kept_items(self.project, kind, max_bytes=self.max_bytes, pace=pace) for kind in source.kinds}
         except ProjectError as error:
-            remedy = "the project is read instead; mcpgreen scan writes the file"
+            remedy = "scanning the project instead; to write the file, run mcpgreen scan"
             journal.warning("static_registry: %s; %s", self._reason_of(error), remedy)
             return None
 
@@ -287,7 +287,7 @@ class Catalog:
         state.retry_at = self._clock() + delay_secs
         state.is_stale = True
         if state.failure != message:
-            journal.error("scan of %s failed, next try in %g s: %s", source, delay_secs, detail)
+            journal.error("cannot scan %s; trying again in %g s: %s", source, delay_secs, detail)
         state.failure = message
         return _keep_earlier(state)
 

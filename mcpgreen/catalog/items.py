@@ -211,5 +211,5 @@ def distinct(
         identity = getattr(item, key)
         first = kept.setdefault(identity, item)
         if first is not item:
-            losses.append(Loss(f"{place(item)}: skipped, {place(first)} already {claim} {identity}"))
+            losses.append(Loss(f"{place(item)}: skipped because {place(first)} already {claim} {identity}"))
     return list(kept.values()), losses

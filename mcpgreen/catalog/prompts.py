@@ -98,7 +98,7 @@ def describe_prompt(origin: Origin, fields: Json, *, default_name: str = "") -> 
         fields["messages"] = [_checked_message(source, each, complaints) for each in fields["messages"]]
     input_requests = fields.get("inputRequests") or {}
     if input_requests and (fault := requests.fault_of(input_requests)):
-        raise ProjectError(source, f"inputRequests cannot be asked: {fault}")
+        raise ProjectError(source, f"inputRequests is invalid: {fault}")
     others = {key: value for key, value in fields.items() if key not in ("icons", "_meta", "path")}
     if schemas:
         others["inputSchema"] = {"type": "object", "properties": schemas, "required": list(required)}
@@ -148,7 +148,7 @@ def _prompt_of(file: ItemFile) -> Prompt | None:
     fields = with_all_scopes(file.path, head, fields, is_prose=not runs)
     prompt = describe_prompt(file.origin, fields, default_name=metadata.described_stem(file.name))
     if file.is_description and prompt.messages is None:
-        lack = "describes no prompt: no template of that name is beside it, and it has no messages"
+        lack = "describes no prompt: there is no template with that name next to it, and it has no messages"
         raise ProjectError(file.path, lack)
     relative_path = file.path.removeprefix(file.project.prompts_dir.rstrip("/") + "/")
     prompt = with_file(prompt, file.path, relative_path, is_program=runs)
@@ -196,7 +196,7 @@ def _checked_message(source: str, message: Any, complaints: list[str]) -> Json:
             known = ", ".join(CONTENT_TYPES)
             raise ProjectError(source, f"content type {metadata.shown(content['type'])} is unknown; use {known}")
     elif not isinstance(content, str):
-        raise ProjectError(source, "every message needs content: a text, or an object with a type")
+        raise ProjectError(source, "every message needs content: a string, or an object with a type")
     return {**message, "role": _legal_role(message["role"], complaints)} if "role" in message else dict(message)
 
 
@@ -204,5 +204,5 @@ def _legal_role(given: object, complaints: list[str]) -> str:
     if isinstance(given, str) and given in ROLES:
         return given
     if given is not None:
-        complaints.append(f'role is taken as "user": it must be user or assistant, found {metadata.shown(given)}')
+        complaints.append(f"role must be user or assistant, found {metadata.shown(given)}; it is read as user")
     return "user"

@@ -99,7 +99,7 @@ def discover_resources(project: Project, tree: Tree, *, instead: Discovery | Non
     taken = {item.name for item in kept}
     templates = [item for item in found if isinstance(item, ResourceTemplate)]
     hidden = (item for item in templates if item.name in taken)
-    doubles += [f"{item.relative_path}: skipped, a resource already has the name {item.name}" for item in hidden]
+    doubles += [f"{item.relative_path}: skipped because a resource already has the name {item.name}" for item in hidden]
     free = (item for item in templates if item.name not in taken)
     kept_templates, more_doubles = distinct(free, "name", "provides the template")
     warnings += [Loss(f"{project.shown(project.resources_dir)}/{double}") for double in (*doubles, *more_doubles)]

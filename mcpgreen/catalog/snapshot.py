@@ -210,7 +210,7 @@ class RegistryFiles:
             if storage is not None and storage.failed(error, directory=directory, what="the registry") is not None:
                 self._due.add(kind)
             elif not self._is_unwritable:
-                journal.warning("%s cannot be written: %s; the server does not need it", path, error.strerror)
+                journal.warning("%s cannot be written: %s; the server works without it", path, error.strerror)
             self._is_unwritable = True
         else:
             self._is_unwritable = False

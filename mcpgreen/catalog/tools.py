@@ -80,14 +80,14 @@ FIELD_RULES = {
             isinstance(value, bool)
             or (isinstance(value, list) and len(value) <= MAX_MODULES and all(matches(_MODULE, each) for each in value))
         ),
-        "true, false, or an array of names of Python modules",
+        "true, false, or an array of Python module names",
         {"type": ["boolean", "array"], "items": {"type": "string"}, "maxItems": MAX_MODULES},
     ),
     "env": metadata.Rule(
         lambda value: (
             isinstance(value, list) and len(value) <= MAX_VARIABLES and all(matches(_VARIABLE, each) for each in value)
         ),
-        f"an array of at most {MAX_VARIABLES} names of variables, each with a ! behind it if it is required",
+        f"an array of at most {MAX_VARIABLES} variable names, each followed by ! if it is required",
         {"type": "array", "maxItems": MAX_VARIABLES, "items": {"type": "string", "pattern": f"^{_VARIABLE}$"}},
     ),
 }
@@ -140,7 +140,7 @@ def discover_tools(project: Project, tree: Tree) -> Discovery:
     warnings = list(tree.warnings)
     for path, mode in tree.links_out.items():
         if mode & metadata.EXECUTABLE_BITS or path.endswith((*SHELL_SUFFIXES, *META_SUFFIXES)):
-            reason = "skipped, it is a symbolic link to a file outside tools/"
+            reason = "skipped because it is a symbolic link to a file outside tools/"
             warnings.append(Loss(f"{project.shown(path)}: {reason}"))
     hints: list[str] = []
     top = project.tools_dir.rstrip("/")
@@ -228,7 +228,7 @@ def _tools_of_functions(
 ) -> list[Tool]:
     """Return the tools of a file with several functions. Its description counts for each. Raises ProjectError."""
     if key := next((key for key in OF_ONE_FUNCTION if key in stated), None):
-        reason = f"{key} cannot apply to {len(functions)} functions; remove it, and write it at each function"
+        reason = f"{key} cannot apply to {len(functions)} functions; set it for each function instead"
         raise ProjectError(file.origin.path, reason)
     tools = []
     for function in functions:
@@ -252,7 +252,7 @@ def _tool(file: ItemFile, head: bytes, command: list[str], fields: Json, functio
     file.warnings.extend(each for each in complaints if each not in file.warnings)
     name = description.definition["name"]
     if name not in (stem, fields.get("name")):
-        file.hints.append(f"{file.shown}: the tool is named {name}, because a name may only have A-Z a-z 0-9 _ . -")
+        file.hints.append(f"{file.shown}: the tool is named {name}, because names may only contain A-Z a-z 0-9 _ . -")
     return _described_tool(project, file.path, command, description)
 
 
@@ -273,7 +273,7 @@ def _with_scopes_of_script(path: str, head: bytes, fields: Json, function: Funct
     if function is not None and function.problem:
         raise ProjectError(path, function.problem)
     if function is not None and function.hides_scopes and "scopes" not in fields:
-        raise ProjectError(path, "its scopes cannot be read; write them as strings, or into a description next to it")
+        raise ProjectError(path, "its scopes are not literal strings; use strings, or a description next to it")
     return with_all_scopes(path, head, fields, function.fields if function is not None else {})
 
 

@@ -85,7 +85,9 @@ class Tree(NamedTuple):
 
     def warnings_with_links(self, project: Project, home: str) -> list[str]:
         """Return the warnings of the walk, and one for each link that leads out of the directory `home`."""
-        skipped = (f"{project.shown(path)}: skipped, it links to a file outside {home}/" for path in self.links_out)
+        skipped = (
+            f"{project.shown(path)}: skipped because it links to a file outside {home}/" for path in self.links_out
+        )
         return [*self.warnings, *map(Loss, skipped)]
 
 
@@ -195,7 +197,7 @@ class _Walk:
         if is_utf8 and "\n" not in name and "\r" not in name:
             return True
         problem = "contains a line break" if is_utf8 else "is not UTF-8"
-        self.warnings.append(Loss(f"{self._project.shown(path)!a}: skipped, its name {problem}"))
+        self.warnings.append(Loss(f"{self._project.shown(path)!a}: skipped because its name {problem}"))
         return False
 
     def _status_of(self, entry: os.DirEntry[str], home: str) -> os.stat_result | None:

@@ -41,7 +41,7 @@ def run(options: Options) -> int:
         state = f"installed for {project.shown(each.interpreter)}" if each.are_installed else "not installed"
         say(f"{project.shown(each.source)}: {names}: {state}\n")
     if not needed:
-        say(f"No tool names packages: none has a # /// script header, and there is no {REQUIREMENTS}.\n")
+        say(f"No tool needs packages: none has a # /// script header, and there is no {REQUIREMENTS}.\n")
     return 0 if all(each.are_installed for each in needed) else 1
 
 
@@ -75,7 +75,7 @@ def _install(project: Project, packages: Packages, environ: Mapping[str, str]) -
     if not packages.place:
         raise ProjectError(shown, f"it needs {packages.lack}")
     shutil.rmtree(packages.place, ignore_errors=True)
-    tell(f"Installing the packages of {shown} ...\n")
+    tell(f"Installing packages for {shown} ...\n")
     env = {name: value for name, value in environ.items() if not name.startswith(("PYTHON", "VIRTUAL_ENV"))}
     options: Any = {"cwd": project.root, "env": env, "stdin": subprocess.DEVNULL, "stdout": 2, "timeout": INSTALL_SECS}
     try:

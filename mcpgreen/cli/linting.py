@@ -82,7 +82,7 @@ ALIKE = {
     "description": (
         "texts-alike",
         "it has the same description as {}, so a model cannot choose between them",
-        "say in each description what the other tool does not do",
+        "say in each description how it differs from the other tool",
     ),
 }
 
@@ -169,7 +169,7 @@ def _tool_problems(tool: Tool, source: Source) -> Iterator[Problem]:
         fix = "shorten it, or move details to the descriptions of the arguments"
         yield source.warning("description-long", sentence, fix, "description")
     elif description and _plain(description) == _plain(tool.name):
-        sentence = "its description says nothing that its name does not say"
+        sentence = "its description only repeats its name"
         yield source.warning("description-short", sentence, "describe what it does, and when to use it", "description")
     titles = (tool.definition.get("title"), hints.get("title"))
     if all(titles) and titles[0] != titles[1]:
@@ -281,7 +281,7 @@ def _result_problems(tool: Tool) -> Iterator[Problem]:
         found = [(text.count("\n", 0, each.start(1)) + 1, each[1]) for each in in_shell]
         for line, kind in _results_in_python(text) if is_python(tool.path, source) else found:
             sentence = f"its result is {RESULTS[kind]} without text, and many clients only show text to the model"
-            fix = "add a text that says what it shows"
+            fix = "add text that describes it"
             yield Problem("warning", "result-text", sentence, fix, tool.path, Position(line))
 
 
@@ -369,7 +369,7 @@ def _list_findings(project: Project, kind: str, items: Sequence[tuple[Item, Sour
         yield Finding("warning", kind, sentence, "list-long", "offer fewer, or split the project")
     if tokens > MAX_LIST_TOKENS:
         sentence = f"the tools cost about {tokens} tokens in every conversation"
-        yield Finding("warning", kind, sentence, "list-tokens", "offer fewer tools, or shorten them", tokens=tokens)
+        yield Finding("warning", kind, sentence, "list-tokens", "offer fewer, or shorten descriptions", tokens=tokens)
     else:
         yield Finding("ok", kind, f"all tools: about {tokens} tokens", "tokens", tokens=tokens)
 

@@ -20,7 +20,7 @@ FILES = {
     "prompt": "prompts/**/*.meta.json: a prompt",
     "resource": "resources/**/*.meta.json: a resource or a resource template",
     "app": "ui.meta.json: an MCP App, a page that clients show",
-    "register": "server.d/register.json: what is offered, instead of what is found",
+    "register": "server.d/register.json: what the server offers, instead of what it finds",
     "server": "server.d/server.meta.json: how the server introduces itself",
 }
 

@@ -147,7 +147,7 @@ class ChangeWatch:
                 self._look_and_wait()
                 fault_secs = self._poll_secs
             except Exception:  # without this greenlet no change would be noticed any more
-                journal.exception("cannot look for changes of the project, next try in %g s", fault_secs)
+                journal.exception("cannot check the project for changes; trying again in %g s", fault_secs)
                 gevent.sleep(fault_secs)
                 fault_secs = max(fault_secs, min(LONGEST_FAULT_SECS, fault_secs * 2))
 

@@ -176,7 +176,7 @@ class Link:
 
     def _end_after_fault(self, failed: gevent.Greenlet) -> None:
         self.session.end(FAULT)
-        journal.error("serving failed unexpectedly, the server ends: %r", failed.exception)
+        journal.error("serving failed unexpectedly; the server is stopping: %r", failed.exception)
 
     def receive_rubbish(self, reason: str, ids: Sequence[str | int] = ()) -> None:
         """Answer a line that is not JSON. `ids` are those of requests in it that could still be read."""
@@ -198,9 +198,9 @@ class Link:
     def _mention_rubbish(self, reason: str) -> None:
         self._rubbish_lines += 1
         if self._rubbish_lines <= MENTIONED_LINES:
-            journal.warning("a line cannot be read: %s", reason)
+            journal.warning("cannot read a line from the client: %s", reason)
         if self._rubbish_lines == MENTIONED_LINES:
-            journal.warning("further lines that cannot be read are not mentioned")
+            journal.warning("further unreadable lines are not logged")
 
     def close_listens(self) -> None:
         """End all listens in good order: each gets its result."""
@@ -240,7 +240,7 @@ class Link:
             return True
         error = token.refusal(time.monotonic())
         if "id" not in message:
-            journal.info("a message is refused: %s", error.message)
+            journal.info("rejected a message: %s", error.message)
         else:
             self._router.refuse(sink, normal_id(message["id"]), error)
         return False

@@ -86,7 +86,7 @@ class Router:
         try:
             write(self._log)
         except Exception as error:
-            journal.error("a call cannot be logged: %s", error)
+            journal.error("cannot log a call: %s", error)
 
     @cached_property
     def _log(self) -> CallLog:

@@ -231,7 +231,7 @@ def _within_descriptors(settings: Settings) -> Settings:
     if fitting == settings.max_concurrent_requests:
         return settings
     journal.warning(
-        "the limit of open files is %d, so %d scripts run at a time instead of %d; raise it with ulimit -n",
+        "the open-file limit is %d, so only %d scripts can run at a time instead of %d; raise it with ulimit -n",
         limit,
         fitting,
         settings.max_concurrent_requests,

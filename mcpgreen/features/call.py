@@ -343,7 +343,7 @@ class Call:
     def _notify(self, method: str, params: Json) -> None:
         line = messages.notification(method, params)
         if len(line) > MAX_NOTICE_BYTES:
-            journal.warning("a message of %s is too long for the client (%d bytes); it is dropped", method, len(line))
+            journal.warning("dropped a message from %s: it is too long for the client (%d bytes)", method, len(line))
         else:
             self.sink.notify(line, self)
 

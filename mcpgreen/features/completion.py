@@ -79,7 +79,7 @@ def _request(call: Call) -> CompletionRequest:
     if not isinstance(typed, str):
         raise InvalidParams("argument.value must be a string.")
     if len(typed) > MAX_TYPED_CHARS:
-        raise InvalidParams(f"argument.value is too long: it may have {MAX_TYPED_CHARS} characters.")
+        raise InvalidParams(f"argument.value may have at most {MAX_TYPED_CHARS} characters.")
     _require_known_argument(item, argument["name"])
     cursor = call.params.get("cursor")
     scope = _cursor_scope(name, argument["name"])
@@ -227,7 +227,7 @@ def _run_completion(call: Call, request: CompletionRequest) -> Answer:
     try:
         return _printed(jsontext.loads(text) if text else [], request)
     except ValueError as error:
-        warning = f"{script.label} printed no JSON, so there are no suggestions: {error}"
+        warning = f"{script.label} did not print JSON, so there are no suggestions: {error}"
         journal.warning("%s", warning)
         call.log("warning", "mcp.completion", warning)
         return _page_of([], request)
@@ -245,7 +245,7 @@ def _variables(call: Call, request: CompletionRequest) -> dict[str, str]:
         "context",
     )
     if len(asked) > MAX_REQUEST_BYTES:
-        raise InvalidParams(f"The question is too long: it has more than {MAX_REQUEST_BYTES} bytes.")
+        raise InvalidParams(f"The completion request is longer than {MAX_REQUEST_BYTES} bytes.")
     return {
         "MCP_COMPLETION_NAME": request.name,
         "MCP_COMPLETION_ARGS_JSON": asked.decode("ascii"),
@@ -276,7 +276,7 @@ def _printed(value: object, request: CompletionRequest) -> Answer:
     """Return the answer that a script has printed: an array of strings, or `{suggestions, hasMore, next, total}`."""
     suggestions = value.get("suggestions", value.get("values", [])) if isinstance(value, dict) else value
     if not isinstance(suggestions, list) or not all(isinstance(each, str) for each in suggestions):
-        raise InternalError("Completion provider emitted invalid JSON: an array of strings is wanted")
+        raise InternalError("Completion provider emitted invalid JSON: expected an array of strings")
     if isinstance(value, list) and len(suggestions) > request.limit:
         return _page_of(suggestions, request)  # more than the limit: it prints everything each time
     details = value if isinstance(value, dict) else {}

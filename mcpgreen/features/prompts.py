@@ -166,7 +166,7 @@ def _file(call: Call, prompt: Prompt, path: str, named: str) -> list[bytes]:
         with open_file(path, allowed=[prompts_dir], private=Private(prompts_dir, services.project.server_dir)) as file:
             return list(file.chunks(limit_bytes))
     except OutsideRoots:
-        reason = f"{named} lies outside prompts/"
+        reason = f"{named} is outside prompts/"
     except TooLarge:
         reason = f"{named} has more than {limit_bytes} bytes (max_resource_bytes)"
     except FileFailure as failure:
@@ -187,11 +187,11 @@ def _message(call: Call, prompt: Prompt, message: object) -> Json:
         raise _invalid(prompt, "each message must be an object with a role and content")
     role, content = message.get("role", prompt.role), message.get("content")
     if role not in ROLES:
-        raise _invalid(prompt, f"the role {shown(role)}; user and assistant exist")
+        raise _invalid(prompt, f"the role must be user or assistant, found {shown(role)}")
     if isinstance(content, str):
         return _text_message(role, content)
     if not isinstance(content, dict) or not isinstance(content.get("type"), str):
-        raise _invalid(prompt, "content must be a string or one block with a type; several blocks are several messages")
+        raise _invalid(prompt, "content must be a string or a block with a type; use one message for each block")
     return {"role": role, "content": _block(call, prompt, content)}
 
 
@@ -264,7 +264,7 @@ def _from_program(call: Call, prompt: Prompt, given: dict[str, str]) -> Json:
             return _from_output(call, prompt, text, printed)
         asked, state = printed.get("inputRequests"), printed.get("requestState")
         take_answers(call, script.label, asked, state, failure=InternalError)
-    raise InternalError(f"Prompt '{prompt.name}' asked {MAX_ROUNDS} times without coming to an end.")
+    raise InternalError(f"Prompt '{prompt.name}' asked {MAX_ROUNDS} times without finishing.")
 
 
 def _from_output(call: Call, prompt: Prompt, text: str, printed: Json | list[Any] | None) -> Json:
@@ -310,7 +310,7 @@ def _arguments_in(prompt: Prompt, key: str, request: Json, answer: Json) -> Json
     if request["method"] == ELICIT:
         if answer["action"] != "accept":
             did = "declined to answer" if answer["action"] == "decline" else "closed the question"
-            raise InvalidParams(f"Prompt '{prompt.name}' cannot be made: the person {did} ({key}).")
+            raise InvalidParams(f"Prompt '{prompt.name}' cannot be created: the user {did} ({key}).")
         # Several choices are one text.
         return {
             name: ", ".join(map(str, value)) if isinstance(value, list) else value

@@ -155,7 +155,7 @@ def explained(label: str, failure: Failure) -> Iterator[None]:
             raise ToolFailure(f"{label} cannot run here: {error.message}") from error
         raise MissingClientCapability(f"{label}: {error.message}", data=error.data) from error
     except Unanswered as error:
-        raise failure(f"{label} asked, and there is no answer: {error}") from error
+        raise failure(f"{label} asked a question and got no answer: {error}") from error
 
 
 def take_answers(call: Call, label: str, asked: object, state: object, *, failure: Failure) -> None:
@@ -163,7 +163,7 @@ def take_answers(call: Call, label: str, asked: object, state: object, *, failur
     requests that make no sense, and as `explained`."""
     fault = requests.fault_of(asked) or requests.fault_of_state(state)
     if fault or not isinstance(asked, dict) or not (state is None or isinstance(state, str)):
-        raise failure(f"{label} asks what cannot be asked: {fault}")
+        raise failure(f"{label} sent an invalid question: {fault}")
     with explained(label, failure):
         call.interaction.answers |= call.services.asking.ask(call, asked, own_state=state, knows_answers=False)
     call.interaction.own_state = state

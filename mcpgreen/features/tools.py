@@ -69,7 +69,7 @@ def call_tool(call: Call, terms: ToolTerms) -> Json:
             return _run_once(call, terms, arguments_json)
         except ScriptAsks as script:
             take_answers(call, terms.script.label, script.questions, script.state, failure=ToolFailure)
-    raise ToolFailure(f"Tool '{tool.name}' asked {MAX_ROUNDS} times without coming to an end.")
+    raise ToolFailure(f"Tool '{tool.name}' asked {MAX_ROUNDS} times without finishing.")
 
 
 def _checked_arguments(call: Call, terms: ToolTerms) -> bytes:
@@ -105,7 +105,7 @@ def _run_once(call: Call, terms: ToolTerms, arguments_json: bytes) -> Json:
         reason = "max_exceeded" if deadline.is_at_cap else "idle"
         expected = expected._replace(timeout_reason=reason)
     elif deadline.has_seen_progress and outcome.ended_by == Ending.DEADLINE:
-        _warn(call, f"Tool '{tool.name}' reported progress, which extends no time without progressExtendsTimeout.")
+        _warn(call, f"Tool '{tool.name}' reported progress; progressExtendsTimeout would extend its timeout.")
     blocks = _embedded(call, resources_report) if resources_report else []
     known: list[LastWords] = []
 
@@ -124,7 +124,8 @@ def _run_once(call: Call, terms: ToolTerms, arguments_json: bytes) -> Json:
     except ToolFailure as failure:
         if results.has_failed(outcome) and _fell_over_a_question(call, outcome, words()):
             needs = ", ".join(dict.fromkeys(call.interaction.unmet_needs))
-            text = f"Tool '{tool.name}' failed without a client that has {needs}: {results.reason_of(outcome, words())}"
+            reason = results.reason_of(outcome, words())
+            text = f"Tool '{tool.name}' failed, because the client does not support {needs}: {reason}"
             raise ToolFailure(text, meta=failure.meta, more_text=failure.more_text) from failure
         if remedy and "No module named" in failure.text:
             raise ToolFailure(f"{failure.text}\n{remedy}", meta=failure.meta, more_text=failure.more_text) from failure
@@ -281,7 +282,7 @@ class ToolTerms:
             text = (
                 f"Tool '{self.tool.name}' needs {' and '.join(missing)} in the server's environment. Ask the person who"
             )
-            raise ToolFailure(f"{text} runs this server to set that, for instance with `{command}`, and to restart it.")
+            raise ToolFailure(f"{text} runs this server to set that, for example with `{command}`, and to restart it.")
 
     def checked_arguments(self, arguments: Json, encoded: bytes, call: Call | None = None) -> tuple[list[str], bytes]:
         """Check the arguments, which are also given as JSON, by the tool's inputSchema. Return the problems, and the
@@ -321,7 +322,7 @@ class ToolTerms:
                 if leaving is not None:
                     leaving.kill(block=False)
         except BadSchema as error:
-            raise InternalError(f"Tool '{self.tool.name}' has an unusable {which}: {error}") from error
+            raise InternalError(f"Tool '{self.tool.name}' has an invalid {which}: {error}") from error
 
 
 def _variables(tool: Tool) -> dict[str, str]:

@@ -77,7 +77,7 @@ def private_directory(path: str, *, must_be_new: bool = False) -> int:
         _require_ours(status, path)
         # A directory that we have just made is private. Into an older one, others may have put files while it was open.
         if status.st_mode & 0o077 and (must_be_new or others_may_write(fd, status)):
-            raise PermissionError(errno.EPERM, "others may write to it, or have put it there", path)
+            raise PermissionError(errno.EPERM, "other users can write to it, or have put it there", path)
         if status.st_mode & 0o077:
             os.fchmod(fd, 0o700)
     except OSError:

@@ -113,7 +113,7 @@ class SessionRoots:
             answer = self._requests.ask(sink, "roots/list", timeout_secs=ANSWER_SECS)
             self.current = _roots_named_in(answer, bounds=self._bounds, pause=Turns().pause) or self._configured
         except Unanswered as error:
-            journal.debug("the roots stay as they are: %s", error)
+            journal.debug("keeping the current roots: %s", error)
         except ValueError as error:
             journal.warning("the client's roots are ignored: %s", error)
         self.known.set()
@@ -160,10 +160,10 @@ def _usable_root(entry: Json, bounds: list[str] | None) -> Root | None:
     try:
         path = real_path(_path_of_root(entry["uri"]))
         if bounds is not None and not any(holds(each, path) for each in bounds):
-            raise ValueError("it lies outside the configured roots; MCPGREEN_CLIENT_ROOTS=trust would let it in")
+            raise ValueError("it is outside the configured roots; set MCPGREEN_CLIENT_ROOTS=trust to accept it")
         return Root(path, entry.get("name"))
     except ValueError as error:
-        journal.warning("root %.*r of the client is left out: %s", SHOWN_CHARS, entry["uri"], error)
+        journal.warning("ignored the client's root %.*r: %s", SHOWN_CHARS, entry["uri"], error)
         return None
 
 
@@ -171,7 +171,7 @@ def _path_of_root(uri: str) -> str:
     """Return the path in a local file URI, without looking at the disk. Raises ValueError for any other URI."""
     found = re.fullmatch(FILE_URI, uri)
     if found is None:
-        raise ValueError("it must be a file:// URI with an absolute path on this machine, without query and fragment")
+        raise ValueError("it must be a file:// URI with an absolute path on this machine, without a query or fragment")
     try:
         encoded = found[1].encode("utf-8")
     except UnicodeEncodeError as error:

@@ -173,9 +173,9 @@ class OutgoingRequests:
         the waiting greenlet is killed, the request is cancelled.
         """
         if self._is_closed:
-            raise LinkClosed(f"{method} cannot be asked: the link is closed")
+            raise LinkClosed(f"{method} cannot be sent: the connection is closed")
         if not sink.carries_requests:
-            reason = "The client cannot be asked here: it accepts no stream in answer to this request."
+            reason = "The client cannot be asked: it does not accept a stream in response to this request."
             raise RefusedByClient(reason, code=MethodNotFound.code)
         self._last_id += 1
         request_id = os.urandom(ID_BYTES).hex() if self._needs_token else self._last_id
@@ -196,7 +196,7 @@ class OutgoingRequests:
         request_id = messages.normal_id(message.get("id"))
         answer = None if request_id is None else self._pending.pop(request_id, None)
         if answer is None:
-            journal.debug("ignored a response that matches no request of ours")
+            journal.debug("ignored a response that matches no open request")
         elif message.get("error") is not None or "result" not in message:
             answer.set_exception(_refusal(message.get("error")))
         else:
@@ -206,7 +206,7 @@ class OutgoingRequests:
         """No answer will come any more: raise LinkClosed where greenlets wait for one."""
         self._is_closed = True
         for answer in self._pending.values():
-            answer.set_exception(LinkClosed("the link is closed"))
+            answer.set_exception(LinkClosed("the connection is closed"))
         self._pending.clear()
 
 

@@ -123,7 +123,7 @@ class BatchSink:
 
 
 def too_long() -> InternalError:
-    return InternalError("The reply to this batch would be too long; ask for less at a time.")
+    return InternalError("The reply to this batch would be too long; send smaller batches.")
 
 
 class MemorySink:

@@ -86,7 +86,7 @@ def real_path(path: str) -> str:
     real = os.path.realpath(path)
     # MCP_ROOTS_PATHS has one path per line: a newline would turn one root into two.
     if "\n" in real:
-        raise ValueError("its path has a newline")
+        raise ValueError("its path contains a newline")
     if is_kernel_path(real):
         raise ValueError("a path in /proc, /sys or /dev cannot be a root")
     if not os.access(real, os.R_OK):
@@ -104,7 +104,7 @@ def roots_in_file(project_root: str, *, warn: Callable[[str], None]) -> Iterator
     except ValueError as error:
         raise ProjectError(file, f"not valid JSON: {error}") from error
     if not isinstance(fields, dict):
-        raise ProjectError(file, f"must be an object, found another value; write {EXAMPLE}")
+        raise ProjectError(file, f"must be an object, such as {EXAMPLE}")
     entries = fields.get("roots")
     if not isinstance(entries, list):
         raise ProjectError(file, f"roots must be a list, as in {EXAMPLE}")

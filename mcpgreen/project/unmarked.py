@@ -39,7 +39,9 @@ def unmarked_root(place: str) -> str | None:
             if found:
                 if folder in (os.sep, os.path.realpath(os.path.expanduser("~"))):
                     # It may be a stray file: the user probably expects another project.
-                    journal.warning("the project is %s, because of %s; to use another: --project-root", folder, found)
+                    journal.warning(
+                        "the project is %s, because of %s; add --project-root to use another", folder, found
+                    )
                 return folder
     return None
 

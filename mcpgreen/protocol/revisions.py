@@ -37,7 +37,7 @@ class Feature:
     ELICITATION_IDS = "ids of URL elicitations, and a notification when one is complete"
     ICONS = "icons"
     LAST_MODIFIED = "lastModified annotation"
-    PRIMED_STREAMS = "an empty first event on streams over HTTP, to go on from"
+    PRIMED_STREAMS = "an empty first event on HTTP streams, to resume from"
     PROGRESS_MESSAGE = "message in progress notifications"
     RESERVED_ERROR_CODES = "reserved error codes"
     RESOURCE_LINKS = "resource links in content"

@@ -68,7 +68,7 @@ MEANINGS = (
     ("unadvertised object", NOT_FOUND, "The repository does not serve commit {ref}."),
     ("' not found", NOT_FOUND, "There is no repository at this URL."),
     ("could not read Username", FETCH_FAILED, "The repository asks for a login."),
-    ("Authentication failed", FETCH_FAILED, "The repository refuses the login."),
+    ("Authentication failed", FETCH_FAILED, "The repository rejected the login."),
     ("certificate", FETCH_FAILED, "The certificate of {host} is not valid."),
     ("returned error: 30", FETCH_FAILED, "The server redirects, and redirects are not followed; use the new URL."),
 )
@@ -108,7 +108,7 @@ def read_uri(uri: str) -> Wanted:
     if not ref or NEVER_IN_A_REF.search(ref):
         raise refusal("The part between # and : is not the name of a branch, a tag or a commit.")
     if "\0" in path or any(part in ("", ".", "..") for part in path.split("/")):
-        raise refusal("The path must lead from the top of the repository to a file, without . and .. in it.")
+        raise refusal("The path must be relative to the top of the repository, without . and .. in it.")
     return Wanted(url, ref, path)
 
 
@@ -164,12 +164,12 @@ class Limits(NamedTuple):
         if self.signals:
             raise SystemExit(128 + self.signals[0])
         if time.monotonic() > self.deadline:
-            raise ProviderFailure(FETCH_FAILED, f"Not finished after {self.timeout_secs:g} seconds.")
+            raise ProviderFailure(FETCH_FAILED, f"Timed out after {self.timeout_secs:g} seconds.")
         if size_of(directory) > self.max_bytes:
             raise self.too_large("The part of the repository that has to be fetched")
 
     def too_large(self, what: str) -> ProviderFailure:
-        return ProviderFailure(TOO_LARGE, f"{what} has more than {self.max_bytes // 1024} KiB.")
+        return ProviderFailure(TOO_LARGE, f"{what} is larger than {self.max_bytes // 1024} KiB.")
 
 
 class Repository:

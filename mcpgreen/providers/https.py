@@ -48,11 +48,11 @@ def network_errors(host: str) -> Iterator[None]:
     except ssl.SSLCertVerificationError as error:
         raise _failure(f"The certificate of {host} is not valid: {error.verify_message}.") from None
     except ssl.SSLError as error:
-        raise _failure(f"No secure connection to {host}: {error.reason or 'it was cut off'}.") from None
+        raise _failure(f"No secure connection to {host}: {error.reason or 'the connection was closed'}.") from None
     except OSError as error:
         raise _failure(f"Host {host} cannot be reached: {error.strerror or 'timed out'}.") from None
     except http.client.HTTPException:
-        raise _failure(f"Host {host} does not speak proper HTTP, or hung up.") from None
+        raise _failure(f"Host {host} sent invalid HTTP, or closed the connection.") from None
 
 
 @contextmanager
@@ -60,7 +60,7 @@ def time_limit(secs: float) -> Iterator[None]:
     """Fail after this time, even if the server sends a byte now and then."""
 
     def give_up(*_: object) -> NoReturn:
-        raise _failure(f"Not finished after {secs:g} seconds.")
+        raise _failure(f"Timed out after {secs:g} seconds.")
 
     previous = signal.signal(signal.SIGALRM, give_up)
     # Repeated, because Python swallows an exception that is raised inside a destructor.
@@ -117,7 +117,7 @@ def send_request(connected: ssl.SSLSocket, url: Url, agent: str) -> http.client.
 
 
 def read_body(response: http.client.HTTPResponse, *, max_bytes: int) -> Iterator[bytes]:
-    too_large = ProviderFailure(TOO_LARGE, f"The resource has more than {max_bytes} bytes.")
+    too_large = ProviderFailure(TOO_LARGE, f"The resource is larger than {max_bytes} bytes.")
     announced = response.length
     if announced is not None and announced > max_bytes:
         raise too_large

@@ -78,9 +78,9 @@ def read_url(uri: str, default_ports: Mapping[str, int]) -> Url:
         parts = urlsplit(uri)
         port = parts.port
     except ValueError:
-        raise refusal("Host or port of the URI cannot be read.") from None
+        raise refusal("The host or port of the URI is not valid.") from None
     if "@" in parts.netloc:
-        raise refusal("The URI must not name a user or a password.")
+        raise refusal("The URI must not contain a user name or a password.")
     target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     return Url(
         scheme.lower(),
@@ -109,7 +109,7 @@ def canonical_host(host: str) -> str:
         raise refusal(f"{host!r} is not a host name.") from None
     labels = name.split(".")
     if NUMBER.fullmatch(labels[-1]):
-        return _address(name, IPv4Address, "is not a usual IPv4 address: four decimal numbers.")
+        return _address(name, IPv4Address, "is not an IPv4 address of four decimal numbers.")
     if not all(LABEL.fullmatch(label) for label in labels):
         raise refusal(f"{host!r} is not a host name.")
     return name
@@ -120,7 +120,7 @@ def _bare_host(netloc: str) -> str:
     if netloc.startswith("["):
         host, bracket, rest = netloc[1:].partition("]")
         if not bracket or not re.fullmatch(r"(:[0-9]*)?", rest) or ":" not in host:
-            raise refusal("Host or port of the URI cannot be read.")
+            raise refusal("The host or port of the URI is not valid.")
         return host
     host, _, port = netloc.partition(":")
     if not re.fullmatch(r"[0-9]*", port):
@@ -155,10 +155,10 @@ class Guard:
                 raise refusal(f"Host {host} is denied by {prefix}_DENY_HOSTS.")
         if "*" not in self._allowed_hosts:
             if not self._allowed_hosts:
-                remedy = f"name hosts in {prefix}_ALLOW_HOSTS; * allows all"
-                raise refusal(f"Host {host} is not allowed, because no host is: {remedy}.")
+                remedy = f"list hosts in {prefix}_ALLOW_HOSTS; * allows all"
+                raise refusal(f"Host {host} is not allowed, because the list of allowed hosts is empty: {remedy}.")
             if host not in map(_host_in, self._allowed_hosts):
-                raise refusal(f"Host {host} is not allowed; {prefix}_ALLOW_HOSTS does not name it.")
+                raise refusal(f"Host {host} is not allowed; to allow it, add it to {prefix}_ALLOW_HOSTS.")
         if address := _address_in(host):
             self._require_public(host, address)
 
@@ -215,6 +215,6 @@ def _resolved(host: str, port: int, within_secs: float) -> list[str]:
     thread.start()
     thread.join(within_secs)
     if not found:
-        reason = "did not get resolved in time" if thread.is_alive() else "cannot be resolved"
+        reason = "was not resolved in time" if thread.is_alive() else "cannot be resolved"
         raise ProviderFailure(FETCH_FAILED, f"Host {host} {reason}.")
     return found

@@ -229,7 +229,7 @@ def why_missing(provider: str, directory: str) -> str:
     present = _names_for(provider, directory)
     if present:
         return f"{place}/{present[0]} is neither executable nor a script (chmod +x)"
-    return f"it would be an executable file {place}/{provider}, with any suffix"
+    return f"it needs an executable file {place}/{provider}, with or without a suffix"
 
 
 def _names_for(provider: str, directory: str) -> list[str]:

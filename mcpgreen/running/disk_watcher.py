@@ -23,7 +23,7 @@ AT_ONCE = 500  # directories, before others get a turn
 REMEDIES = {
     errno.ENOSPC: "; raise fs.inotify.max_user_watches",
     errno.EMFILE: "; raise fs.inotify.max_user_instances or ulimit -n",
-    errno.EACCES: "; let the user of the server read it",
+    errno.EACCES: "; let the server's user read it",
 }
 
 IN_ATTRIB = 0x4

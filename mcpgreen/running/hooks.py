@@ -53,10 +53,10 @@ class Hook(NamedTuple):
     def failure(self, status: int | None, *, is_too_long: bool) -> str:
         """`status` is None if it had to be stopped."""
         if is_too_long:
-            return f"it said more than {self.limit_bytes} bytes"
+            return f"it printed more than {self.limit_bytes} bytes"
         if status is None:
             return f"it took longer than {self.secs:g} s"
-        return f"it ended with status {128 - status if status < 0 else status}" if status else ""
+        return f"it exited with status {128 - status if status < 0 else status}" if status else ""
 
 
 class HookEnd(NamedTuple):

@@ -54,10 +54,10 @@ class ProjectPolicy:
         said = dict(records_in(end.answer))
         if not end.failure and said.get("verdict") in ("allowed", "none"):
             if said["verdict"] == "none":
-                self._tell("policy.sh decides nothing: it does not define mcp_tools_policy_check")
+                self._tell("policy.sh has no effect: it does not define mcp_tools_policy_check")
             return
         if said.get("verdict") != "denied":
-            journal.error("policy.sh gives no verdict on %s: %s\n%s", name, end.failure, end.stderr_tail)
+            journal.error("policy.sh could not decide about %s: %s\n%s", name, end.failure, end.stderr_tail)
         raise _refusal(name, said)
 
     def _require_listed(self, name: str) -> None:

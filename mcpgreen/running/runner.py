@@ -86,7 +86,7 @@ class Runner:
         try:
             running.wait(run.deadline)
             if running.settle(run.deadline.remaining_secs()):
-                journal.warning("%s has exited, but something still writes for it: that is cut off", run.script.label)
+                journal.warning("%s has exited, but a child still writes; the rest is cut off", run.script.label)
             # All that a script leaves becomes our child. So without such a child, there is nothing to stop.
             is_alone = child.returncode is not None and self._strays is not None and not self._strays.are_there()
             if not is_alone and stopping.is_anything_left(child, self._strays):
@@ -130,7 +130,7 @@ class Runner:
     def _log(self, child: Child, run: ScriptRun) -> None:
         how = f", {child.way}" if child.way else ""
         if not child.way and self._warm is not None and (reason := self._warm.why_not(run)):
-            how = f", started afresh: {reason}"
+            how = f", in a new Python process: {reason}"
         took_ms = (child.ended_at - child.began_at) * 1000
         journal.debug("call %d: %s was process %d for %d ms%s", run.serial, run.script.label, child.pid, took_ms, how)
 
@@ -229,7 +229,7 @@ class Runner:
         quiet_looks = 0
         while quiet_looks < QUIET_LOOKS:
             if time.monotonic() >= give_up_at:
-                journal.error("processes that scripts have left do not die")
+                journal.error("processes that scripts left behind are still running after SIGKILL")
                 return
             quiet_looks = 0 if self._kill_leftovers() else quiet_looks + 1
             gevent.sleep(SWEEP_PAUSE_SECS)

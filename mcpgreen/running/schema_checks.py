@@ -134,7 +134,7 @@ class SchemaChecks:
                 return jsontext.loads(line)
             is_overdue = time.monotonic() - began_at >= self._timeout_secs
         what = f"took longer than {self._timeout_secs:g} s" if is_overdue else "failed"
-        journal.warning("a check of a value by its schema %s", what)
+        journal.warning("checking a value against its schema %s", what)
         return {"problems": [f"checking it {what}; send less data, or simpler data"]}
 
 

@@ -36,7 +36,7 @@ def told_together(paths: Sequence[str]) -> str:
     """Say of all these files at once that others may write to them. The remedy is `MEND`."""
     more = f" and {len(paths) - MOST_NAMED} more" if len(paths) > MOST_NAMED else ""
     count = f"{len(paths)} files are" if len(paths) > 1 else "1 file is"
-    return f"{count} {NOT_RUN} others may write there: {', '.join(paths[:MOST_NAMED])}{more}"
+    return f"{count} {NOT_RUN} other users can write to them or their folders: {', '.join(paths[:MOST_NAMED])}{more}"
 
 
 class Ground:
@@ -104,7 +104,7 @@ class Ground:
                         return "it is a symbolic link"
                 elif others_may_write(place, status):
                     remedy = MEND if self._is_own(place, status) else "chmod go-w"
-                    return self._fault(place, mode, "may be written to by others", remedy)
+                    return self._fault(place, mode, "can be written to by others", remedy)
         except FileNotFoundError:
             raise
         except OSError as error:
@@ -158,7 +158,7 @@ class Ground:
 
     def _fault(self, place: str, mode: int, fault: str, remedy: str) -> str:
         if place == self._root:
-            return f"the directory of the project {fault} ({remedy if remedy == MEND else f'{remedy} .'})"
+            return f"the project directory {fault} ({remedy if remedy == MEND else f'{remedy} .'})"
         if not self._counts(place):
             return "the way to it leads through a link outside the project that others can change"
         base = self._root if is_within(place, self._root) else os.path.dirname(self.directory)

@@ -138,7 +138,7 @@ class WarmPython:
             self._note_failure(key, helper.refusal)
 
     def _note_failure(self, key: Key, reason: str) -> None:
-        journal.info("Python scripts for %s are started afresh: %s", " ".join(key[0]), reason or "their helper ended")
+        journal.info("Python scripts for %s are not forked: %s", " ".join(key[0]), reason or "their helper ended")
         now = time.monotonic()
         self._not_before = {each: until for each, until in self._not_before.items() if until > now}
         self._not_before[key] = now + RETRY_SECS
@@ -255,7 +255,7 @@ class Helper:
         if not self._is_ready or self.is_over:
             return None
         if self.is_stuck:
-            self.end("their helper does not fork in time")
+            self.end("their helper did not fork in time")
             return None
         if self._forks >= MAX_FORKS or self._processors != os.sched_getaffinity(0):
             self.end()  # what is forked may run on the processors of its helper
@@ -306,7 +306,7 @@ class Helper:
             return
         try:
             os.read(self._printed_fd, 1)  # what a start prints belongs to the output of the script
-            self.end("its start prints something")
+            self.end("it prints something when it starts")
         except BlockingIOError:
             self._is_ready = True
             self._fork()
@@ -414,7 +414,7 @@ def why_fresh(script: Script, env: Mapping[bytes, bytes]) -> str | None:
     if script.warm is None:
         return "its description says so"
     if plain_python(words) is None or script.command[-1] != script.path:
-        return "its first line asks for more than a Python"
+        return "its first line asks for more than python"
     names = unusual_variables(env)
     return f"{names[0]} is set" if names else ""
 

@@ -28,7 +28,7 @@ __mcp_ask() {
     fifo=$MCP_ASK_REPLY.$$.$number
     mkfifo -m 600 "$fifo" 2>/dev/null && break
     [[ -w ${MCP_ASK_REPLY%/*} && $number -lt 1000 ]] ||
-      __mcp_unasked error "The server left no room for an answer" || return 1
+      __mcp_unasked error "The file for the reply cannot be created" || return 1
   done
   __mcp_quote "$fifo"
   line="{\"ask\":$requests,\"reply\":$__MCP_OUT${timeout:+,\"timeoutSecs\":$timeout}}"
@@ -38,7 +38,7 @@ __mcp_ask() {
   fi
   if ! __mcp_send "$stream" "$line"; then
     rm -f -- "$fifo"
-    __mcp_unasked error "The server has gone" || return 1
+    __mcp_unasked error "The server has stopped" || return 1
   fi
   __MCP_OUT=$(<"$fifo") || __MCP_OUT=""
   rm -f -- "$fifo"
@@ -96,7 +96,7 @@ __mcp_elicit() {
   if [[ -z ${MCP_ASK_REPLY:-} ]]; then
     [[ ${MCP_ELICIT_SUPPORTED:-0} == 1 && " ${MCP_ELICIT_MODES:-form url} " == *" $mode "* ]] ||
       __mcp_elicit_failed decline unsupported "This client cannot show a $mode to the user" || return 1
-    __mcp_elicit_failed error not_configured "The server gives this script no way to ask" || return 1
+    __mcp_elicit_failed error not_configured "The server does not let this script ask questions" || return 1
   fi
   __mcp_ask_timeout "$3" "${MCPBASH_ELICITATION_TIMEOUT:-}"
   timeout=$__MCP_OUT
@@ -122,13 +122,13 @@ __mcp_elicit_one() {
   params="{\"mode\":\"$mode\",\"message\":$__MCP_OUT"
   case $mode in
     form)
-      __mcp_has_json || __mcp_elicit_failed error no_json_tool "A JSON tool is needed to ask" || return 1
+      __mcp_has_json || __mcp_elicit_failed error no_json_tool "Asking needs a JSON tool" || return 1
       __mcp_compact "$wanted" && [[ $__MCP_OUT == "{"* ]] ||
         __mcp_elicit_failed error invalid "The schema must be a JSON object" || return 1
       params+=",\"requestedSchema\":$__MCP_OUT}"
       ;;
     url)
-      __mcp_has_json || __mcp_elicit_failed error no_json_tool "A JSON tool is needed to ask" || return 1
+      __mcp_has_json || __mcp_elicit_failed error no_json_tool "Asking needs a JSON tool" || return 1
       __mcp_quote "$wanted"
       params+=",\"url\":$__MCP_OUT}"
       ;;
@@ -169,7 +169,7 @@ __mcp_titled() {
 }
 
 __mcp_need_choices() {
-  (($# > 1)) || __mcp_elicit_failed error invalid "A question with choices needs some"
+  (($# > 1)) || __mcp_elicit_failed error invalid "A choice needs at least one option"
 }
 
 mcp_elicit_choice() {
@@ -204,11 +204,11 @@ __mcp_sample() {
   local messages=${1-} max_tokens=${2:-} options=${3:-} timeout params answer
   [[ -n $options ]] || options='{}'
   if ! __mcp_has_json; then
-    __mcp_warn "mcp_sample: a JSON tool is needed to ask"
+    __mcp_warn "mcp_sample: asking needs a JSON tool"
     return 2
   fi
   if [[ ! $max_tokens =~ ^[1-9][0-9]{0,8}$ ]]; then
-    __mcp_warn "mcp_sample: the second word must be a positive number of tokens"
+    __mcp_warn "mcp_sample: the second argument must be a positive number of tokens"
     return 2
   fi
   # shellcheck disable=SC2016 # the dollars are jq's
@@ -246,7 +246,7 @@ mcp_ask() {
 __mcp_ask_all() {
   local requests timeout status problem
   if ! __mcp_has_json; then
-    __mcp_warn "mcp_ask: a JSON tool is needed to ask"
+    __mcp_warn "mcp_ask: asking needs a JSON tool"
     return 2
   fi
   requests=$(printf '%s' "${1-}" | "$MCPBASH_JSON_TOOL_BIN" -cn '[inputs]
@@ -273,7 +273,7 @@ __mcp_ask_all() {
   printf '%s\n%s' "$requests" "$__MCP_OUT" | "$MCPBASH_JSON_TOOL_BIN" -r -n '[inputs] | .[1] as $answers
     | .[0] | with_entries(.value = ($answers[.key] // {status: "error", message: "The server did not answer this"}))
     | (if all(.[]; .status == "answered") then 0 elif any(.[]; .status == "invalid") then 2 else 1 end),
-      ([.[] | select(.status == "invalid") | .message // "The question makes no sense" | tostring][0] // ""
+      ([.[] | select(.status == "invalid") | .message // "The question is invalid" | tostring][0] // ""
         | split("\n") | join(" ")),
       (map_values(if .status == "answered" then .result else . end) | tojson)' | {
     IFS= read -r status

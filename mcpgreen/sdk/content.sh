@@ -138,8 +138,8 @@ mcp_result_audio() {
 mcp_result_resource_link() {
   local uri=${1:-} name=${2:-} text="" link
   [[ $uri =~ ^[A-Za-z][A-Za-z0-9+.-]*:. ]] ||
-    __mcp_bad_result "mcp_result_resource_link: the first word must be a URI, found ${uri:-nothing}" || return 0
-  [[ -n $name && $name != --* ]] || __mcp_bad_result "mcp_result_resource_link: the second word must be a name" || return 0
+    __mcp_bad_result "mcp_result_resource_link: the first argument must be a URI, found ${uri:-nothing}" || return 0
+  [[ -n $name && $name != --* ]] || __mcp_bad_result "mcp_result_resource_link: the second argument must be a name" || return 0
   __mcp_quote "$uri"
   link="{\"type\":\"resource_link\",\"uri\":$__MCP_OUT"
   __mcp_quote "$name"

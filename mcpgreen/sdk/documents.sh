@@ -41,7 +41,7 @@ __MCP_TRUNCATE_PROGRAM='
     | getpath($at) as $items
     | (setpath($at; []) | size) as $frame
     | ($items | prefix($max - $frame)) as $kept
-    | if $frame > $max then problem("output_too_large"; "What surrounds the array exceeds \($max) bytes by itself")
+    | if $frame > $max then problem("output_too_large"; "Everything around the array exceeds \($max) bytes by itself")
       else {result: ($whole | setpath($at; $kept)), truncated: true, kept: ($kept | length), total: ($items | length)}
         + (if $kept == [] then {_warning: "The first item alone exceeds the limit of \($max) bytes"} else {} end)
       end;
@@ -55,7 +55,7 @@ __MCP_TRUNCATE_PROGRAM='
       | reachable($at // []) as $reached
       | if $at != null and ($reached.found | not) then problem("path_not_found"; "There is nothing at \($path)")
         elif $at != null and ($reached.value | type) != "array" then
-          problem("invalid_array_path"; "There is no array at \($path), but \($reached.value | type)")
+          problem("invalid_array_path"; "The value at \($path) is not an array, but \($reached.value | type)")
         else (if $at != null then $at
             elif type == "array" then []
             elif type == "object" and (.results | type) == "array" then ["results"]

@@ -132,6 +132,6 @@ __mcp_explain_download() {
       __MCP_DOWNLOAD_TYPE=redirect
       __MCP_DOWNLOAD_MESSAGE="The URL has moved${__MCP_DOWNLOAD_LOCATION:+ to $__MCP_DOWNLOAD_LOCATION}"
       ;;
-    *) __MCP_DOWNLOAD_TYPE=provider_error __MCP_DOWNLOAD_MESSAGE=${reason:-The https provider ended with status $status} ;;
+    *) __MCP_DOWNLOAD_TYPE=provider_error __MCP_DOWNLOAD_MESSAGE=${reason:-The https provider exited with status $status} ;;
   esac
 }

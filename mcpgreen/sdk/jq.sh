@@ -64,7 +64,7 @@ __mcp_parse_by_filter() {
   | ($args | has($name)) as $is_there
   | $args[$name] as $value
   | if $is_there and ($value != null or $type == "json") then
-      if $value | holds_nul then refuse("\($name) has a character that no variable can hold: U+0000")
+      if $value | holds_nul then refuse("\($name) has a character that a variable cannot contain: U+0000")
       elif $type == "list" then $variable + "=" + ($value | items)
       elif $type == "json" then $variable + "=" + ($value | tojson | @sh)
       elif $type == "number" and ($value | type) == "number" then

@@ -306,7 +306,7 @@ mcp_with_retry() {
     if ((status < 3 || attempt >= 10#$attempts)) || mcp_is_cancelled; then
       return "$status"
     fi
-    mcp_debug "attempt $attempt of $attempts ended with status $status"
+    mcp_debug "attempt $attempt of $attempts exited with status $status"
     __mcp_sleep_thousandths $((delay + delay * (RANDOM % 501) / 1000))
     delay=$((delay * 2))
   done

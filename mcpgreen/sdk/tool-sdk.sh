@@ -135,7 +135,7 @@ mcp_json_escape() {
 
 mcp_json_obj() {
   if (($# % 2)); then
-    __mcp_warn "mcp_json_obj: expected pairs of key and value, got $# arguments"
+    __mcp_warn "mcp_json_obj: expected pairs of a key and a value, got $# arguments"
     exit 1
   fi
   local members="" separator=""

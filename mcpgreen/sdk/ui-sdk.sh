@@ -55,7 +55,7 @@ try:
     from mcpgreen.catalog.apps.templates import render
     from mcpgreen.errors import ProjectError
 except ImportError as error:
-    sys.exit(f"{sys.argv[2]}: the templates need the Python of the server, MCPGREEN_PYTHON ({error})")
+    sys.exit(f"{sys.argv[2]}: the templates need MCPGREEN_PYTHON, the interpreter of the server ({error})")
 try:
     config = jsontext.loads(sys.stdin.buffer.read())
     if not isinstance(config, dict):
@@ -79,7 +79,7 @@ mcp_ui_table() {
 mcp_tool_meta_with_ui() {
   local visibility=${2:-model app}
   if [[ -z ${1:-} ]]; then
-    __mcp_warn "mcp_tool_meta_with_ui: the URI of an app is required"
+    __mcp_warn "mcp_tool_meta_with_ui: an app's URI is required"
     return 1
   fi
   __mcp_quote "$1"

@@ -151,7 +151,7 @@ def resolve(
             origins[row.name] = origin
         except ValueError as error:
             shown = "its value" if row.secret else _shown(raw)
-            instead = f"using {row.default}" if row.default not in ("", ()) else "as if it were not set"
+            instead = f"using {row.default}" if row.default not in ("", ()) else "it is ignored"
             notes.append(f"{title}: {shown} {error}; {instead}.")
     notes += _notes_on_names(sources, known, former)
     return table(values, origins, dict.fromkeys(notes))
@@ -250,7 +250,7 @@ def _switched(row: Row, sources: Sources, notes: list[str]) -> tuple[str, str] |
             if raw and flag(raw) == switch.when:
                 return switch.value, origin
         except ValueError as error:
-            notes.append(f"{origin}: {_shown(raw)} {error}; as if it were not set.")
+            notes.append(f"{origin}: {_shown(raw)} {error}; the variable is ignored.")
     return None
 
 

@@ -227,7 +227,7 @@ def _expression(inside: str) -> Expression:
         if "*" in name or ":" in name:
             raise ValueError(f"{{{inside}}} has a modifier of level 4 (* or :length), which is not supported")
         if not all(name.split(".")) or not NAME.issuperset(name) or re.search(LONE_PERCENT, name):
-            raise ValueError(f"{{{inside}}} must hold names of letters, digits and _, separated by commas")
+            raise ValueError(f"{{{inside}}} must contain names made of letters, digits and _, separated by commas")
     if len(set(names)) < len(names):
         raise ValueError(f"{{{inside}}} names a variable twice")
     return Expression(operator, names)

@@ -115,7 +115,7 @@ def path_of(uri: str, *, base: str) -> str:
         if not slash:
             raise ValueError("it names no path")
         if host.lower() not in ("", "localhost", "."):
-            raise ValueError("it names another host; write file:///path for a file of this one")
+            raise ValueError("it names another host; write file:///path for a file on this one")
         directory = base if host == "." else "/"
     elif not rest.startswith("/"):
         raise ValueError("a relative path needs the form file://./path")

@@ -86,7 +86,7 @@ class Outbox:
         if self.on_frame is not None:
             self.on_frame(line, call)
         if not is_sound(line):
-            self.on_fault("a message is not one line of UTF-8; it is dropped")
+            self.on_fault("dropped a message that is not one line of UTF-8")
             error = _error_instead_of(line, call)
             if error is None:
                 return
@@ -131,7 +131,7 @@ class Outbox:
             return
         except OSError as error:
             if error.errno in READER_IS_GONE:
-                journal.info("the client does not read our output any more: %s", error.strerror)
+                journal.info("the client no longer reads the server's output: %s", error.strerror)
                 self._lose_reader()
             else:
                 self._try_again_later(error)
@@ -242,12 +242,12 @@ class CorruptionGuard:
     def count(self, what: str) -> None:
         if self.is_tripped:
             return  # the server is ending already
-        journal.critical("output is faulty: %s", what)
+        journal.critical("invalid output: %s", what)
         self._seen_at.append(self._clock())
         is_recent = self._seen_at[-1] - self._seen_at[0] <= WINDOW_SECS
         if len(self._seen_at) == FAULTS and is_recent and not self._is_tolerant:
             self.is_tripped = True
-            journal.critical("%d faults within %g s; exiting", FAULTS, WINDOW_SECS)
+            journal.critical("%d invalid messages within %g s; exiting", FAULTS, WINDOW_SECS)
             self._on_limit()
 
 

@@ -138,7 +138,7 @@ class LineReader:
             self._link.wait_until_served()
         except Exception:  # no caller could handle it, and a server without a reader is of no use
             self._link.session.end(FAULT)
-            journal.exception("reading failed unexpectedly; the server ends")
+            journal.exception("reading failed unexpectedly; the server is stopping")
         finally:
             if watcher is not None:
                 watcher.close()
@@ -161,7 +161,7 @@ class LineReader:
                     raise
                 self._give_up_line(TooCostly("there is no memory left for it"))
             except OSError as error:
-                journal.info("stdin is gone: %s", error.strerror)
+                journal.info("stdin was closed: %s", error.strerror)
                 return b""
 
     def _take(self, chunk: bytes) -> None:
@@ -355,7 +355,7 @@ def _end_when_idle(link: Link, reads: Callable[[], int], settings: Settings, par
     while pauses:
         gevent.sleep(min(pauses))
         if checks_parent and os.getppid() != parent_pid:
-            journal.warning("the process that started this server is gone; exiting")
+            journal.warning("the process that started this server has ended; exiting")
             link.session.end("orphaned")
             return
         if reads() != seen or link.is_waited_on:

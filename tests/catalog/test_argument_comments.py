@@ -139,24 +139,33 @@ def test_an_mcp_comment_adds_the_rest_also_after_many_arguments() -> None:
         (["# @arg a!=x"], "@arg a is required, so its default is left out (line 2, column 3)"),
         (
             ["# @arg a integr  How many"],
-            "@arg a is a string, because integr is not a type; write int (line 2, column 3)",
+            "@arg a is read as a string, because integr is not a type; write int (line 2, column 3)",
         ),
         (
             ["# @arg a=5 nubmer Count"],
-            "@arg a is a string, because nubmer is not a type; write number (line 2, column 3)",
+            "@arg a is read as a string, because nubmer is not a type; write number (line 2, column 3)",
         ),
-        (["# @arg a[1|2]=1 integr"], "@arg a is a string, because integr is not a type; write int (line 2, column 3)"),
-        (["# @arg a strng"], "@arg a is a string, because strng is not a type; write string (line 2, column 3)"),
+        (
+            ["# @arg a[1|2]=1 integr"],
+            "@arg a is read as a string, because integr is not a type; write int (line 2, column 3)",
+        ),
+        (
+            ["# @arg a strng"],
+            "@arg a is read as a string, because strng is not a type; write string (line 2, column 3)",
+        ),
         (
             ["# @arg a!\tdate  When"],
-            "@arg a is a string, because date is not a type; the types are string, int, number, bool, list, json "
+            "@arg a is read as a string, because date is not a type; use string, int, number, bool, list, json "
             "(line 2, column 3)",
         ),
-        (["# @arg a Integer  One"], "@arg a is a string, because Integer is not a type; write int (line 2, column 3)"),
+        (
+            ["# @arg a Integer  One"],
+            "@arg a is read as a string, because Integer is not a type; write int (line 2, column 3)",
+        ),
         *(
             (
                 [f"# @arg a {row}"],
-                f"@arg a is a string, because {row.split()[0]} is not a type; {remedy} (line 2, column 3)",
+                f"@arg a is read as a string, because {row.split()[0]} is not a type; {remedy} (line 2, column 3)",
             )
             for row, remedy in (
                 ("number[]  Some", "write json"),
@@ -169,10 +178,10 @@ def test_an_mcp_comment_adds_the_rest_also_after_many_arguments() -> None:
                 ("string|null Some", "write string"),
             )
         ),
-        (["# @arg a", "# @arg a int"], "@arg a appears twice, and only the first one counts (line 3, column 3)"),
+        (["# @arg a", "# @arg a int"], "@arg a appears twice, and only the first one is used (line 3, column 3)"),
         (
             ["# @arg dry-run", "# @arg dry_run"],
-            "@arg dry_run sets the same variable as dry-run, and only the first one counts (line 3, column 3)",
+            "@arg dry_run sets the same variable as dry-run, and only the first one is used (line 3, column 3)",
         ),
         (
             ["# @arg a", '# mcp: {"inputSchema": {}}'],
@@ -270,4 +279,6 @@ def test_a_type_of_another_language_is_complained_of_also_close_to_the_text() ->
     found = arguments_of("greet.sh", b"#!/bin/bash\n# @arg share float How much\n")
 
     assert found is not None
-    assert found.complaints == ["@arg share is a string, because float is not a type; write number (line 2, column 3)"]
+    assert found.complaints == [
+        "@arg share is read as a string, because float is not a type; write number (line 2, column 3)"
+    ]

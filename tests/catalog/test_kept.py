@@ -135,8 +135,8 @@ def broken(path: Path, how: str) -> None:
 REASONS = {
     "missing": "it does not exist",
     "a link": "not trusted: it is a symbolic link",
-    "open file": "not trusted: it may be written to by others (run mcpgreen validate --fix)",
-    "open directory": "may be written to by others (run mcpgreen validate --fix)",
+    "open file": "not trusted: it can be written to by others (run mcpgreen validate --fix)",
+    "open directory": "can be written to by others (run mcpgreen validate --fix)",
     "directory": "not trusted: it is not a regular file",
     "torn": "not valid JSON",
     "older": "its format is not version 1",
@@ -159,7 +159,7 @@ def test_what_cannot_be_used_is_not_used_and_the_remedy_is_told(
     assert "new" in catalog(full).snapshot("tools").by_name
     told = capfd.readouterr().err
     assert REASONS[how] in told
-    assert "the project is read instead; mcpgreen scan writes the file" in told
+    assert "scanning the project instead; to write the file, run mcpgreen scan" in told
 
 
 def test_the_file_of_another_user_is_not_used(full: TreeBuilder) -> None:

@@ -196,7 +196,7 @@ def test_the_input_schema_always_has_an_object_at_its_root(fields: dict[str, Any
 @pytest.mark.parametrize(
     ("fields", "reason"),
     [
-        ({"name": 5}, "name must be 1 to 128 of"),
+        ({"name": 5}, "name must be 1 to 128 characters"),
         ({"name": ""}, "name must be"),
         ({"name": "two words"}, 'found "two words"'),
         ({"name": "line\n"}, "name must be"),

@@ -103,7 +103,7 @@ def test_a_link_out_of_the_directory_is_skipped_with_a_warning(tree: TreeBuilder
     (tree.root / "prompts/leak.txt").symlink_to(secret)
     found = discovered(tree)
     assert found.items == []
-    assert found.warnings == ["prompts/leak.txt: skipped, it links to a file outside prompts/"]
+    assert found.warnings == ["prompts/leak.txt: skipped because it links to a file outside prompts/"]
 
 
 def test_of_two_prompts_with_one_name_the_first_by_path_counts(tree: TreeBuilder) -> None:
@@ -111,7 +111,7 @@ def test_of_two_prompts_with_one_name_the_first_by_path_counts(tree: TreeBuilder
     tree.write("prompts/a/greet.txt", "first")
     found = discovered(tree)
     assert [prompt.relative_path for prompt in found.items] == ["a/greet.txt"]
-    assert found.warnings == ["b/greet.txt: skipped, a/greet.txt already provides the prompt greet"]
+    assert found.warnings == ["b/greet.txt: skipped because a/greet.txt already provides the prompt greet"]
 
 
 @pytest.mark.parametrize(
@@ -263,7 +263,7 @@ def test_the_role_of_the_text(tree: TreeBuilder, fields: dict[str, str], role: s
 def test_a_role_that_does_not_exist_is_taken_as_user_with_a_warning(tree: TreeBuilder) -> None:
     assert described(tree, role="system").role == "user"
     (warning,) = discovered(tree).warnings
-    assert warning == 'prompts/greet.txt: role is taken as "user": it must be user or assistant, found "system"'
+    assert warning == 'prompts/greet.txt: role must be user or assistant, found "system"; it is read as user'
 
 
 def test_the_same_goes_for_the_role_of_a_message(tree: TreeBuilder) -> None:
@@ -271,7 +271,7 @@ def test_the_same_goes_for_the_role_of_a_message(tree: TreeBuilder) -> None:
     messages = [{"role": "system", "content": "Be brief"}, {"role": "assistant", "content": "Yes"}]
     prompt = described(tree, messages=messages)
     assert prompt.messages == [{"role": "user", "content": "Be brief"}, messages[1]]
-    assert 'role is taken as "user"' in discovered(tree).warnings[0]
+    assert "it is read as user" in discovered(tree).warnings[0]
 
 
 def test_messages_need_no_file(tree: TreeBuilder) -> None:

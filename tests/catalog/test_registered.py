@@ -195,7 +195,12 @@ def test_a_completion_has_its_file_and_its_time(desk: Desk) -> None:
         ("prompts", "prompt", {"path": "../tools"}, "path ../tools is outside prompts/"),
         ("prompts", "prompt", {"path": "out.md"}, "path out.md is outside prompts/"),
         ("prompts", "prompt", {"path": "found.md", "arguments": 5}, "arguments must be an array of arguments or a "),
-        ("tools", "tool", {"path": "found/found.sh", "name": "a b"}, "name must be 1 to 128 of A-Z a-z 0-9 _ . -"),
+        (
+            "tools",
+            "tool",
+            {"path": "found/found.sh", "name": "a b"},
+            "name must be 1 to 128 characters from A-Z a-z 0-9 _ . -",
+        ),
         ("tools", "tool", {}, "path must be a string that names a file below tools/"),
         ("tools", "tool", {"path": 5}, "path must be a string that names a file below tools/"),
         ("tools", "tool", {"path": "no.sh"}, "there is no file no.sh in tools/"),
@@ -239,7 +244,7 @@ def test_what_is_only_decoration_is_complained_about_and_the_item_stays(desk: De
 
     assert (reading.names("prompts"), reading.names("resources")) == (["p"], ["r"])
     assert sorted(reading.told) == [
-        f'{SOURCE}: the prompt p: role is taken as "user": it must be user or assistant, found "system"',
+        f'{SOURCE}: the prompt p: role must be user or assistant, found "system"; it is read as user',
         f"{SOURCE}: the resource r: an icon is left out: no.png does not exist",
         f"{SOURCE}: the resource r: mimetype is unknown; did you mean mimeType?",
     ]

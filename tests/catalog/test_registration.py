@@ -134,7 +134,7 @@ def test_a_completion_names_a_file_of_the_project(desk: Desk) -> None:
         ({"version": 2}, "version must be 1, found 2"),
         ({"version": "1"}, 'version must be 1, found "1"'),
         ({"version": True}, "version must be 1, found true"),
-        ({"version": 1, "tool": []}, 'unknown key "tool"; known are version, tools, resources, '),
+        ({"version": 1, "tool": []}, 'unknown key "tool"; supported: version, tools, resources, '),
         ({"version": 1, "_meta": []}, "_meta must be an object"),
         ({"version": 1, "tools": {}}, "tools must be an array, found an object"),
         ({"version": 1, "prompts": False}, "prompts must be an array, found false"),
@@ -175,7 +175,7 @@ def test_a_file_that_others_could_have_written_is_refused(desk: Desk, place: str
     path = desk.tree.root / place
     path.chmod(path.stat().st_mode | 0o002)
 
-    with pytest.raises(ProjectError, match=r"it is not trusted: .* may be written to by others"):
+    with pytest.raises(ProjectError, match=r"it is not trusted: .* can be written to by others"):
         read_register_json(desk.tree.project)
 
 
@@ -270,8 +270,8 @@ def test_it_finds_helpers_for_json(desk: Desk) -> None:
 @pytest.mark.parametrize(
     ("script", "reason"),
     [
-        (f"mcp_register_tool '{TOOL_A}'; exit 3", "Manual registration script failed: it ended with status 3"),
-        ("return 1", "Manual registration script failed: it ended with status 1"),
+        (f"mcp_register_tool '{TOOL_A}'; exit 3", "Manual registration script failed: it exited with status 3"),
+        ("return 1", "Manual registration script failed: it exited with status 1"),
         ("echo nonsense", "its output is not a registration: not valid JSON"),
         ("echo '[]'", "its output is not a registration: must be an object, found an array"),
         ("echo '{\"tools\":1}'", "its output is not a registration: tools must be an array, found 1"),
@@ -290,7 +290,7 @@ def test_a_script_that_registers_too_much_is_an_error(desk: Desk, monkeypatch: p
     with pytest.raises(ProjectError) as caught:
         desk.run(script)
 
-    assert caught.value.reason == "Manual registration script failed: it said more than 10 bytes"
+    assert caught.value.reason == "Manual registration script failed: it printed more than 10 bytes"
 
 
 def test_a_script_that_others_could_have_written_is_an_error(desk: Desk) -> None:

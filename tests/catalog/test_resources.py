@@ -132,7 +132,7 @@ def test_of_equal_addresses_the_first_counts_and_the_other_is_named(tree: TreeBu
     resources, _, warnings = found(tree)
 
     assert [resource.relative_path for resource in resources] == ["a.txt"]
-    assert warnings == ["resources/b.txt: skipped, a.txt already has the uri docs://same"]
+    assert warnings == ["resources/b.txt: skipped because a.txt already has the uri docs://same"]
 
 
 def test_a_readme_beside_something_described_is_no_resource(tree: TreeBuilder) -> None:
@@ -194,7 +194,7 @@ def test_a_link_inside_is_followed_and_one_that_leads_out_is_named(tree: TreeBui
     assert [resource.relative_path for resource in resources] == ["alias.md", "real.txt"]
     assert sorted(warnings) == [
         "resources/etc: a symbolic link to a directory is not followed",
-        "resources/out.txt: skipped, it links to a file outside resources/",
+        "resources/out.txt: skipped because it links to a file outside resources/",
     ]
 
 
@@ -357,8 +357,8 @@ def test_templates_are_in_the_order_of_their_names(tree: TreeBuilder) -> None:
     ("fields", "reason"),
     [
         ({"uriTemplate": "x://y"}, "uriTemplate: it has no variable"),
-        ({"uriTemplate": "x://{}"}, "uriTemplate: {} must hold names"),
-        ({"uriTemplate": "x://{ }"}, "uriTemplate: { } must hold names"),
+        ({"uriTemplate": "x://{}"}, "uriTemplate: {} must contain names"),
+        ({"uriTemplate": "x://{ }"}, "uriTemplate: { } must contain names"),
         ({"uriTemplate": "x://{a"}, "uriTemplate: a { is never closed"),
         ({"uriTemplate": "x://{a}", "uri": "x://y"}, "has both uri and uriTemplate"),
         ({"uriTemplate": 3}, "uriTemplate must be a string, found 3"),
@@ -382,7 +382,7 @@ def test_a_template_with_the_name_of_a_resource_is_skipped(tree: TreeBuilder) ->
     resources, templates, (warning,) = found(tree)
 
     assert ([resource.name for resource in resources], templates) == (["same"], [])
-    assert warning == "resources/sub/same.meta.json: skipped, a resource already has the name same"
+    assert warning == "resources/sub/same.meta.json: skipped because a resource already has the name same"
 
 
 def test_of_equal_template_names_the_first_counts(tree: TreeBuilder) -> None:
@@ -392,4 +392,6 @@ def test_of_equal_template_names_the_first_counts(tree: TreeBuilder) -> None:
     _, (template,), (warning,) = found(tree)
 
     assert template.template.text == "one://{x}"
-    assert warning == "resources/two/same.meta.json: skipped, one/same.meta.json already provides the template same"
+    assert (
+        warning == "resources/two/same.meta.json: skipped because one/same.meta.json already provides the template same"
+    )

@@ -218,7 +218,7 @@ def test_of_two_tools_with_one_name_the_first_path_stays(tree: TreeBuilder) -> N
     discovery = discovered(tree)
 
     assert [tool.relative_path for tool in discovery.items] == ["a/a.sh"]
-    assert discovery.warnings == ["tools/b/b.sh: skipped, tools/a/a.sh already provides the tool same"]
+    assert discovery.warnings == ["tools/b/b.sh: skipped because tools/a/a.sh already provides the tool same"]
 
 
 def test_a_link_to_a_file_below_tools_is_a_tool(tree: TreeBuilder) -> None:
@@ -237,7 +237,7 @@ def test_a_link_out_of_tools_is_skipped_with_a_warning(tree: TreeBuilder, tmp_pa
     discovery = discovered(tree)
 
     assert discovery.items == []
-    assert discovery.warnings == [f"tools/{name}: skipped, it is a symbolic link to a file outside tools/"]
+    assert discovery.warnings == [f"tools/{name}: skipped because it is a symbolic link to a file outside tools/"]
 
 
 def test_linked_data_needs_no_warning(tree: TreeBuilder, tmp_path: Path) -> None:

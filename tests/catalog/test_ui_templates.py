@@ -121,7 +121,7 @@ def test_the_least_configuration_has_no_problems(template: str) -> None:
         (
             "form",
             {"fields": [{"name": "x", "type": "select"}], "submitTool": "t"},
-            "config.fields[0].options is missing: a select needs an array of them",
+            "config.fields[0].options is missing: a select needs an array of options",
         ),
         (
             "form",

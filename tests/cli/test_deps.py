@@ -89,7 +89,7 @@ def test_a_tool_runs_with_the_packages_that_it_names(
     said = r"tools/greet: greeting-of-tests>=1: installed for (\.environments/\w+/bin/python)\n"
     assert (match := re.fullmatch(said, done.stdout)), done.stderr
     assert os.access(project.root / match[1], os.X_OK)
-    assert "Installing the packages of tools/greet ..." in done.stderr
+    assert "Installing packages for tools/greet ..." in done.stderr
     assert text_of(client.call_tool("greet")) == "hello"
     assert (project.root / PLACE / ".gitignore").read_text() == "*\n"
 
@@ -129,7 +129,7 @@ def test_requirements_of_the_project_are_for_all_other_tools(project: ProjectBui
     packages = installed(project, tool)
     assert text_of(client.call_tool("greet")) == "hello"
     Path(packages.place, "bin").chmod(0o777)
-    assert "may be written to by others" in client.error("tools/call", {"name": "greet"})["message"]
+    assert "can be written to by others" in client.error("tools/call", {"name": "greet"})["message"]
 
 
 def test_a_tool_with_packages_is_forked_from_their_python(project: ProjectBuilder, speak: Speak) -> None:

@@ -116,7 +116,7 @@ def test_the_project_s_own_checks_have_helpers(project: ProjectBuilder) -> None:
     [
         ("mcp_health_check_command no-such-program 'the engine'", "failed: the engine: there is no command no-such"),
         ("mcp_health_check_env NO_SUCH_VARIABLE", "failed: variable NO_SUCH_VARIABLE: the variable NO_SUCH_VARIABLE"),
-        ("exit 4", "server.d/health-checks.sh: it ended with status 4"),
+        ("exit 4", "server.d/health-checks.sh: it exited with status 4"),
         ("if then", "syntax error"),
     ],
 )
@@ -138,7 +138,7 @@ def test_checks_that_others_may_write_to_are_skipped(project: ProjectBuilder) ->
     status, report, stderr = checks(project, "touch ran; false", mode=0o666)
 
     assert (status, report["projectChecks"]) == (0, "skipped")
-    assert "server.d/health-checks.sh is not run: it may be written to by others" in stderr
+    assert "server.d/health-checks.sh is not run: it can be written to by others" in stderr
     assert not (project.root / "ran").exists()
 
 
@@ -151,7 +151,7 @@ def test_run_tool_names_a_file_that_cannot_be_sourced(project: ProjectBuilder, t
     (tmp_path / "bad").write_text("exit 3", encoding="utf-8")
     done = run_tool(project, "show", "--source", str(tmp_path / "bad"))
     assert (done.returncode, done.stdout) == (1, "")
-    assert "it ended with status 3" in done.stderr
+    assert "it exited with status 3" in done.stderr
 
 
 def test_run_tool_runs_what_register_sh_registers(project: ProjectBuilder) -> None:

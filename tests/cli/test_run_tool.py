@@ -38,7 +38,7 @@ def forbidden_by_list(project: ProjectBuilder) -> str:
 
 def forbidden_by_mode(project: ProjectBuilder) -> str:
     (project.root / "tools" / "mark").chmod(0o777)
-    return "Tool 'mark' path rejected by policy: it may be written to by others (run mcpgreen validate --fix)"
+    return "Tool 'mark' path rejected by policy: it can be written to by others (run mcpgreen validate --fix)"
 
 
 def forbidden_by_hook(project: ProjectBuilder) -> str:

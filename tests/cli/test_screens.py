@@ -26,7 +26,7 @@ from tests.support.terminal import OURS, Seen, at_terminal
 
 NARROW, WIDE = 80, 120
 WAITING = "⠋ Copying mcpgreen and its packages ..."
-QUESTIONS = [("Title [Other]: ", "\n"), ("What is it for", "\n"), ("Language of the first tool", "sh\n")]
+QUESTIONS = [("Title [Other]: ", "\n"), ("Description", "\n"), ("Language of the first tool", "sh\n")]
 
 
 class Screen(NamedTuple):
@@ -62,7 +62,7 @@ Backup: none, the file is new"""),
     Screen("complete prompt:letter to", NARROW, "(nothing)", has_colour=True),
     Screen("new other", WIDE, """\
 Title [Other]:
-What is it for [The tools of Other]:
+Description [Tools for Other]:
 Language of the first tool (bash, sh, python, node, perl, ruby) [bash]: sh
 Created project other at PROJECT/other
   .gitignore
@@ -93,7 +93,7 @@ Try it: …mcpgreen run-tool count"""),
 PROJECT/tools/make-hello.py
 PROJECT/tools/make-hello.meta.json
 …"""),
-    Screen("deps", NARROW, "No tool names packages: none has a # /// script header, and there is no requirements.txt."),
+    Screen("deps", NARROW, "No tool needs packages: none has a # /// script header, and there is no requirements.txt."),
     Screen("health", NARROW, '{"status":"ok","mode":"full",…}'),
     Screen("scan", WIDE, '{"tools":{"status":"ok","count":1,"error":null},…}'),
     Screen("registry status", NARROW, '{"projectRoot":"PROJECT",…}'),
@@ -104,8 +104,8 @@ mcpgreen: error: --platform beos is not a known platform; choose linux, darwin, 
 Vendored mcpgreen … to PROJECT/.mcpgreen
 Serve with PROJECT/run-server.sh""", has_colour=True),
     Screen("server-json", WIDE, """\
-mcpgreen: error: demo: the registry needs a namespace of yours; give --name io.github.YOU, or write websiteUrl or \
-repository into server.d/server.meta.json""", 1),
+mcpgreen: error: demo: the registry needs your namespace; give --name io.github.YOU, or set websiteUrl or \
+repository in server.d/server.meta.json""", 1),
     Screen("schema", WIDE, """\
 tool      tools/**/*.meta.json: a tool
 prompt    prompts/**/*.meta.json: a prompt

@@ -49,7 +49,7 @@ def test_an_env_sh_that_fails_is_ignored_by_the_server(project: ProjectBuilder) 
     project.write("server.d/env.sh", "exit 3\n").chmod(0o644)
     status, report = findings(project)
 
-    assert (status, said(report, "error")) == (1, ["server.d/env.sh: it is ignored: it ended with status 3"])
+    assert (status, said(report, "error")) == (1, ["server.d/env.sh: it is ignored: it exited with status 3"])
     assert "server.d/env.sh" not in said(report, "ok")
 
 
@@ -74,7 +74,7 @@ def test_what_keeps_a_server_from_starting(project: ProjectBuilder, variable: st
 
 
 def absent_provider(project: ProjectBuilder) -> str:
-    return "there is no provider for it: it would be an executable file providers/engine, with any suffix"
+    return "there is no provider for it: it needs an executable file providers/engine, with or without a suffix"
 
 
 def provider_without_bit(project: ProjectBuilder) -> str:
@@ -84,7 +84,7 @@ def provider_without_bit(project: ProjectBuilder) -> str:
 
 def open_provider(project: ProjectBuilder) -> str:
     project.provider("engine.sh", "echo", mode=0o777)
-    fault = "it may be written to by others"
+    fault = "it can be written to by others"
     return f"Resource provider 'engine' path rejected by policy: {fault}"
 
 
@@ -132,7 +132,7 @@ def test_a_tool_of_another_user_will_be_refused(project: ProjectBuilder) -> None
     os.chown(good_tool(project), 12345, -1)
     status, report = findings(project)
 
-    assert (status, said(report, "error")) == (1, ["tool greet: calls will be refused: it belongs to another user"])
+    assert (status, said(report, "error")) == (1, ["tool greet: calls will fail: it belongs to another user"])
     assert "tool greet" not in said(report, "ok")
 
 

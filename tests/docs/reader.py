@@ -38,7 +38,7 @@ HOME = "/home/ada"
 STATE = "v1.…"
 COMMAND_SECS = 60
 WIDTH = 120  # of the terminal
-QUESTIONS = [("Title [", "\n"), ("What is it for [", "\n")]  # at a terminal, the reader presses Return
+QUESTIONS = [("Title [", "\n"), ("Description [", "\n")]  # at a terminal, the reader presses Return
 
 
 class Block(NamedTuple):

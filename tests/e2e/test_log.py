@@ -73,10 +73,10 @@ def test_a_flood_of_refused_calls_does_not_fill_the_log(start: Start) -> None:
     wire.receive(lambda message: message.get("id") == 12_999)
     wire.stop()
     lines = wire.stderr.splitlines()
-    notes = [line for line in lines if "not mentioned" in line]
+    notes = [line for line in lines if "not logged" in line]
 
     assert notes
-    assert notes[0] == "mcpgreen: warning: more requests of this kind (refused) are not mentioned within this second"
+    assert notes[0] == "mcpgreen: warning: further requests of this kind (refused) are not logged within this second"
     assert len(lines) <= 21 * (len(notes) + 1)
 
 

@@ -113,7 +113,7 @@ def test_a_completion_script_that_others_may_write_to_is_not_run(
     error = speak().error("completion/complete", question("c"))
 
     assert error["code"] == -32602
-    reason = "it may be written to by others (run mcpgreen validate --fix)"
+    reason = "it can be written to by others (run mcpgreen validate --fix)"
     assert error["message"] == f"Completion 'c' path rejected by policy: {reason}"
     assert not (project.root / "ran").exists()
 
@@ -168,7 +168,7 @@ def test_a_registration_that_cannot_be_used_is_an_error_for_every_request(
         reason = 'server.d/register.json: unknown key "prompt"'
     else:
         register_sh(project, "echo because >&2; exit 3")
-        reason = "server.d/register.sh: Manual registration script failed: it ended with status 3"
+        reason = "server.d/register.sh: Manual registration script failed: it exited with status 3"
     client = speak(revision, **HOOKS)
     for method, params, what in REQUESTS:
         error = client.error(method, params)

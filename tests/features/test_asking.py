@@ -58,7 +58,7 @@ def test_the_author_learns_that_a_form_has_no_pattern(project: ProjectBuilder, s
 
     assert "pattern" not in params["requestedSchema"]["properties"]["name"]
     assert replies["who"]["status"] == "answered"
-    assert "forms of MCP have no pattern" in client.wire.stderr
+    assert "MCP forms don't support pattern" in client.wire.stderr
 
 
 @pytest.mark.requirement("G-ask-live")
@@ -220,7 +220,7 @@ def test_without_an_answer_in_time_the_script_goes_on_and_the_client_is_told(
         ({"k": {"method": "tools/call"}}, "k: its method must be one of"),
         ({"k": form("?", odd={"type": "object"})}, "k: field odd must have one of the types"),
         ({"k": sample("?", temperature="INF")}, "a number is out of range"),
-        ({"question": form("?", odd={"type": "object"})}, "The question makes no sense: field odd must have one"),
+        ({"question": form("?", odd={"type": "object"})}, "The question is invalid: field odd must have one"),
     ],
 )
 def test_what_makes_no_sense_is_an_error_of_the_script(
@@ -244,7 +244,7 @@ def test_an_answer_is_written_only_where_answers_belong(project: ProjectBuilder,
 
     assert text_of(client.call_tool("asker")) == "done\n"
     assert not client.wire.notices("elicitation/create")
-    eventually(lambda: "without a place for the answer" in client.wire.stderr)
+    eventually(lambda: "ignored a question from a script" in client.wire.stderr)
     assert "Traceback" not in client.wire.stderr
 
 
@@ -430,8 +430,8 @@ def test_answers_to_the_questions_of_a_prompt_become_arguments(project: ProjectB
 @pytest.mark.parametrize(
     ("answer", "error", "code", "reason"),
     [
-        ({"action": "decline"}, None, -32602, "the person declined to answer (who)"),
-        ({"action": "cancel"}, None, -32602, "the person closed the question (who)"),
+        ({"action": "decline"}, None, -32602, "the user declined to answer (who)"),
+        ({"action": "cancel"}, None, -32602, "the user closed the question (who)"),
         (None, {"code": -1, "message": "no dialog"}, -32603, "no dialog"),
     ],
 )
@@ -454,4 +454,4 @@ def test_a_prompt_whose_questions_cannot_be_asked_of_anybody_is_left_out(project
     client = speak()
 
     assert [each["name"] for each in client.result("prompts/list")["prompts"]] == ["good"]
-    eventually(lambda: "inputRequests cannot be asked: who: it needs a message" in client.wire.stderr)
+    eventually(lambda: "inputRequests is invalid: who: it needs a message" in client.wire.stderr)

@@ -43,7 +43,7 @@ def test_a_script_that_falls_over_a_question_says_what_it_needs(
     result = speak(revision).call_tool("asker")
 
     assert result["isError"] is True and result["_meta"]["exitCode"] != 0
-    assert text_of(result).startswith("Tool 'asker' failed without a client that has elicitation.form: ")
+    assert text_of(result).startswith("Tool 'asker' failed, because the client does not support elicitation.form: ")
 
 
 @pytest.mark.requirement("P-017", "G-needs")
@@ -52,7 +52,7 @@ def test_a_script_that_falls_over_a_question_to_the_model_says_what_it_needs(
 ) -> None:
     project.tool("asker", f"{SHELL}answer=$(mcp_sample '\"Hello?\"' 10)")
 
-    assert "without a client that has sampling: mcp_sample: " in text_of(speak(MODERN).call_tool("asker"))
+    assert "because the client does not support sampling: mcp_sample: " in text_of(speak(MODERN).call_tool("asker"))
 
 
 @pytest.mark.requirement("G-needs", "G-exit-status")

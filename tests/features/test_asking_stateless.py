@@ -114,7 +114,7 @@ def test_what_this_request_did_not_declare_is_not_asked(project: ProjectBuilder,
     asker(project, {"who": NAME})
     replies = replies_in(Talk(speak(MODERN, capabilities=declared), name="asker").begin())
 
-    assert replies == {"who": {"status": "unsupported", "message": "The client has no elicitation.form."}}
+    assert replies == {"who": {"status": "unsupported", "message": "The client does not support elicitation.form."}}
 
 
 @pytest.mark.requirement("P-204")
@@ -154,7 +154,7 @@ def test_what_is_missing_or_does_not_fit_is_asked_again(project: ProjectBuilder,
     again = talk.come_back({"a": accept(name="A"), "b": accept(name=""), "unknown": accept(name="U")})
 
     assert list(again["inputRequests"]) == ["b", "c"]
-    assert "The last answer did not fit: " in again["inputRequests"]["b"]["params"]["message"]
+    assert "The last answer was not valid: " in again["inputRequests"]["b"]["params"]["message"]
     assert again["inputRequests"]["c"] == NAME
     assert talk.state != first_state
     assert list(talk.come_back({"b": accept(name="B"), "c": 5})["inputRequests"]) == ["c"]
@@ -193,7 +193,7 @@ def test_a_state_that_was_tampered_with_is_refused_and_the_true_one_still_works(
     refusal = talk.come_back({"who": accept(name="x")}, state=bad(talk.state))
 
     assert (refusal["code"], refusal["message"]) == (-32602, "Invalid requestState")
-    eventually(lambda: "a request state is refused" in client.wire.stderr)
+    eventually(lambda: "rejected a request state" in client.wire.stderr)
     assert replies_in(talk.answer(accept(name="x")))["status"] == "answered"
     assert project.read("acts") == "\n"
 

@@ -143,7 +143,7 @@ def test_the_cursor_of_another_argument_is_refused(shared_speak: Speak) -> None:
         (about("paint", value=5), "argument.value must be a string."),  # type: ignore[arg-type]
         (about("paint", context=[]), "context must be an object."),
         (about("paint", context={"arguments": []}), "context.arguments must be an object."),
-        (about("paint", value="x" * 70_000), "argument.value is too long: it may have 65536 characters."),
+        (about("paint", value="x" * 70_000), "argument.value may have at most 65536 characters."),
         (about("x" * 10_000), "Completion ref is invalid: it is longer than 8192 characters"),
         (about("x:" + "y" * 10_000), "Completion ref is invalid: it is longer than 8192 characters"),
         (about("nobody"), "Prompt 'nobody' not found"),
@@ -370,5 +370,5 @@ def test_a_question_too_long_for_a_script_is_an_error(project: ProjectBuilder, s
     error = client.error("completion/complete", about("pick", "colour", "x" * 1_000_000))
 
     assert error["code"] == -32602
-    assert "too long" in error["message"]
+    assert "at most 65536" in error["message"]
     assert complete(client, "pick")["values"] == []

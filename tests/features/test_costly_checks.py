@@ -146,4 +146,4 @@ def test_a_schema_that_cannot_be_used_is_its_authors_fault_every_time(project: P
 
     for _ in range(2):
         error = client.error("tools/call", {"name": "odd", "arguments": {"x": 1}})
-        assert "unusable inputSchema" in error["message"]
+        assert "invalid inputSchema" in error["message"]

@@ -299,7 +299,7 @@ def test_scopes_and_words_belong_to_one_function_of_a_file(tmp_path: Path) -> No
     refused = by_hand(path, MCP_TOOL_NAME="third", MCP_AUTH_JSON='{"scope": "read"}', MCP_TOOL_ARGS_JSON="{}")
     assert "This needs the scope write" in refused.stdout
     unknown = by_hand(path, MCP_TOOL_NAME="fourth", MCP_TOOL_ARGS_JSON="{}")
-    assert "Which function is the tool is not clear: first, second, third." in unknown.stdout
+    assert "It is not clear which function is the tool: first, second, third." in unknown.stdout
     assert by_hand(path, "other", "a=5").stdout == "loading\naside\nsecond 5 1\n"
     assert "many.py first|other|third [NAME=VALUE" in by_hand(path, "fifth").stderr
 
@@ -341,7 +341,7 @@ def test_a_choice_of_functions_is_an_error(project: ProjectBuilder, speak: Speak
     result = called(speak, project, "def f(): 0\ndef g(): 0\nmcp_tool.run()\n", {"any": "thing"})
 
     assert result["isError"] is True
-    assert text_of(result) == "Which function is the tool is not clear: f, g. Mark each tool with @mcp_tool.tool."
+    assert text_of(result) == "It is not clear which function is the tool: f, g. Mark each tool with @mcp_tool.tool."
 
 
 def test_a_process_of_the_file_does_not_run_the_function_again(project: ProjectBuilder, speak: Speak) -> None:

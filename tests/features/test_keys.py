@@ -76,8 +76,12 @@ def test_values_reach_neither_the_client_nor_the_log_when_the_tool_fails(project
         (["BASH_ENV"], [], "it changes how scripts are run"),
         (["PATH"], [], "every tool gets it"),
         (["MCPGREEN_STATE_KEY"], [], "the server decides which of its own variables tools get"),
-        (["A-KEY"], None, "env must be an array of at most 50 names"),
-        ([f"K{number}" for number in range(MAX_VARIABLES + 1)], None, "env must be an array of at most 50 names"),
+        (["A-KEY"], None, "env must be an array of at most 50 variable names"),
+        (
+            [f"K{number}" for number in range(MAX_VARIABLES + 1)],
+            None,
+            "env must be an array of at most 50 variable names",
+        ),
         ("A_KEY", None, "env must be an array"),
     ],
 )

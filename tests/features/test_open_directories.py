@@ -71,7 +71,7 @@ def test_what_others_could_have_put_there_is_refused_with_the_remedy(
     error = speak().error(*request)
 
     assert error["code"] == -32602
-    assert f"its directory {directory} may be written to by others (run mcpgreen validate --fix)" in error["message"]
+    assert f"its directory {directory} can be written to by others (run mcpgreen validate --fix)" in error["message"]
     assert str(project.root) not in error["message"]
     assert not (project.root / "ran").exists()
 
@@ -84,7 +84,7 @@ def test_a_project_that_others_may_write_to_runs_nothing(
     project.root.chmod(0o777)
     error = speak().error(*request)
 
-    assert "the directory of the project may be written to by others (run mcpgreen validate --fix)" in error["message"]
+    assert "the project directory can be written to by others (run mcpgreen validate --fix)" in error["message"]
     assert not (project.root / "ran").exists()
 
 
@@ -98,7 +98,7 @@ def test_the_remedy_counts_at_once(project: ProjectBuilder, client: Wire) -> Non
 
 
 WARNING = (
-    "5 files are not run because others may write there: tools/a, tools/b, tools/c and 2 more; "
+    "5 files are not run because other users can write to them or their folders: tools/a, tools/b, tools/c and 2 more; "
     "run mcpgreen validate --fix"
 )
 
@@ -112,7 +112,7 @@ def test_the_author_is_warned_when_the_project_is_read(project: ProjectBuilder, 
     client.result("tools/list")
 
     eventually(lambda: WARNING in client.stderr)
-    assert client.stderr.count("others may write") == 1
+    assert client.stderr.count("other users can write") == 1
 
 
 @pytest.mark.parametrize("place", ["server.d/env", "server.d", "."])

@@ -133,7 +133,7 @@ def test_no_clear_yes_is_a_no(ask: Callable[..., tuple[Json, Wire]], policy: str
     answer, wire = ask(policy, "public")
 
     assert answer["error"] == {"code": -32602, "message": "Tool 'public' blocked by policy"}
-    eventually(lambda: "policy.sh gives no verdict on public" in wire.stderr)
+    eventually(lambda: "policy.sh could not decide about public" in wire.stderr)
 
 
 def test_what_it_prints_does_no_harm(ask: Callable[..., tuple[Json, Wire]]) -> None:
@@ -152,7 +152,7 @@ def test_a_policy_that_others_may_write_to_is_not_sourced_and_refuses_every_call
     assert answer["error"] == {
         "code": -32602,
         "message": "Tool 'public' blocked by policy: policy.sh is not trusted: "
-        "it may be written to by others (run mcpgreen validate --fix)",
+        "it can be written to by others (run mcpgreen validate --fix)",
     }
     assert not ran(project)
     assert not (project.root / "asked").exists()

@@ -365,10 +365,10 @@ def test_other_json_is_text(project: ProjectBuilder, speak: Speak, printed: Any)
 @pytest.mark.parametrize(
     ("message", "problem"),
     [
-        ({"role": "system", "content": "x"}, 'the role "system"; user and assistant exist'),
-        ({"role": "user"}, "content must be a string or one block"),
-        ({"role": "user", "content": [{"type": "text", "text": "x"}]}, "content must be a string or one block"),
-        ({"role": "user", "content": {"text": "x"}}, "content must be a string or one block"),
+        ({"role": "system", "content": "x"}, 'the role must be user or assistant, found "system"'),
+        ({"role": "user"}, "content must be a string or a block"),
+        ({"role": "user", "content": [{"type": "text", "text": "x"}]}, "content must be a string or a block"),
+        ({"role": "user", "content": {"text": "x"}}, "content must be a string or a block"),
         ({"content": {"type": "film"}}, "content.type 'film' is unknown"),
         ("hello", "each message must be an object"),
     ],
@@ -428,7 +428,7 @@ def test_a_program_that_others_may_write_to_is_refused(project: ProjectBuilder, 
 
     assert error["code"] == -32602
     assert (
-        error["message"] == "Prompt 'open' path rejected by policy: it may be written to by others "
+        error["message"] == "Prompt 'open' path rejected by policy: it can be written to by others "
         "(run mcpgreen validate --fix)"
     )
     assert not (project.root / "ran").exists()

@@ -97,7 +97,7 @@ def test_a_script_that_others_may_write_to_does_not_run(project: ProjectBuilder,
 
     assert error["code"] == -32602
     assert error["message"] == (
-        "Resource provider 'open' path rejected by policy: it may be written to by others (run mcpgreen validate --fix)"
+        "Resource provider 'open' path rejected by policy: it can be written to by others (run mcpgreen validate --fix)"
     )
     assert not (project.root / "ran").exists()
 

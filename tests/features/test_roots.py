@@ -362,7 +362,7 @@ def test_what_cannot_be_a_root_is_left_out(speak: Speak, folders: dict[str, Path
     client.answer(client.asked("roots/list"), {"roots": roots})
 
     assert shown(client) == [str(folders["blue"])]
-    assert eventually(lambda: client.wire.stderr.count("is left out") == len(bad))
+    assert eventually(lambda: client.wire.stderr.count("ignored the client's root ") == len(bad))
 
 
 @pytest.mark.requirement("G-roots")

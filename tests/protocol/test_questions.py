@@ -245,7 +245,7 @@ def test_the_first_clients_with_forms_get_what_forms_were_then() -> None:
 
 @pytest.mark.parametrize("name", SEVERAL)
 def test_the_first_clients_with_forms_cannot_choose_several(name: str) -> None:
-    with pytest.raises(ValueError, match="several"):
+    with pytest.raises(ValueError, match="multiple choice"):
         put(form("?", **{name: SEVERAL[name]}), "2025-06-18")
 
 

@@ -104,7 +104,7 @@ LATE = {"repository": "silent/x.git", "git_timeout_secs": 0.5}
         ("main:big.bin", {"git_max_kb": 2 * BIG_BYTES // 1024}, 0, BIG_BYTES, ""),
         ("main:README.md", {"repository": "git/plain.git", **LIMIT}, 6, 0, "200 KiB"),
         ("main:README.md", {**SPARING, **LIMIT}, 0, len("second\n"), ""),
-        ("README.md", LATE, 5, 0, "Not finished after 0.5 seconds.\n"),
+        ("README.md", LATE, 5, 0, "Timed out after 0.5 seconds.\n"),
         ("README.md", {"host": "pinned.test"}, 0, len("second\n"), ""),  # a name that only the guard can resolve
     ],
 )

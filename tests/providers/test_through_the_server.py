@@ -67,7 +67,7 @@ def test_a_file_of_a_repository_is_a_resource(
     [
         ("/missing", -32603, "HTTP error: 404"),
         ("/moved", -32603, "redirect:https://elsewhere.example/new"),
-        ("/big", -32603, "more than 1000 bytes"),
+        ("/big", -32603, "larger than 1000 bytes"),
     ],
 )
 def test_what_the_site_says_reaches_the_client(

@@ -72,11 +72,11 @@ def test_it_sees_what_is_given_and_may_build_on_it(source: Source) -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("export A=1\nreturn 3", "it ended with status 3"),
-        ("export A=1\nexit 4", "it ended with status 4"),
-        ("export A=1\nset -e\nfalse\ntrue", "it ended with status 1"),
-        ("export A=1\nkill -9 $$", "it ended with status 137"),
-        ("export A=1\nif then", "it ended with status"),
+        ("export A=1\nreturn 3", "it exited with status 3"),
+        ("export A=1\nexit 4", "it exited with status 4"),
+        ("export A=1\nset -e\nfalse\ntrue", "it exited with status 1"),
+        ("export A=1\nkill -9 $$", "it exited with status 137"),
+        ("export A=1\nif then", "it exited with status"),
     ],
 )
 def test_a_file_that_fails_exports_nothing(source: Source, text: str, reason: str) -> None:
@@ -113,13 +113,13 @@ def test_without_bash_it_says_so(tmp_path: Path) -> None:
 def test_what_was_recorded_before_a_failure_is_known(tmp_path: Path) -> None:
     end = register(tmp_path, "mcp_register_tool 1\necho printed\necho because >&2\nexit 7")
 
-    assert end == ("it ended with status 7", b"item tools\x001\x00", b"printed\n", b"because\n")
+    assert end == ("it exited with status 7", b"item tools\x001\x00", b"printed\n", b"because\n")
 
 
 def test_a_hook_that_says_too_much_is_told_so(tmp_path: Path) -> None:
     end = register(tmp_path, "for i in {1..9}; do mcp_register_tool 0123456789; done", limit_bytes=50)
 
-    assert end.failure == "it said more than 50 bytes"
+    assert end.failure == "it printed more than 50 bytes"
 
 
 @pytest.fixture
@@ -191,8 +191,8 @@ def test_env_sh_can_take_back_a_setting_of_env(project: ProjectBuilder, call: Ca
 @pytest.mark.parametrize(
     ("script", "mode", "reason"),
     [
-        ("export MCP_A=1", 0o666, "may be written to by others"),
-        ("export MCP_A=1; false", 0o644, "ended with status 1"),
+        ("export MCP_A=1", 0o666, "can be written to by others"),
+        ("export MCP_A=1; false", 0o644, "exited with status 1"),
     ],
 )
 def test_an_env_sh_that_cannot_be_used_is_ignored_and_named(

@@ -58,7 +58,7 @@ def test_what_is_neither_fifo_nor_file_in_the_place_of_an_answer_costs_the_answe
     client.answer(client.asked("elicitation/create"), {"action": "decline"})
     assert client.result("ping") == {}
     if "mkdir" in obstacle:
-        eventually(lambda: "does not take its answer" in client.wire.stderr)
+        eventually(lambda: "did not read its answer" in client.wire.stderr)
         project.write("go", "")
 
     assert text_of(client.wire.response(id)["result"]) == "done"

@@ -246,7 +246,7 @@ def test_a_directory_that_others_may_use_is_not_taken(
     made = os.mkdir
     monkeypatch.setattr(os, "mkdir", lambda path, _: (made(path, mode), os.chmod(path, mode)))
 
-    with pytest.raises(OSError, match="others may write to it, or have put it there") as caught:
+    with pytest.raises(OSError, match="other users can write to it, or have put it there") as caught:
         PrivateDirectory(str(scratch / "new"), Guardian())
     assert caught.value.errno == errno.EPERM
 
@@ -290,7 +290,7 @@ def test_an_answer_is_not_put_into_a_directory_of_others(scratch: Path, capfd: p
     replies.deliver(str(foreign / "reply.1"), b"secret")
 
     assert os.listdir(foreign) == []
-    assert "does not take its answer" in capfd.readouterr().err
+    assert "did not read its answer" in capfd.readouterr().err
 
 
 def test_an_answer_follows_no_link(scratch: Path) -> None:

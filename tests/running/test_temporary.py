@@ -56,7 +56,7 @@ def test_a_tmp_root_that_will_not_do_keeps_the_server_from_starting(
     env = {"MCPGREEN_TMP_ROOT": str(place)}
     with Wire(project.root, command=[*without_privileges(), *SERVE], env=env) as wire:
         assert wire.wait() == 1
-        eventually(lambda: "or name another directory" in wire.stderr)
+        eventually(lambda: "or choose another directory" in wire.stderr)
     assert str(place) in wire.stderr
     assert place.exists() == existed
 

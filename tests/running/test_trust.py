@@ -8,7 +8,7 @@ import pytest
 from mcpgreen.files import writers
 from mcpgreen.running.trust import Ground
 
-OPEN = "may be written to by others (run mcpgreen validate --fix)"
+OPEN = "can be written to by others (run mcpgreen validate --fix)"
 
 only_root_gives_away = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
 
@@ -66,7 +66,7 @@ def test_a_directory_on_the_way_that_others_may_write_to_is_not_trusted(root: Pa
 def test_nor_is_the_project_itself(root: Path) -> None:
     root.chmod(0o777)
 
-    assert problem(root) == f"the directory of the project {OPEN}"
+    assert problem(root) == f"the project directory {OPEN}"
 
 
 def test_what_is_above_the_project_does_not_matter(root: Path) -> None:
@@ -150,7 +150,7 @@ def test_of_a_directory_elsewhere_the_ones_above_do_not_count(root: Path, tmp_pa
     assert ground.problem_with(str(away / "sub/run.sh")) is None
     (away / "sub").chmod(0o777)
     found = ground.problem_with(str(away / "sub/run.sh"))
-    assert found == "its directory -a b;c/sub may be written to by others (chmod go-w './-a b;c/sub')"
+    assert found == "its directory -a b;c/sub can be written to by others (chmod go-w './-a b;c/sub')"
 
 
 def test_what_is_no_file_is_not_trusted(root: Path) -> None:

@@ -136,7 +136,7 @@ def replied(said: str) -> Say:
 
 MISFIT = "AskFailed: The client accepted the form, but its"
 NO_OBJECT = "AskFailed: The server's reply is not a JSON object."
-LACKING = "AskFailed: The server's reply lacks this question."
+LACKING = "AskFailed: The server's reply does not include this question."
 ODD_ACTION = '{"question":{"status":"answered","result":{"action":"shrug"}}}'
 CONFIRM, SAMPLE, ELICIT = "confirm('Go?')", "sample('Hi', 5)", f"elicit('Who?', {FORM})"
 OUTCOMES: list[tuple[str, Say, str]] = [
@@ -260,7 +260,7 @@ def test_messages_may_be_a_whole_conversation_and_the_answer_several_blocks(tmp_
         ("titled_choice('Which?', {})", "ValueError: a choice needs at least one option"),
         ("multi_choice('Which?', [])", "ValueError: a choice needs at least one option"),
         ("titled_multi_choice('Which?', [])", "ValueError: a choice needs at least one option"),
-        ("sample('Hi', 5, tempo=1)", "TypeError: unknown option 'tempo'; the options are system_prompt"),
+        ("sample('Hi', 5, tempo=1)", "TypeError: unknown option 'tempo'; use system_prompt"),
     ],
 )
 def test_a_question_that_makes_no_sense_is_not_asked(tmp_path: Path, call: str, problem: str) -> None:
@@ -289,7 +289,7 @@ def test_where_nobody_can_be_asked_every_question_is_unsupported(tmp_path: Path,
 def test_a_server_that_is_gone_is_a_failure(tmp_path: Path) -> None:
     ended = outcome(tmp_path, CONFIRM, form(), "os.close(97)")
 
-    assert ended == "AskFailed: The server cannot be asked: Bad file descriptor.\n"
+    assert ended == "AskFailed: The question cannot be sent to the server: Bad file descriptor.\n"
 
 
 def test_a_cancelled_call_does_not_wait_for_its_reply(tmp_path: Path) -> None:
@@ -400,4 +400,4 @@ def test_a_test_answers_in_place_of_a_client(tmp_path: Path) -> None:
     missing, left, misfit = ended.stdout.splitlines()
     assert missing.startswith("no answer is left for") and "Sure?" in missing
     assert left == "no question was left for (False,)"
-    assert "does not fit the question" in misfit
+    assert "does not match the question" in misfit

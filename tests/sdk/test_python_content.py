@@ -88,14 +88,14 @@ def test_the_type_of_a_file_comes_from_its_name(bench: Bench, function: str, nam
 @pytest.mark.parametrize(
     ("expression", "problem"),
     [
-        ("image_block(b'ab')", "ValueError: image_block: the type is not known"),
-        ("image_block('plain')", "ValueError: image_block: the type is not known"),
+        ("image_block(b'ab')", "ValueError: image_block: the type is unknown"),
+        ("image_block('plain')", "ValueError: image_block: the type is unknown"),
         ("image_block(b'ab', 'audio/wav')", "ValueError: image_block: audio/wav is not of the kind image/"),
         ("audio_block(b'ab', 'image/png')", "ValueError: audio_block: image/png is not of the kind audio/"),
         ("image_block('gone.png')", "FileNotFoundError"),
-        ("resource_link_block('', 'a')", "ValueError: resource_link_block: a URI and a name are needed"),
-        ("resource_link_block('x:a', '')", "ValueError: resource_link_block: a URI and a name are needed"),
-        ("resource_block('', 'a')", "ValueError: resource_block: a URI is needed"),
+        ("resource_link_block('', 'a')", "ValueError: resource_link_block: a URI and a name are required"),
+        ("resource_link_block('x:a', '')", "ValueError: resource_link_block: a URI and a name are required"),
+        ("resource_block('', 'a')", "ValueError: resource_block: a URI is required"),
     ],
 )
 def test_a_block_that_clients_would_refuse_is_not_printed(bench: Bench, expression: str, problem: str) -> None:

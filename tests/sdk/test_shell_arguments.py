@@ -110,7 +110,7 @@ def test_a_required_argument_that_is_missing_ends_the_tool(full: Bench) -> None:
 
 def test_a_character_that_no_variable_can_hold_is_refused(each: Bench) -> None:
     run = each.shell("mcp_args_parse; echo went on", {"name": "a\0b"}, comments=COMMENTS)
-    assert run.error["message"] == "name has a character that no variable can hold: U+0000"
+    assert run.error["message"] == "name has a character that a variable cannot contain: U+0000"
     assert "went on" not in run.stdout
 
 

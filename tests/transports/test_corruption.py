@@ -166,7 +166,7 @@ def test_a_server_that_cannot_write_its_answers_gives_up_with_status_2(project: 
         server.stdin.flush()
 
         assert server.wait(PATIENCE_SECS) == 2
-        assert server.stderr.read().count(b"critical: output is faulty: a write failed") == 3
+        assert server.stderr.read().count(b"critical: invalid output: a write failed") == 3
 
 
 @pytest.mark.requirement("G-stdout-guard")

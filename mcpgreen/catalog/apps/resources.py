@@ -73,7 +73,7 @@ def discover_apps(project: Project, server_name: str, pace: Pace = UNPACED) -> t
     for name, directory in pace.over(_candidates(project, warnings, pace)):
         if name in apps:
             shown, first = project.shown(directory), project.shown(apps[name].directory)
-            warnings.append(Loss(f"{shown}: skipped, {first} already provides the page {name}"))
+            warnings.append(Loss(f"{shown}: skipped because {first} already provides the page {name}"))
         elif app := _app_in(directory, name, server_name, warnings=warnings, project=project):
             apps[name] = app
     return list(apps.values()), warnings
@@ -98,12 +98,12 @@ def _name_in(uri: str) -> str:
     scheme, rest = uri[: len(SCHEME)], uri[len(SCHEME) :]
     segments = rest.split("/")
     if scheme.lower() != SCHEME or not segments[-1] or len(segments) > 2:
-        raise InvalidParams("A page has a URI of the form ui://<server>/<name>.")
+        raise InvalidParams("A page URI has the form ui://<server>/<name>.")
     from urllib.parse import unquote  # takes long to import, and few projects have apps
 
     name = unquote(segments[-1])
     if name in (".", "..") or any(character in name for character in "/\\\0"):
-        raise InvalidParams("A page is named by a URI of the form ui://<server>/<name>, without a path.")
+        raise InvalidParams("A page URI has the form ui://<server>/<name>, with nothing after the name.")
     return name
 
 
@@ -171,7 +171,7 @@ def _directories_in(project: Project, parent: str, warnings: list[str], pace: Pa
             yield entry.name, entry.path
         else:
             shown = f"{project.shown(entry.path)!a}"
-            warnings.append(Loss(f"{shown}: skipped, its name has characters that cannot be shown"))
+            warnings.append(Loss(f"{shown}: skipped because its name has unprintable characters"))
 
 
 def _accept_directory(project: Project, path: str, warnings: list[str]) -> bool:
@@ -213,7 +213,7 @@ def _described_app(
     entry = _entry_in(directory, entrypoint, source)
     if entry is None:
         if template is None:
-            raise ProjectError(source, f"there is no {entrypoint}, and no template is named")
+            raise ProjectError(source, f"there is no {entrypoint}, and template is not set")
         from mcpgreen.catalog.apps import templates
 
         templates.require_usable(source, template, config)
@@ -243,7 +243,7 @@ def _members(source: str, meta: Json, key: str, known: Sequence[str], rule: Rule
     """Return the known members of one of the objects in `meta`, by one rule."""
     given, prefix = meta.get(key, {}), f"meta.{key}."
     unknown = (member for member in given if member not in known)
-    complaints.extend(f"{prefix}{member} is unknown and left out; known are {', '.join(known)}" for member in unknown)
+    complaints.extend(f"{prefix}{member} is unknown and left out; supported: {', '.join(known)}" for member in unknown)
     members = {member: given[member] for member in known if member in given}
     return metadata.checked(source, members, dict.fromkeys(known, rule), prefix)
 
@@ -251,9 +251,9 @@ def _members(source: str, meta: Json, key: str, known: Sequence[str], rule: Rule
 def _entry_in(directory: str, entrypoint: str, source: str) -> str | None:
     """Return the path of the HTML file, or None if there is none."""
     if os.path.isabs(entrypoint) or ".." in entrypoint.split("/") or "\0" in entrypoint or "\\" in entrypoint:
-        raise ProjectError(source, "entrypoint must be a file in the directory of the page")
+        raise ProjectError(source, "entrypoint must be a file in the page's directory")
     if entrypoint.startswith(".") or "/." in entrypoint:
-        raise ProjectError(source, "entrypoint must not be hidden: a file that begins with a dot is never served")
+        raise ProjectError(source, "entrypoint must not be hidden: files that begin with a dot are never served")
     path = os.path.normpath(os.path.join(directory, entrypoint))
     return _plain_file(path, entrypoint, source) if os.path.lexists(path) else None
 

@@ -151,7 +151,7 @@ def _wrong_list(template: str, place: str, members: list[object], rules: dict[st
 
 def _wrong_options(place: str, options: object) -> Iterator[str]:
     if not isinstance(options, list) or not options:
-        yield f"{place}.options is missing: a select needs an array of them"
+        yield f"{place}.options is missing: a select needs an array of options"
         return
     for index, option in enumerate(options):
         value = option.get("value") if isinstance(option, dict) else option

@@ -74,7 +74,7 @@ class _Block(NamedTuple):
 
 def inline_in(head: bytes, *, is_prose: bool = False) -> Inline | None:
     """Find the annotation in the first lines. `head` is the start of the file, `HEAD_BYTES` at most. Prose may have a
-    heading "mcp:", so there an annotation has to be an object."""
+    heading "mcp:", so there an annotation must be an object."""
     if b"mcp:" not in head:
         return None
     rows = head.split(b"\n")

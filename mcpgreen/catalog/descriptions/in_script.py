@@ -233,7 +233,7 @@ class _Found:
         other = self._names.setdefault(variable_of(name), name)
         if name in self.properties or other != name:
             trouble = "appears twice" if other == name else f"sets the same variable as {other}"
-            self.complaints.append(f"@arg {name} {trouble}, and only the first one counts {place}")
+            self.complaints.append(f"@arg {name} {trouble}, and only the first one is used {place}")
             return
         self.properties[name] = schema
         self._places[name] = place
@@ -251,8 +251,8 @@ class _Found:
             schema["description"] = text
         if match["type"] is None and (word := _unknown_type(match["text"], match["default"])):
             meant = _plain_notation(word, match["name"]) or _likely_type(word)
-            remedy = f"write {meant}" if meant else f"the types are {', '.join(TYPES)}"
-            self.complaints.append(f"{about} is a string, because {word} is not a type; {remedy} {place}")
+            remedy = f"write {meant}" if meant else f"use {', '.join(TYPES)}"
+            self.complaints.append(f"{about} is read as a string, because {word} is not a type; {remedy} {place}")
         problems = (_add_choices(schema, match["choices"], kind), _add_default(schema, match, kind))
         self.complaints.extend(f"{about} {problem} {place}" for problem in problems if problem)
         return schema

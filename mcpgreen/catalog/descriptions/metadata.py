@@ -97,7 +97,7 @@ class Rule(NamedTuple):
 
 A_NAME = Rule(
     lambda value: matches(_NAME, value),
-    f"1 to {MAX_NAME_CHARS} of A-Z a-z 0-9 _ . -",
+    f"1 to {MAX_NAME_CHARS} characters from A-Z a-z 0-9 _ . -",
     {"type": "string", "pattern": f"^{_NAME.pattern}$"},
 )
 A_STRING = Rule(lambda value: isinstance(value, str), "a string", {"type": "string"})
@@ -113,7 +113,7 @@ A_DURATION = Rule(
 )
 SCOPES = Rule(
     lambda value: isinstance(value, list) and len(value) <= MAX_SCOPES and all(map(is_scope, value)),
-    f"an array of at most {MAX_SCOPES} scopes, each a text without spaces",
+    f"an array of at most {MAX_SCOPES} scopes, each a string without spaces",
     {"type": "array", "maxItems": MAX_SCOPES, "items": {"type": "string", "pattern": f"^{_SCOPE}$"}},
 )
 
@@ -236,7 +236,7 @@ def read_inline(path: str, head: bytes, *, is_prose: bool = False) -> Json | Non
     if found is None:
         return None
     if found.is_cut:
-        raise ProjectError(path, f"the mcp: comment must end within {HEAD_BYTES} bytes; use a .meta.json file")
+        raise ProjectError(path, f"the mcp: comment must end within {HEAD_BYTES} bytes; use a .meta.json file instead")
     if found.is_yaml:
         if not found.text.strip():
             raise ProjectError(path, "nothing is indented below mcp:")
@@ -247,7 +247,7 @@ def read_inline(path: str, head: bytes, *, is_prose: bool = False) -> Json | Non
         indent = head.find(found.text, found.start) - head.rfind(b"\n", 0, found.start) - 1
         reason = re.sub(_JSON_PLACE, lambda at: f"line {found.line} column {indent + int(at[1])}", error.reason)
         if found.text.count(b"{") > found.text.count(b"}"):
-            reason += "; a } is missing, or it goes on in the next line: JSON after mcp: has to be on one line"
+            reason += "; a } is missing, or the JSON continues on the next line: write it on one line, after mcp:"
         raise ProjectError(path, reason) from error
 
 
@@ -290,7 +290,7 @@ def require_known_scopes(path: str, fields: Mapping[str, object], known: Contain
         if field not in known and may_mean_scopes(field):
             raise ProjectError(path, f"{prefix}{field} is unknown; {remedy}")
         if field == "scopes" and value is None:
-            raise ProjectError(path, f"{prefix}scopes must be an array of scopes, found null; remove it to have none")
+            raise ProjectError(path, f"{prefix}scopes must be an array of scopes, found null; leave it out for none")
         if may_be_inside and _contains_scopes({field: value}):
             raise ProjectError(path, f"{prefix}{field} mentions scopes, but they have no effect there; {remedy}")
 
@@ -378,7 +378,7 @@ def _parsed_yaml(path: str, raw: bytes) -> Json:
     try:
         value = yaml_text.value_of(raw)
         for keys, (line, column) in yaml_text.duplicates_in(raw) if mentions_scopes(raw) else ():
-            raise ValueError(f"{keys[-1]} occurs twice, at line {line}, column {column} again, and scopes may get lost")
+            raise ValueError(f"{keys[-1]} occurs again at line {line}, column {column}, so scopes could get lost")
     except ValueError as error:
         raise ProjectError(path, f"not valid YAML: {error}") from error
     return require_object(path, value)
@@ -408,7 +408,7 @@ def require_names_once(raw: bytes) -> None:
 
     def require_one(pairs: list[tuple[str, object]]) -> None:
         if twice := [name for name, times in Counter(name for name, _ in pairs).items() if times > 1]:
-            raise ValueError(f"{twice[0]} occurs twice, and scopes may get lost; write it once")
+            raise ValueError(f"{twice[0]} occurs twice, so scopes could get lost; keep only one")
 
     json.loads(raw, object_pairs_hook=require_one)
 

@@ -18,7 +18,7 @@ _SCOPES_FIELD = (
     rb"|^\W*\?\s*[\"']?\w{0,40}scope"
 )
 _EXPLANATION = rb"\bscope\s*:(\s+[a-z,.]+){3}"  # of an argument
-_HOW_TO_ANNOTATE = "write `mcp:` and what belongs to it into one comment in the first ten lines"
+_HOW_TO_ANNOTATE = "write the whole `mcp:` block as one comment in the first ten lines"
 _SCOPES_TAG = rb"(?im)^[ \t]*(?:#|//|--|;|%|\*)+[ \t]*@scopes?\b"
 SCOPES_RULE = {"scopes": metadata.SCOPES}
 
@@ -48,7 +48,7 @@ def _scopes_in_comment(path: str, head: bytes, *, is_prose: bool) -> Json:
     if b"scope" not in text:
         return {}
     if not is_prose and re.search(_SCOPES_TAG, head):
-        raise ProjectError(path, f"@scopes is not understood in a comment: {_HOW_TO_ANNOTATE}")
+        raise ProjectError(path, f"@scopes is not supported in a comment: {_HOW_TO_ANNOTATE}")
     if b"mcp" not in text:
         return {}
     from mcpgreen.catalog.descriptions.comments import comments_in, inline_in  # few scripts mention scopes
@@ -66,5 +66,5 @@ def _scopes_in_comment(path: str, head: bytes, *, is_prose: bool) -> Json:
                 marks.issubset(understood) and re.search(_EXPLANATION, row)
             )
             if is_field and number not in understood:
-                raise ProjectError(path, f"the scopes in line {number} are not understood: {_HOW_TO_ANNOTATE}")
+                raise ProjectError(path, f"the scopes in line {number} are not supported there: {_HOW_TO_ANNOTATE}")
     return {key: value for key, value in fields.items() if key == "scopes"}

@@ -86,7 +86,7 @@ def _require_within_limits(raw: bytes, max_values: int = MAX_VALUES) -> None:
     depth = 0
     for values, event in enumerate(yaml.parse(raw, Loader=_loader())):
         if values > max_values:
-            raise ValueError(f"it has more than {max_values} values; JSON may have more")
+            raise ValueError(f"it has more than {max_values} values; JSON allows more")
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
             if depth > MAX_DEPTH:

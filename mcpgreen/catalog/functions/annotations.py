@@ -146,7 +146,7 @@ class Schemas:
             return {"type": "null"}
         if isinstance(node, ast.Constant):
             raise Unreadable(f"{shown(node)} is not a type")
-        raise Unreadable(f"the type {shown(node)} is not known here")
+        raise Unreadable(f"the type {shown(node)} is not supported")
 
     def _annotated(self, kind: ast.expr, nodes: list[ast.expr]) -> Json:
         """Return the schema of a type with the keywords that an Annotated adds, by a string, an Arg or a Field."""
@@ -164,7 +164,7 @@ class Schemas:
                     found["description"] = self.module.value_of(node.args[0])
                 for keyword in node.keywords:
                     if keyword.arg is None:
-                        raise Unreadable("Arg has keywords that are not written down")
+                        raise Unreadable("Arg takes its keywords from **, so they cannot be read")
                     if keyword.arg not in KEYWORDS:
                         raise Unreadable(f"Arg has no keyword {keyword.arg}")
                     try:
@@ -325,7 +325,7 @@ class Schemas:
             try:
                 inner = self.schema(member.node)
             except Unreadable as error:
-                self.notes.append(f"line {member.node.lineno}: {member.name} of {name} takes anything: {error}")
+                self.notes.append(f"line {member.node.lineno}: {member.name} of {name} accepts any value: {error}")
                 inner = {}
             pydantic.restrict(inner, member.field.keywords)
             if not member.is_required and (self._is_input or kind == "model"):
@@ -425,7 +425,7 @@ class Schemas:
             value: Any
             if isinstance(statement.value, ast.Call) and self.module.dotted(statement.value.func) == "enum.auto":
                 if "str" in bases:
-                    raise Unreadable(f"the members of {name} are made by auto()")
+                    raise Unreadable(f"the values of {name} come from auto()")
                 value = member.lower() if "enum.StrEnum" in bases else latest + 1
             else:
                 try:

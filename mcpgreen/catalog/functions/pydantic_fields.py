@@ -88,7 +88,7 @@ def extra_of(module: Module, node: ast.ClassDef) -> str | None:
             options += each.value.keywords if getattr(each.targets[0], "id", "") == "model_config" else []
     given = {keyword.arg: keyword.value for keyword in options}
     if "alias_generator" in given:
-        raise Unreadable(f"alias_generator of {node.name} makes other names")
+        raise Unreadable(f"{node.name} uses alias_generator, which changes the field names")
     return str(module.value_of(given["extra"])) if "extra" in given else None
 
 

@@ -77,7 +77,7 @@ def _unread(source: bytes, reason: str, line: int = 1) -> list[FunctionTool]:
     hides_scopes = _SCOPES.search(source.decode("utf-8", "replace")) is not None
     if not hides_scopes and not _LIKELY.search(source):
         return []
-    note = f"line {line}: the arguments of its function are not known: {reason}"
+    note = f"line {line}: the arguments of its function cannot be read: {reason}"
     return [FunctionTool({}, [note], hides_scopes)]
 
 
@@ -120,7 +120,7 @@ def _several(
     for function, tool in tools.items():
         name, problem = names[function], ""
         if list(names.values()).count(name) > 1:
-            problem = f"several functions are called {name}; give each another name="
+            problem = f"several functions are called {name}; give each its own name="
         elif not name.isascii():
             problem = f"a tool cannot be called {name}; give the function a name= made up of A-Z a-z 0-9 _ . -"
         elif named is not None:
@@ -148,9 +148,9 @@ def _unclear(functions: list[Function]) -> str:
     names = [function.name for function in functions]
     line = functions[-1].lineno if functions else 1
     if len(set(names)) == 1:
-        return f"line {line}: it takes anything: {names[0]} is defined more than once, or replaced; define it once"
+        return f"line {line}: it accepts any value: {names[0]} is defined more than once, or replaced; define it once"
     shown = ", ".join(names[:5]) or "none"
-    return f"line {line}: which function is the tool is not clear: {shown}; mark each tool with @mcp_tool.tool"
+    return f"line {line}: it is not clear which function is the tool: {shown}; mark each tool with @mcp_tool.tool"
 
 
 def _is_replaced(module: Module, times: Counter[str], function: Function, mark: ast.expr | None) -> bool:
@@ -283,7 +283,7 @@ class SignatureReader:
             reason = "it has no annotation"
         except Unreadable as error:
             reason = str(error)
-        self._note(parameter, f"the parameter {parameter.arg} takes anything: {reason}")
+        self._note(parameter, f"the parameter {parameter.arg} accepts any value: {reason}")
         return {}
 
     def _output_schema(self) -> Json | None:

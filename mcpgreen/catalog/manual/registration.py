@@ -181,7 +181,7 @@ def read_register_json(project: Project) -> Registration | None:
         raise ProjectError(path, "_meta must be an object")
     for key in content:
         if key not in KINDS:
-            raise ProjectError(path, f"unknown key {shown(key)}; known are version, {', '.join(KINDS)} and _meta")
+            raise ProjectError(path, f"unknown key {shown(key)}; supported: version, {', '.join(KINDS)} and _meta")
     items = {kind: _checked_items(project, path, kind, content.get(kind)) for kind in KINDS}
     return Registration(project.shown(path), items, jsontext.digest(items))
 
@@ -309,7 +309,7 @@ def _printed(
         return None
     unknown = sorted(set(content) - {*KINDS, "version", "_meta", "$schema"})
     if unknown:
-        warnings.append(f"{project.shown(path)}: ignored in what it prints: {', '.join(map(shown, unknown))}")
+        warnings.append(f"{project.shown(path)}: ignored these keys in its output: {', '.join(map(shown, unknown))}")
     return {kind: content.get(kind) or [] for kind in KINDS}
 
 

@@ -49,7 +49,7 @@ def run(options: Options) -> int:
         journal.error("%s: %s", project.shown(error.path), error.reason)
         report |= dict.fromkeys(SOURCES, "failed")
     if report["tools"] == "ok" and (problem := _problem_with_calls(project)):
-        journal.error("calls of tools will be refused: %s", problem)
+        journal.error("tool calls will fail: %s", problem)
         report["tools"] = "failed"
     report["projectChecks"] = _project_checks(project, shell, timeout_secs or CHECK_SECS)
     is_well = "failed" not in report.values()

@@ -136,7 +136,7 @@ class Checks:
             yield from self._scripts.faults(path, obeys_first_line=False, subject="its completion ")
         description = source.description if not source.is_registered else None
         for keys, position in description.doubles() if description else ():
-            sentence = f"{'.'.join(map(str, keys))} appears twice, and only the last one counts"
+            sentence = f"{'.'.join(map(str, keys))} appears twice, and only the last one is used"
             code = "yaml-double" if description and description.is_yaml else "json-double"
             yield Problem("warning", code, sentence, "remove one of the two", source.path, position)
 
@@ -335,7 +335,7 @@ def _unfit_default(keys: Keys, part: Json, source: Source) -> Iterator[Problem]:
     bare = {key: part[key] for key in ("type", "enum") if key in part}
     if compile_schema(bare).problems(part["default"]):
         sentence = f"{'.'.join(map(str, keys))} has a default that does not match its own type"
-        fix = "fix default or type: a model takes the default for a valid value"
+        fix = "fix default or type: models assume that the default is valid"
         yield source.warning("default", sentence, fix, *keys, "default")
 
 

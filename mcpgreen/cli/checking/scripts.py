@@ -96,7 +96,7 @@ class Scripts:
         """Yield all problems of a script. `below` is the directory that it has to stay in."""
         try:
             if problem := self._project.ground(below).problem_with(path):
-                yield refused(f"calls will be refused: {problem}", problem, path)
+                yield refused(f"calls will fail: {problem}", problem, path)
         except FileNotFoundError:
             yield Problem("error", "missing", "its script is missing", "put it back, or remove its description")
         yield from self.faults(path, obeys_first_line=obeys_first_line)
@@ -114,7 +114,7 @@ class Scripts:
             code, fix = next(row[1:] for row in FIRST_LINES if row[0] in fault)
             yield Problem("error", code, f"{shown} {fault}", fix, path, Position(1, 1))
         elif reading.first_crlf and reading.language in SHELLS:
-            trouble = "has Windows line endings, which its shell takes as part of the words"
+            trouble = "has Windows line endings, which its shell treats as part of the words"
             yield Problem("error", "crlf", f"{shown} {trouble}", MEND_LINE_ENDS, path, reading.first_crlf)
         elif reading.fault:
             complaints.insert(0, reading.fault)
@@ -172,7 +172,7 @@ class Scripts:
             return Complaint(position, reason[1][:200]) if reason else None
         if complaint := _SHELL_COMPLAINT.search(said):
             return Complaint(Position(int(complaint[1])), complaint[2][:200])
-        return Complaint(Position(1), f"{program} rejects it with status {status}")
+        return Complaint(Position(1), f"{program} rejected it with status {status}")
 
     def _is_of_project(self, interpreter: str) -> bool:
         return any(is_within(way(interpreter), self._root) for way in (os.path.abspath, os.path.realpath))

@@ -188,7 +188,7 @@ def _description(project: Project) -> Iterator[Finding]:
         yield explained(project, "server", f"{shown}: {problem}", level="warning")
     description = description_in(path)
     for keys, position in description.doubles() if description else ():
-        sentence = f"{shown}: {'.'.join(map(str, keys))} appears twice, and only the last one counts"
+        sentence = f"{shown}: {'.'.join(map(str, keys))} appears twice, and only the last one is used"
         yield Finding("warning", "server", sentence, "json-double", "remove one of the two", shown, position)
     if not fields.get("name"):
         yield Finding("error", "server", f"{shown}: name is missing", "no-name", "add a name", shown)
@@ -204,7 +204,7 @@ def _fault_of_hook(project: Project, path: str) -> Problem | None:
             sentence = "it is ignored: it is not executable (chmod +x) and has no shebang"
             return Problem("error", "not-executable", sentence, "chmod +x, or add the shebang #!/bin/bash", path)
     except ProjectError as error:
-        return Problem("error", "unreadable", error.reason, "make it readable for the user who runs the server", path)
+        return Problem("error", "unreadable", error.reason, "make it readable by the user who runs the server", path)
     if fault := Scripts(project, os.environ).syntax_fault(path, "bash"):
         sentence = f"line {fault.position.line}: {fault.sentence}"
         fix = MEND_LINE_ENDS if b"\r\n" in (content_of(path) or b"") else fault.fix

@@ -64,7 +64,7 @@ def run(options: Options) -> int:
         others = tuple(name for name in launch.left_out if name not in given)
         launch = launch._replace(env={**launch.env, **given}, left_out=others)
         if options["--scope"] == "project" and not options["--file"]:
-            journal.warning("the values go into a file of the project: keep it out of version control")
+            journal.warning("the values are written to a file in the project: keep it out of version control")
     if options["--wrapper"] or options["--wrapper-env"]:
         return _write_wrapper(launch, project.root, has_environment=options["--wrapper-env"])
     if options["--inspector"]:
@@ -107,7 +107,7 @@ def _given_variables(options: Options) -> dict[str, str]:
     for word in options["--env"]:
         name, equals, value = word.partition("=")
         if not name.isidentifier():
-            raise UsageError(f"--env {name}: this is not a valid name for a variable; use letters, digits and _.")
+            raise UsageError(f"--env {name}: this is not a valid variable name; use letters, digits and _.")
         if not equals and name not in os.environ:
             raise UsageError(f"--env {name}: it is not set here; set it first, or write --env {name}=VALUE.")
         given[name] = value if equals else os.environ[name]
@@ -315,7 +315,7 @@ def _write_wrapper(launch: Launch, root: str, *, has_environment: bool) -> int:
         text = text.removesuffix('exec "$@"\n') + WITH_LOGIN_SHELL
     is_file_name = FILE_NAME.fullmatch(launch.name) is not None
     if not is_file_name and sys.stdout.isatty():
-        tell(f"mcpgreen: {launch.name!r} cannot be a file name, so here is what the file would contain.\n")
+        tell(f"mcpgreen: {launch.name!r} cannot be a file name, so the content is printed instead.\n")
     if not is_file_name or not sys.stdout.isatty():
         say(text, is_exact=True)
         return 0
@@ -325,5 +325,5 @@ def _write_wrapper(launch: Launch, root: str, *, has_environment: bool) -> int:
             file.write(text)
     except OSError as error:
         raise Refused(path, f"the file was not changed: {error.strerror}") from None
-    say(f"Written: {path}\n")
+    say(f"Wrote {path}\n")
     return 0

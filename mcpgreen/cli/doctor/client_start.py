@@ -157,7 +157,7 @@ def _missing(start: Start, project: Project, settings: Settings, listed: list[st
     lost = sorted({tool.name for tool in tools} - set(listed))
     if lost and not os.path.lexists(project.server_file("register.json")):
         fix = "make sure that the entry names this project and sets the variables it needs"
-        yield Check("missing", WARNING, f"the server does not list these tools of the project: {_some(lost)}", fix)
+        yield Check("missing", WARNING, f"the server does not list these tools in the project: {_some(lost)}", fix)
     unrunnable = []
     for tool in tools:
         fault = shebang.fault_of(tool.path, search_path=start.env["PATH"]) if tool.command[0] == tool.path else None
@@ -247,7 +247,7 @@ class _Session:
                 raise NoAnswer(f"a line of its output is not JSON: {line[:80].decode('utf-8', 'replace')!r}") from None
             if isinstance(message, dict) and message.get("id") == self._last_id and "method" not in message:
                 if not isinstance(message.get("result"), dict):
-                    raise NoAnswer(f"{method} was refused: {str(message.get('error'))[:200]}")
+                    raise NoAnswer(f"{method} returned an error: {str(message.get('error'))[:200]}")
                 result: Json = message["result"]
                 return result
 
@@ -266,7 +266,7 @@ class _Session:
         while b"\n" not in self._unread:
             heard = children.hear(self._pipes, self._give_up_at)
             if not heard or not self._pipes:
-                why = "it ended without an answer" if heard else f"{method}: no answer in {START_SECS:.0f} s"
+                why = "it exited without an answer" if heard else f"{method}: no answer in {START_SECS:.0f} s"
                 raise NoAnswer(why)
             self._unread += heard[0][1]
             if len(self._unread) > MAX_LINE_BYTES:

@@ -264,7 +264,7 @@ def _registry(project: Project) -> Iterator[Check]:
     elif not os.path.isdir(directory):
         yield Check("registry", WARNING, f"{shown} is not a directory, so the lists are not saved", "remove it")
     elif not os.access(directory, os.W_OK | os.X_OK):
-        fix = "make it writable for the user who runs the server, or set MCPGREEN_REGISTRY_DIR"
+        fix = "make it writable by the user who runs the server, or set MCPGREEN_REGISTRY_DIR"
         yield Check("registry", WARNING, f"{shown} is not writable, so the lists are not saved", fix)
     else:
         files = [f"{FILE_OF.get(kind, kind)}.json" for kind in TITLE_OF]

@@ -73,7 +73,7 @@ def _language_of(name: str | None) -> Language:
 
 def run_new(options: Options) -> int:
     is_asking = can_ask()
-    given = options["NAME"] or (ask("Name of the project", "my-server") if is_asking else None)
+    given = options["NAME"] or (ask("Project name", "my-server") if is_asking else None)
     name = require_name(given, "mcpgreen new")
     root = os.path.abspath(options["--project-root"] or name)
     if os.path.lexists(root):
@@ -82,9 +82,9 @@ def run_new(options: Options) -> int:
         raise ProjectError(os.path.dirname(root), "no such folder; create it first")
     language = _language_of(options["--lang"])  # an unknown one is an error before the first question
     title, has_hello = title_of(name), not options["--no-hello"]
-    description = f"The tools of {title}"
+    description = f"Tools for {title}"
     if is_asking:
-        title, description = ask("Title", title), ask("What is it for", description)
+        title, description = ask("Title", title), ask("Description", description)
     if is_asking and has_hello and options["--lang"] is None:
         language = LANGUAGES[ask("Language of the first tool", language.name, list(LANGUAGES))]
     draft = _project_draft(root, name, title, description, language if has_hello else None)
@@ -115,7 +115,7 @@ def run_init(options: Options) -> int:
     wants_tool, first_tool = not options["--no-hello"], _taken(os.path.join(root, "tools"), FIRST_TOOL)
     title = title_of(name)
     language = LANGUAGES[DEFAULT_LANGUAGE] if wants_tool and not first_tool else None
-    draft = _project_draft(root, name, title, f"The tools of {title}", language)
+    draft = _project_draft(root, name, title, f"Tools for {title}", language)
     skipped = [path for path in draft if os.path.lexists(path)]
     for path in skipped:
         del draft[path]
@@ -156,7 +156,7 @@ def _project_draft(root: str, name: str, title: str, description: str, language:
 def _docker_files(root: str, name: str, package: str) -> Draft:
     """Draft the files for a container, with the Debian package that the first tool needs, if any."""
     install = f"apt-get update && apt-get install -y --no-install-recommends {package} && rm -rf /var/lib/apt/lists/*"
-    packages = f"RUN {install}" if package else "# What your tools need besides Python and a shell is installed here."
+    packages = f"RUN {install}" if package else "# If your tools need more than Python and a shell, install it here."
     python = "{}.{}".format(*sys.version_info)  # for which the packages in the copy of mcpgreen are compiled
     dockerfile = filled("project/Dockerfile", name=name, python=python, packages=packages)
     return Draft({f"{root}/Dockerfile": dockerfile, f"{root}/.dockerignore": filled("project/dockerignore")})
@@ -170,7 +170,7 @@ def _vendor(root: str) -> tuple[str, ...]:
     )
     if done.status != 0:
         reason = done.stderr.strip() or "it took too long"
-        raise ProjectError(root, f"this is made, but its Dockerfile needs mcpgreen vendor, which failed: {reason}")
+        raise ProjectError(root, f"created, but its Dockerfile needs mcpgreen vendor, which failed: {reason}")
     return ".mcpgreen/", "run-server.sh"
 
 
@@ -295,7 +295,7 @@ def _add_completion(draft: Draft, project: Project, name: str, language: Languag
         items += [(resources, item) for item in found.items]
     places = [item.path or os.path.join(home, item.relative_path) for home, item in items if item.name == name]
     if not places:
-        reason = f"no prompt or resource template has this name; mcpgreen scaffold prompt {name} makes one"
+        reason = f"no prompt or resource template has this name; create one with mcpgreen scaffold prompt {name}"
         raise ProjectError(name, reason)
     for script in completions_beside(places[0]):
         raise ProjectError(script, TAKEN)

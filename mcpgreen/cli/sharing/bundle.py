@@ -380,7 +380,7 @@ class BundleSettings:
         name = self.text("USER_CONFIG_FILE")
         options = read_meta_file(self._file(name)) if name else self._meta.get("user_config") or {}
         if not isinstance(options, dict) or not all(isinstance(option, dict) for option in options.values()):
-            raise ProjectError(name or "user_config", "it must be an object of objects")
+            raise ProjectError(name or "user_config", "it must be an object whose values are objects")
         return {
             key: {"title": key, "description": option.get("title", key), **option} for key, option in options.items()
         }

@@ -61,8 +61,8 @@ def _full_name(wanted: str | None, name: str, website: str, repository: str) -> 
     else:
         namespace = namespace_of(website) or namespace_of(repository)
         if not namespace:
-            advice = "give --name io.github.YOU, or write websiteUrl or repository into server.d/server.meta.json"
-            raise ProjectError(name, f"the registry needs a namespace of yours; {advice}")
+            advice = "give --name io.github.YOU, or set websiteUrl or repository in server.d/server.meta.json"
+            raise ProjectError(name, f"the registry needs your namespace; {advice}")
         full = f"{namespace}/{name}"
     if not FULL_NAME.fullmatch(full):
         raise ProjectError(wanted or full, "this is not a valid registry name; use one such as io.github.you/my-server")

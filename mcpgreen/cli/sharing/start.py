@@ -39,7 +39,7 @@ def main() -> None:
         about = json.load(file)
     if sys.version_info < OLDEST:
         _continue_with_another_python(about, needs_same_kind=False)
-        _give_up("it needs Python 3.10 or newer, and found none; install one")
+        _give_up("no Python 3.10 or newer was found; install one")
     sys.path.insert(0, LIBRARY)
     if about["kind"] != kind_of_this_python():
         _continue_with_another_python(about, needs_same_kind=True)
@@ -95,7 +95,7 @@ def _mend_modes(about: dict) -> None:  # type: ignore[type-arg]  # older Pythons
                 if (stat.S_ISREG(mode) or stat.S_ISDIR(mode)) and (mode & 0o022 or add & ~mode):
                     change_mode(path, add=add, remove=0o022)
             except OSError as error:
-                _say(f"{path}: {error.strerror}; the server may refuse it")
+                _say(f"{path}: {error.strerror}; the server may refuse to run it")
 
 
 def _install_packages(place: str) -> None:

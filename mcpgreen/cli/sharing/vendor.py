@@ -167,7 +167,7 @@ def needed_distributions() -> list[metadata.Distribution]:
         except metadata.PackageNotFoundError:
             if is_optional:
                 continue
-            raise ProjectError(name, "this package is required but not installed; run pip install") from None
+            raise ProjectError(name, "this package is required, but not installed; run pip install") from None
         found[name] = distribution
         waiting += _requirements(distribution)
     return [found[name] for name in sorted(found)]

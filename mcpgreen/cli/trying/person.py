@@ -179,7 +179,7 @@ def answer_prepared(words: Sequence[str], method: str, params: Json) -> Json:
 
 def _unanswered(method: str, keys: Sequence[str], answer: Json) -> Json:
     hint = "".join(f" --answer {key}=VALUE" for key in keys)
-    _say(f"The script asks ({method}), and the answer is no." + (f" Try:{hint}" if hint else ""))
+    _say(f"The script's question ({method}) was declined." + (f" To answer it, add:{hint}" if hint else ""))
     return answer
 
 
@@ -256,7 +256,7 @@ def _sample(params: Json) -> Json:
     for message in params.get("messages", ()):
         for block in blocks_of(message):
             _say(f"[{message.get('role')}] {block.get('text', '(' + str(block.get('type')) + ')')}")
-    text = _read("Answer for the model (just Return to refuse): ").strip()
+    text = _read("Answer for the model (press Return to decline): ").strip()
     return _sampled(text) if text else REFUSAL
 
 

@@ -399,8 +399,8 @@ def _report_start(server: Server, name: str) -> None:
     script = terms_of(services, snapshot, tool).script if tool else None
     reason = why_fresh(script, services.environment.with_more()) if script else None
     if reason is not None:
-        so = f"so does a server: {reason}" if reason else "a server forks it"
-        journal.info("run-tool starts a Python for %s; %s", name, so)
+        so = f"a server would, too: {reason}" if reason else "a server would fork a running one"
+        journal.info("run-tool starts a new Python process for %s; %s", name, so)
 
 
 def _print_frame(frame: Json) -> None:

@@ -76,7 +76,7 @@ class Parking:
 
     def add(self, parked: Parked) -> str:
         while self._parked and len(self._parked) >= MAX_PARKED:
-            journal.warning("too many scripts wait for an answer; the oldest one of the client with most is stopped")
+            journal.warning("too many scripts are waiting for an answer; stopping the oldest of the busiest client")
             self._give_up(self._oldest_of_greediest(parked.call.stream.owner))
         handle = os.urandom(16).hex()
         self._parked[handle] = parked, gevent.spawn_later(PARKED_SECS, self._give_up, handle)
@@ -195,7 +195,7 @@ class Asking:
             return unanswered(error.status, str(error))
         problem = requests.problem_with_answer(request, answer)
         if problem:
-            return unanswered("error", f"The client's answer does not fit: {problem}.")
+            return unanswered("error", f"The client's answer is invalid: {problem}.")
         if "elicitationId" in params and answer.get("action") == "accept":
             call.interaction.elicitation_ids.append(elicitation_id)
         return answered(answer)
@@ -213,7 +213,7 @@ class Asking:
         try:
             answers: Json = parked.answers.get(timeout=timeout_secs)
         except gevent.Timeout:
-            text = f"The client has not come back within {timeout_secs:g} s."
+            text = f"The client did not continue within {timeout_secs:g} s."
             return dict.fromkeys(asked, unanswered("timeout", text))
         finally:
             if not parked.is_past_waiting:

@@ -71,7 +71,7 @@ class AskingScript:
     def ask(self, asked: object, reply: object, timeout_secs: float | None, *, size_bytes: int) -> None:
         """Begin to ask, and write the answers to the path `reply`. Never waits."""
         if self._run.files is None or not _is_place(reply, self._run.files.reply_prefix):
-            self._mention("a script asks without a place for the answer below MCP_ASK_REPLY; ignored")
+            self._mention("ignored a question from a script: its reply path is not below MCP_ASK_REPLY")
         elif not self._call.is_cancelled:  # a script that is being stopped may still ask
             self.begin(asked, timeout_secs, partial(_write_reply, str(reply)), size_bytes=size_bytes)
 
@@ -83,7 +83,7 @@ class AskingScript:
 
     def refuse(self, fault: str, take_reply: TakeReply) -> None:
         """Tell the script that its input request makes no sense."""
-        self._mention(f"a script asks what cannot be asked: {fault}")
+        self._mention(f"a script sent an invalid question: {fault}")
         self._run.help_with(take_reply, {requests.NAMELESS: _senseless(fault)})
 
     def _serve(self, asked: object, timeout_secs: float | None, take_reply: TakeReply, size_bytes: int) -> None:
@@ -111,19 +111,19 @@ class AskingScript:
         self._rounds += 1
         fault = requests.fault_of(asked)
         if not fault and self._rounds > MAX_ROUNDS:
-            fault = f"one call may ask {MAX_ROUNDS} times at the most"
+            fault = f"a call may ask at most {MAX_ROUNDS} times"
         if fault or not isinstance(asked, dict):
-            self._mention(f"a script asks what cannot be asked: {fault}")
+            self._mention(f"a script sent an invalid question: {fault}")
             keys = list(asked)[:MENTIONED_KEYS] if isinstance(asked, dict) else []
             return dict.fromkeys(keys, _senseless(str(fault)))
         wire_keys = {key: self._wire_key(key, request) for key, request in asked.items()}
         open_requests = {wire_keys[key]: tidy(request) for key, request in asked.items()}
         if b'"pattern":' in jsontext.dumps(asked) and b'"pattern":' not in jsontext.dumps(open_requests):
-            self._mention("forms of MCP have no pattern: it is not sent, so the script has to check the answer itself")
+            self._mention("MCP forms don't support pattern, so it is not sent; the script must check the answer itself")
         outcomes = self._take_settled(open_requests)
         if open_requests and self._call.interaction.state == State.PARKED:
             # The script gave up waiting before the client came back, and nothing can be asked until it does.
-            outcomes |= dict.fromkeys(open_requests, unanswered("timeout", "The client has not come back."))
+            outcomes |= dict.fromkeys(open_requests, unanswered("timeout", "The client did not continue."))
         elif open_requests:
             outcomes |= self._ask_client(open_requests, timeout_secs)
         return {key: outcomes[wire_keys[key]] for key in asked}
@@ -259,7 +259,7 @@ def unanswered(status: str, message: str) -> Json:
 
 
 def _senseless(fault: str) -> Json:
-    return unanswered("invalid", f"The question makes no sense: {fault}.")
+    return unanswered("invalid", f"The question is invalid: {fault}.")
 
 
 def _write_reply(place: str, outcomes: Json) -> None:

@@ -121,7 +121,7 @@ class Subscriptions:
         """Open a listen, to be acknowledged as soon as possible. Never waits. Raises InvalidParams for a filter that
         makes no sense, and for one listen too many."""
         if type(call.id) is str and len(call.id) > MAX_ID_CHARS:
-            raise InvalidParams(f"The id of a listen, which is repeated often, may have {MAX_ID_CHARS} characters.")
+            raise InvalidParams(f"The id of subscriptions/listen may have at most {MAX_ID_CHARS} characters.")
         if not self._places.has_room(call.stream.owner):
             raise InvalidParams(f"{_how_many(self._places, call.stream.owner)} listens already; cancel some.")
         max_uris = max(MAX_URIS, self._limit)

@@ -80,7 +80,7 @@ def is_met(need: str, capabilities: Json, revision: Revision) -> bool:
 
 def lack_of(need: str) -> str:
     """The sentence for a script that asks a client without this capability."""
-    return f"The client has no {need}."
+    return f"The client does not support {need}."
 
 
 def require_met(needs: Iterable[str], capabilities: Json, revision: Revision) -> None:
@@ -113,7 +113,7 @@ def asked_again(request: Json, problem: str | None) -> Json:
     """The same elicitation, with the reason why the last answer did not fit."""
     if not problem or request["method"] != ELICIT:
         return request
-    message = f"{request['params']['message']}\n\nThe last answer did not fit: {problem}."
+    message = f"{request['params']['message']}\n\nThe last answer was not valid: {problem}."
     return {**request, "params": {**request["params"], "message": message}}
 
 
@@ -276,7 +276,7 @@ def _problem_with_form(params: Json) -> str | None:
         return "it needs a requestedSchema: an object with properties"
     required = schema.get("required", [])
     if type(required) is not list or not all(type(name) is str and name in schema["properties"] for name in required):
-        return "required must be an array of names of fields"
+        return "required must be an array of field names"
     if len(schema["properties"]) > MAX_FIELDS:
         return f"a form has at most {MAX_FIELDS} fields"
     for name, about in schema["properties"].items():
@@ -294,7 +294,7 @@ def _problem_with_field(about: object) -> str | None:
     if about["type"] == "array":
         items = about.get("items")
         if type(items) is not dict or not _has_choices(items, "anyOf"):
-            return "may be an array only of an enum, or of anyOf with const and title"
+            return "may be an array only if its items are an enum, or anyOf with const and title"
     elif ("enum" in about or "oneOf" in about) and not _has_choices(about, "oneOf"):
         return "must have an enum of strings, or oneOf with const and title"
     names = about.get("enumNames", [])
@@ -342,7 +342,7 @@ def _titled(options: list[Json]) -> list[Json]:
 def _old_field(name: str, field: Json) -> Json:
     """The field in the first version of forms: no arrays, titles beside the values, defaults for booleans only."""
     if field["type"] == "array":
-        raise ValueError(f"This client cannot choose several ({name}).")
+        raise ValueError(f"This client does not support multiple choice ({name}).")
     old = {key: value for key, value in field.items() if key not in ("default", "oneOf")}
     if field["type"] == "boolean" and "default" in field:
         old["default"] = field["default"]
@@ -394,7 +394,7 @@ def _problem_with_block(block: object) -> str | None:
     if kind in TOOL_BLOCKS:
         return None
     if kind not in CONTENT_TYPES or not CONTENT_TYPES[kind].may_be_sampled:
-        return f"of the type {kind} cannot be part of a sample"
+        return f"of the type {kind} cannot be part of a sampling request"
     needed = CONTENT_TYPES[kind].required
     has_all = all(type(block.get(name)) is str for name in needed)
     return None if has_all else f"of the type {kind} needs {' and '.join(needed)} (strings)"
@@ -406,5 +406,5 @@ def _old_messages(message: Json, revision: Revision) -> list[Json]:
     for block in blocks:
         since = Feature.SAMPLING_TOOLS if block["type"] in TOOL_BLOCKS else CONTENT_TYPES[block["type"]].since
         if since is not None and since not in revision.features:
-            raise ValueError(f"This client's model does not take {block['type']}.")
+            raise ValueError(f"This client's model does not accept {block['type']}.")
     return [{"role": message["role"], "content": block} for block in blocks]

@@ -35,7 +35,7 @@ class Seal:
         try:
             return self._opened(state, now, belongs_to)
         except ValueError as error:
-            journal.warning("a request state is refused: %s", error)
+            journal.warning("rejected a request state: %s", error)
             raise InvalidParams("Invalid requestState") from error
 
     def _opened(self, state: object, now: float, belongs_to: Json) -> Json:
@@ -46,7 +46,7 @@ class Seal:
         version, _, rest = state.partition(".")
         body, _, mac = rest.partition(".")
         if version != VERSION or not hmac.compare_digest(mac.encode("utf-8"), self._mac(body).encode("ascii")):
-            raise ValueError("it was not sealed here")
+            raise ValueError("this server did not issue it")
         payload: Json = jsontext.loads(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)))
         if payload["x"] < now:
             raise ValueError("it is too old")

@@ -77,7 +77,7 @@ def _limit(error: ValidationError) -> str:
 def _alternatives(error: ValidationError, noun: str) -> str:
     got = f", got {described(error.instance)}"
     if not error.context:
-        return f"must fit exactly one of the allowed forms and fits several{got}"
+        return f"must match exactly one of the allowed forms, but matches several{got}"
     branches: dict[str | int, list[ValidationError]] = {}
     for each in error.context:
         branches.setdefault(each.schema_path[0], []).append(each)
@@ -86,13 +86,13 @@ def _alternatives(error: ValidationError, noun: str) -> str:
     # The branch with the right type and the fewest errors is probably the intended one.
     nearest = min(branches.values(), key=lambda errors: (any(map(_is_wrong_type, errors)), len(errors)))
     reasons = [sentence for each in nearest[:2] for sentence in sentences(each, noun)]
-    return f"fits none of the {len(error.validator_value)} allowed forms; nearest: {'; '.join(reasons[:2])}"
+    return f"matches none of the {len(error.validator_value)} allowed forms; closest: {'; '.join(reasons[:2])}"
 
 
 def _unexpected(error: ValidationError, noun: str) -> list[str]:
     known, patterns = error.schema.get("properties", {}), error.schema.get("patternProperties", ())
     inside = _inside(error)
-    names = f"known {noun}s: {listed(map(quoted, known))}" if known else f"no {noun}s are known here"
+    names = f"known {noun}s: {listed(map(quoted, known))}" if known else f"no {noun}s are allowed here"
     return [
         f"unexpected {noun} {quoted(name)}{inside}{_suggestion(name, known)}; {names}"
         for name in error.instance
@@ -113,7 +113,7 @@ _EXPECTED: dict[str, Callable[[ValidationError], str]] = {
     "enum": lambda error: f"must be one of {listed(map(shown, error.validator_value))}",
     "const": lambda error: f"must be {shown(error.validator_value)}",
     "uniqueItems": lambda error: "must not have the same item twice",
-    "not": lambda error: "has a form that is ruled out",
+    "not": lambda error: "has a form that is not allowed",
     # The messages of our own versions of these keywords continue a sentence that begins with the path.
     **dict.fromkeys(("pattern", "properties", "propertyNames"), lambda error: str(error.message)),
 }

@@ -185,7 +185,7 @@ def fault_of(schema: object) -> str | None:
     if not isinstance(schema, dict) or is_simple(schema):
         return None
     if dialect_of(schema) is None:
-        return f"names a dialect that is not known here: {schema.get('$schema')!r:.80}"
+        return f"names a dialect that is not supported: {schema.get('$schema')!r:.80}"
     parts = parts_of(schema)
     has_scopes = any(SCOPES & part.keys() for part in parts)
     for part in parts:
@@ -267,7 +267,7 @@ def _fault_of_reference(reference: str, root: Json) -> str | None:
     base, _, pointer = reference.partition("#")
     if base:
         is_known = dialect_of({"$schema": base}) is not None
-        return None if is_known else f"refers to another document, and nothing is fetched: {reference!r:.80}"
+        return None if is_known else f"refers to another document, which is not fetched: {reference!r:.80}"
     try:
         pointed_at(root, f"#{pointer}")
     except LookupError:

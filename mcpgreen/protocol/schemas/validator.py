@@ -97,7 +97,7 @@ def clean_copy(schema: object) -> Json:
     copy: Json = jsontext.loads(encoded)
     if quick.dialect_of(copy) is None:
         known = ", ".join(quick.DIALECTS)
-        raise BadSchema(f"$schema is {copy['$schema']!r:.80}, a dialect that is not known here; known are {known}.")
+        raise BadSchema(f"$schema is {copy['$schema']!r:.80}, a dialect that is not supported; supported: {known}.")
     return copy
 
 
@@ -189,7 +189,7 @@ def _adapt_parts(resource: Any, dialect: str, cleaned: set[int]) -> None:
         cleaned.add(id(current.contents))
         inner = {"$schema": current.contents.pop("$schema", dialect)}
         if quick.dialect_of(inner) != quick.dialect_of({"$schema": dialect}):
-            raise BadSchema("A part of the schema names another dialect than the whole; write all of it in one.")
+            raise BadSchema("A part of the schema names a different dialect; use one dialect for all of it.")
         if isinstance(patterns := current.contents.get("patternProperties"), dict):
             adapted = _PatternProperties((schema_pattern(each), part) for each, part in patterns.items())
             current.contents["patternProperties"] = adapted

@@ -102,7 +102,7 @@ class Guardian:
             try:
                 self.start()
             except OSError as error:
-                problem = "nothing would clean up after this server if it were killed: %s; tried again in a minute"
+                problem = "nothing would clean up after this server if it were killed: %s; trying again in a minute"
                 journal.warning(problem, error.strerror)
                 pause_secs = PERIOD_SECS
 

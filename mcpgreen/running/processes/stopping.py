@@ -229,7 +229,7 @@ class Strays:
         except ProcessLookupError:
             return
         except PermissionError:
-            journal.warning("process %d, left by a script, belongs to another user and is not stopped", pid)
+            journal.warning("process %d, left behind by a script, belongs to another user and cannot be stopped", pid)
             self._known.add(b"%d" % pid)
 
 
@@ -242,7 +242,7 @@ def adopted_strays(known: set[bytes], expected_tags: set[int]) -> Strays | None:
             raise
         # Linux without /proc is worth a warning: it should be mounted.
         tell = journal.warning if sys.platform.startswith("linux") else journal.info
-        tell("processes that scripts leave behind outside their group are not found here: %s", error)
+        tell("processes that scripts leave behind outside their process group cannot be found here: %s", error)
         return None
 
 
@@ -257,7 +257,7 @@ def wait_or_kill(leader: Child, grace_secs: float, strays: Strays | None) -> Non
             strays.kill(leader.tag)
         if _wait_until_gone(leader, 0.1, strays):
             return
-    journal.error("process group %d does not die", leader.pid)
+    journal.error("process group %d is still running after SIGKILL", leader.pid)
 
 
 def _wait_until_gone(leader: Child, secs: float, strays: Strays | None) -> bool:

@@ -115,7 +115,7 @@ class Channel:
         """Log it once a call: a script that writes rubbish writes a lot of it."""
         if not self._has_warned:
             self._has_warned = True
-            journal.warning("a script wrote a control line %s; such lines are ignored", what)
+            journal.warning("ignored a control line %s from a script", what)
 
     def _hear_progress(self, params: dict[str, Any]) -> None:
         progress, total, message = _number(params.get("progress")), _number(params.get("total")), params.get("message")

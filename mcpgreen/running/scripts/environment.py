@@ -194,9 +194,7 @@ class ProviderEnvironment:
         mode = settings.provider_env_mode
         self._inherits = mode == "inherit" and settings.provider_env_inherit_allow
         if mode == "inherit" and not self._inherits:
-            journal.warning(
-                "provider_env_mode=inherit needs MCPGREEN_PROVIDER_ENV_INHERIT_ALLOW=true; isolated instead"
-            )
+            journal.warning("provider_env_mode=inherit needs MCPGREEN_PROVIDER_ENV_INHERIT_ALLOW=true; using isolated")
         self._more_names = settings.provider_env_allowlist if mode == "allowlist" else ()
 
     def for_run(self, provider: str, variables: Mapping[str, str]) -> Environment:

@@ -32,7 +32,7 @@ def deliver(path: str, answer: bytes) -> None:
         finally:
             os.close(directory_fd)
     except OSError as error:
-        journal.warning("a script does not take its answer: %s", error.strerror)
+        journal.warning("a script did not read its answer: %s", error.strerror)
 
 
 def _private_directory(path: str) -> int:
@@ -41,7 +41,7 @@ def _private_directory(path: str) -> int:
     status = os.fstat(fd)
     if status.st_uid != os.geteuid() or status.st_mode & 0o077:
         os.close(fd)
-        raise PermissionError(errno.EPERM, "its directory is not ours alone", path)
+        raise PermissionError(errno.EPERM, "other users can use its directory", path)
     return fd
 
 

@@ -320,7 +320,7 @@ class Storage:
         trouble = "fails" if error.errno == errno.EIO else "is full"
         self._full[directory] = f"The disk {trouble}: {what} cannot be written ({error.strerror})."
         if is_news:
-            journal.critical("%s No call is begun until %s can be written to", self._full[directory], directory)
+            journal.critical("%s No call is started until %s can be written to", self._full[directory], directory)
             self._on_news("critical", self._full[directory])
         return self._refusal()
 

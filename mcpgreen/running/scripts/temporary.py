@@ -25,7 +25,7 @@ def require_usable(tmp_root: str, *, root: str) -> None:
     path = _named(tmp_root, root)
     problem = _problem_with(path)
     if problem:
-        raise ProjectError(path, f"tmp_root {problem}, or name another directory")
+        raise ProjectError(path, f"tmp_root {problem}, or choose another directory")
 
 
 def with_usable_tmpdir(environ: Mapping[str, str]) -> Mapping[str, str]:
@@ -43,7 +43,7 @@ def place_of(tmp_root: str, environ: Mapping[str, str], *, root: str) -> str:
     path = _named(tmp_root, root) if tmp_root else os.path.abspath(environ.get("TMPDIR") or SYSTEM_PLACE)
     doubt = _doubt_about(path)
     if doubt:
-        journal.warning("temporary files are made in %s, and %s", path, doubt)
+        journal.warning("temporary files are created in %s, and %s", path, doubt)
     return path
 
 
@@ -59,11 +59,11 @@ def _problem_with(path: str) -> str | None:
     except OSError as error:
         return f"cannot be used ({error.strerror}): create it"
     if not stat.S_ISDIR(mode):
-        return "is not a directory: remove what is there"
+        return "is not a directory: remove it"
     if not os.access(path, os.W_OK | os.X_OK):
-        return "may not be written to: change its mode"
+        return "is not writable: change its permissions"
     if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
-        return "lets every user replace our files: chmod +t or o-w it"
+        return "lets any user replace the server's files: run chmod +t or chmod o-w on it"
     if "\n" in path:
         return "has a line break in its name: rename it"
     return None
@@ -78,5 +78,5 @@ def _doubt_about(path: str) -> str | None:
     if status.st_uid not in (0, os.geteuid()):
         return f"its owner (uid {status.st_uid}) could replace them; set tmp_root to a directory of your own"
     if not status.st_mode & stat.S_ISVTX and others_may_write(os.path.realpath(path), status):
-        return f"its group (gid {status.st_gid}) could replace them; chmod +t or g-w it, or set tmp_root"
+        return f"its group (gid {status.st_gid}) could replace them; run chmod +t or chmod g-w on it, or set tmp_root"
     return None

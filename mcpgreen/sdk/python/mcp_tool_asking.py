@@ -63,7 +63,7 @@ class CallCancelled(NotAnswered):
 
 
 class AskFailed(NotAnswered):
-    """The client answered with an error, or the answer does not fit the question."""
+    """The client answered with an error, or the answer does not match the question."""
 
 
 for _each in NotAnswered.__subclasses__():
@@ -74,7 +74,7 @@ _WHY_NOT: dict[str, tuple[type[NotAnswered], str]] = {
     "unsupported": (Unsupported, "The client does not support this question."),
     "timeout": (AskTimeout, "There was no answer in time."),
     "cancelled": (CallCancelled, "The call was cancelled."),
-    "error": (AskFailed, "Asking failed."),
+    "error": (AskFailed, "The question failed."),
 }
 
 
@@ -135,7 +135,7 @@ def ask(requests: Mapping[str, Mapping[str, object]], timeout: float | None = No
     Raises ValueError for invalid questions. A question without an answer raises nothing: its reply has a status.
     """
     if not requests:
-        raise ValueError("ask: at least one question is needed")
+        raise ValueError("ask: at least one question is required")
     if timeout is not None and not timeout > 0:
         raise ValueError("ask: timeout must be a positive number of seconds")
     prefix, stream = os.environ.get("MCP_ASK_REPLY"), os.environ.get("MCP_LOG_STREAM")
@@ -147,7 +147,7 @@ def ask(requests: Mapping[str, Mapping[str, object]], timeout: float | None = No
         question["timeoutSecs"] = timeout
     line = mcp_tool._line(question).encode("ascii")
     if len(line) > MAX_LINE_BYTES:
-        raise ValueError(f"ask: the questions are {len(line)} bytes long; {MAX_LINE_BYTES} are the limit")
+        raise ValueError(f"ask: the questions are {len(line)} bytes long; the limit is {MAX_LINE_BYTES}")
     replies = _round_trip(stream, line, path)
     if isinstance(replies, Reply):
         return dict.fromkeys(requests, replies)
@@ -206,7 +206,7 @@ def sampling_request(messages: str | Sequence[Mapping[str, object]], max_tokens:
     params: Json = {"messages": list(messages), "maxTokens": max_tokens}
     for name, value in options.items():
         if name not in SAMPLING_OPTIONS:
-            raise TypeError(f"unknown option {name!r}; the options are {', '.join(SAMPLING_OPTIONS)}")
+            raise TypeError(f"unknown option {name!r}; use {', '.join(SAMPLING_OPTIONS)}")
         first, *others = name.split("_")
         params[first + "".join(map(str.title, others))] = value
     return {"method": "sampling/createMessage", "params": params}
@@ -284,7 +284,7 @@ def _round_trip(stream: str, line: bytes, path: str) -> Json | Reply:
         with open(path, "rb") as file:  # it appears complete
             replies = json.load(file)
     except OSError as error:
-        return Reply("error", {}, f"The server cannot be asked: {error.strerror}.")
+        return Reply("error", {}, f"The question cannot be sent to the server: {error.strerror}.")
     except ValueError:
         pass
     finally:
@@ -295,7 +295,7 @@ def _round_trip(stream: str, line: bytes, path: str) -> Json | Reply:
 
 def _reply(said: object) -> Reply:
     if not isinstance(said, dict) or not isinstance(said.get("status"), str):
-        return Reply("error", {}, "The server's reply lacks this question.")
+        return Reply("error", {}, "The server's reply does not include this question.")
     result = said.get("result")
     if said["status"] != "answered":
         return Reply(said["status"], {}, str(said.get("message") or ""))
@@ -347,4 +347,4 @@ def _titles(options: Titles) -> list[Json]:
 
 
 def _misfit(field: str) -> NoReturn:
-    raise AskFailed(f"The client accepted the form, but its {field} does not fit the question.")
+    raise AskFailed(f"The client accepted the form, but its {field} does not match the question.")

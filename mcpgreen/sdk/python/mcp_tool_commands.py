@@ -126,14 +126,14 @@ class CommandLine:
         """Run the command, print its output as the result of the tool, and end the script with its status."""
         is_runner = os.path.basename(self.words[0]) in TASK_RUNNERS
         if is_runner and any(ord(char) < 32 or 127 <= ord(char) < 160 for word in self.words for char in word):
-            _end(1, "A value has a newline or another control character, which a shell could take for a command.")
+            _end(1, "A value has a newline or another control character, which a shell could mistake for a command.")
         with TemporaryFile() if self._stdin else open(os.devnull, "w+b") as stdin:
             stdin.write(self._stdin.encode("utf-8", "replace"))
             stdin.seek(0)
             try:
                 process = Popen(self.words, stdin=stdin, stdout=PIPE, stderr=PIPE)
             except FileNotFoundError:
-                _end(127, f"{self.words[0]} cannot be found. Is it installed, and on the PATH of the server?")
+                _end(127, f"{self.words[0]} cannot be found. Is it installed, and on the server's PATH?")
             except (OSError, ValueError) as error:  # not executable, too long, or with a NUL
                 _end(126, f"{self.words[0]} cannot be started: {getattr(error, 'strerror', None) or error}")
         printed, complaint, is_too_much = _output(process, limit_bytes)
@@ -167,7 +167,7 @@ class CommandLine:
         text = _text(item)
         if self._is_open and text.startswith("-") and text != "-":
             shown = text if len(text) <= 60 else f"{text[:60]}..."
-            _end(1, f"{name} must not begin with '-', so that the command cannot take it for an option: {shown}")
+            _end(1, f"{name} must not begin with '-', so that the command cannot mistake it for an option: {shown}")
         return text
 
 
@@ -227,7 +227,7 @@ def run_with_progress(
     problems = {
         "the command must be a list of a program and its arguments": not command or not is_list,
         "a pattern is required": not pattern,
-        f"unknown extract {extract!r}; it is one of {', '.join(EXTRACTS)}": extract not in EXTRACTS,
+        f"unknown extract {extract!r}; use one of {', '.join(EXTRACTS)}": extract not in EXTRACTS,
         "total must be positive": total is not None and not total > 0,
         "interval must be positive": not interval > 0,
     }
@@ -351,7 +351,7 @@ def with_retry(
     delay doubles each time, and a random time of up to half of it is added.
     """
     if attempts < 1 or delay_secs < 0:
-        raise ValueError("with_retry: at least one attempt, and a delay that is not negative")
+        raise ValueError("with_retry: attempts must be at least 1, and delay not negative")
     while True:
         attempts -= 1
         if callable(operation):
@@ -429,7 +429,7 @@ def download_safe(
         if kind == "redirect":
             location = text.partition("\n")[0].removeprefix("redirect:")
             return _failure(kind, "The URL has moved; redirects are not followed.", location=location)
-        return _failure(kind, text or f"The https provider ended with status {ended.returncode}.")
+        return _failure(kind, text or f"The https provider exited with status {ended.returncode}.")
     except OSError as error:
         return _failure("write_error", f"{target} cannot be written: {error.strerror}.")
     finally:

@@ -71,7 +71,7 @@ def resource_link_block(
 ) -> Block:
     """Return a link to a resource that the client may read. Raises ValueError without a URI or a name."""
     if not uri or not name:
-        raise ValueError("resource_link_block: a URI and a name are needed")
+        raise ValueError("resource_link_block: a URI and a name are required")
     more = {"title": title, "description": description, "mimeType": mime_type, "size": size}
     link = {"type": "resource_link", "uri": uri, "name": name, **{k: v for k, v in more.items() if v is not None}}
     return _annotated(link, annotations)
@@ -82,7 +82,7 @@ def resource_block(
 ) -> Block:
     """Return an embedded resource with text or bytes. For a file, see `result_text_with_resource`."""
     if not uri:
-        raise ValueError("resource_block: a URI is needed")
+        raise ValueError("resource_block: a URI is required")
     resource: Block = {"uri": uri, "mimeType": mime_type} if mime_type else {"uri": uri}
     resource["text" if isinstance(content, str) else "blob"] = content if isinstance(content, str) else _base64(content)
     return _annotated({"type": "resource", "resource": resource}, annotations)
@@ -122,7 +122,7 @@ def _media_block(kind: str, source: Path | bytes, mime_type: str | None) -> Bloc
         with open(source, "rb") as file:
             data = file.read()
     if mime_type is None:
-        raise ValueError(f"{kind}_block: the type is not known; name it, such as {kind}_block(…, '{kind}/…')")
+        raise ValueError(f"{kind}_block: the type is unknown; name it, as in {kind}_block(…, '{kind}/…')")
     if not mime_type.startswith(f"{kind}/"):
         raise ValueError(f"{kind}_block: {mime_type} is not of the kind {kind}/…")
     return {"type": kind, "data": _base64(data), "mimeType": mime_type}

@@ -97,16 +97,16 @@ def modules_in(directory: str) -> set[str]:
 def problem_with_start(modules: list[str]) -> str:
     """Load what is to be loaded ahead. Say why nothing can be forked from this process then; empty if it can."""
     if sys.implementation.name != "cpython":
-        return "it is no CPython"
+        return "it is not CPython"
     if len(os.listdir("/proc/self/task")) > 1:
-        return "its start begins threads"
+        return "it starts threads on startup"
     for name in (*USUAL_MODULES, *modules):
         try:
             import_module(name)
         except Exception as error:
             if name in modules:  # else the SDK needs a newer Python, or is not on the path
                 return f"it cannot import {name}: {type(error).__name__}: {error}"
-    return "its modules begin threads" if threading.active_count() > 1 else ""
+    return "its modules start threads" if threading.active_count() > 1 else ""
 
 
 def serve(modules: list[str]) -> None:

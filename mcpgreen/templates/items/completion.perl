@@ -1,5 +1,5 @@
 #!/usr/bin/env perl
-# Prints what could follow, as a JSON array of texts. The question is in the environment.
+# Prints suggestions as a JSON array of strings. The request is in the environment.
 use strict;
 use warnings;
 use JSON::PP;

@@ -1,5 +1,5 @@
 #!/usr/bin/env ruby
-# Prints what could follow, as a JSON array of texts. The question is in the environment.
+# Prints suggestions as a JSON array of strings. The request is in the environment.
 require 'json'
 
 VALUES = %w[alpha beta gamma].freeze

@@ -6,6 +6,6 @@ use warnings;
 my ($name) = $ARGV[0] =~ m{^[^:]*://(.+)};
 if (!defined $name) {
     print STDERR 'the URI needs a name: @SCHEME@://NAME', "\n";
-    exit 4;    # the URI makes no sense; 3 would mean that there is no such resource
+    exit 4;    # the URI is invalid; 3 would mean that there is no such resource
 }
 print "This is $name.\n";

@@ -3,6 +3,6 @@
 name = ARGV[0].sub(%r{\A[^:]*://}, '')
 if name.empty?
   warn 'the URI needs a name: @SCHEME@://NAME'
-  exit 4 # the URI makes no sense; 3 would mean that there is no such resource
+  exit 4 # the URI is invalid; 3 would mean that there is no such resource
 end
 puts "This is #{name}."

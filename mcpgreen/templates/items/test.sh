@@ -1,5 +1,5 @@
 #!/bin/sh
-# Run the tool @NAME@ as a client would, and see whether it answers without an error.
+# Run the tool @NAME@ as a client would, and check that it returns no error.
 set -eu
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 

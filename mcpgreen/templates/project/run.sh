@@ -1,5 +1,5 @@
 #!/bin/sh
-# Test the whole project: what would not be served, the scripts in this folder, and smoke tests next to tools.
+# Test the whole project: validate it, and run the scripts in this folder and the smoke tests next to tools.
 # MCPGREEN names the command if it is not on the PATH.
 set -eu
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)

@@ -12,5 +12,5 @@ for python in "${MCPGREEN_PYTHON:-python3}" python3.13 python3.12 python3.11 pyt
     exec "$python" -I "$here/.mcpgreen/start.py" "$@"
   fi
 done
-echo "run-server.sh: there is no Python. Install Python 3.10 or newer, or name one with MCPGREEN_PYTHON." >&2
+echo "run-server.sh: no Python was found. Install Python 3.10 or newer, or name one with MCPGREEN_PYTHON." >&2
 exit 1

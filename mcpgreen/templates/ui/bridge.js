@@ -30,7 +30,7 @@ const page = (() => {
     const request = waiting.get(id);
     if (!request) return;
     waiting.delete(id);
-    if (error) request.reject(new Error(String(error.message || "The host refused the request.")));
+    if (error) request.reject(new Error(String(error.message || "The client rejected the request.")));
     else request.resolve(result || {});
   }
 
@@ -156,7 +156,7 @@ const page = (() => {
       notify("ui/notifications/initialized", {});
       new ResizeObserver(tellSize).observe(document.documentElement);
     } catch (error) {
-      say(`The host does not show this page: ${error.message}`, true);
+      say(`The client does not show this page: ${error.message}`, true);
     }
   }
 

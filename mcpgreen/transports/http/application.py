@@ -124,7 +124,7 @@ class Application:
             not fields.get(handshake.SESSION) and fields.get(handshake.VERSION) in revisions.STATELESS_NAMES
         )
         if method not in ("GET", "DELETE") or is_without_session:
-            raise not_allowed("POST", "This endpoint takes POST.")
+            raise not_allowed("POST", "This endpoint only accepts POST.")
         if method == "DELETE":
             return self._handshake.delete(request)
         return self._handshake.get(request, _accepted(request.fields.get("accept", "")))
@@ -159,14 +159,14 @@ class Application:
         self._door.admit(request.fields)
         _require_reading(request)
         if self._metrics is None:
-            raise Refusal(NOT_FOUND, "Metrics need the extra metrics; docs/install.md#extras says how to add it.")
+            raise Refusal(NOT_FOUND, "Metrics need the [metrics] extra; see docs/install.md#extras.")
         return self._metrics.response()
 
 
 def _require_reading(request: Request) -> None:
     """Raises Refusal for a method that would change something."""
     if request.method not in ("GET", "HEAD"):
-        raise not_allowed("GET, HEAD, OPTIONS", "This can only be read.")
+        raise not_allowed("GET, HEAD, OPTIONS", "This path is read-only.")
 
 
 def _is_of_stateless_client(message: object, request: Request) -> bool:

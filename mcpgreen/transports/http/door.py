@@ -63,20 +63,20 @@ class Door:
             reason = f"{length}; `openssl rand -hex 32` prints a good one"
             raise ProjectError(settings.origin("http_token"), reason)
         if self._token and SENDABLE.fullmatch(self._token) is None:
-            reason = "no client could send this token: letters, digits and -._~+/ are possible, and = at its end"
+            reason = "clients cannot send this token: use only letters, digits and -._~+/, and = only at the end"
             raise ProjectError(settings.origin("http_token"), reason)
         is_open = not (self._token or oauth or settings.http_allow_anonymous)
         if is_open and not address.is_private:
             raise ProjectError(
                 f"--http {address.host}:{address.port}",
                 "others can reach this address, so set MCPGREEN_HTTP_TOKEN (`openssl rand -hex 32` prints a good one) "
-                "or MCPGREEN_HTTP_OAUTH_ISSUER; MCPGREEN_HTTP_ALLOW_ANONYMOUS=true would let anyone in",
+                "or MCPGREEN_HTTP_OAUTH_ISSUER; MCPGREEN_HTTP_ALLOW_ANONYMOUS=true lets anyone in",
             )
         public_names = [*settings.http_allowed_hosts, *filter(None, [public_host])]
         if is_open and any(not is_loopback(name) for name in public_names):
             journal.warning(
                 "the settings name a public host, and there is no token: a proxy for it would let anyone in. Set "
-                "MCPGREEN_HTTP_TOKEN, or MCPGREEN_HTTP_ALLOW_ANONYMOUS=true if the proxy knows its callers"
+                "MCPGREEN_HTTP_TOKEN, or MCPGREEN_HTTP_ALLOW_ANONYMOUS=true if the proxy authenticates callers"
             )
 
     def admit(self, fields: Mapping[str, str]) -> Principal | None:
@@ -88,12 +88,12 @@ class Door:
         """Check `Host` and `Origin`. Raises Refusal."""
         host, origin = fields.get("host", ""), fields.get("origin")
         if not self._takes_any_host and not self._is_our_host(host):
-            reason = "This host name is not served here; the setting http_allowed_hosts lists more names."
+            reason = "This host name is not allowed; to allow it, add it to the setting http_allowed_hosts."
             raise Refusal(FORBIDDEN, reason)
         # For a picture or a link on a page, browsers send no origin, but most of them say that another site asks.
         is_foreign = origin is None and fields.get("sec-fetch-site") in FOREIGN_SITES
         if is_foreign or (origin is not None and not self._is_allowed_origin(origin)):
-            reason = "This origin is not allowed; the setting http_allowed_origins lists the ones that are."
+            reason = "This origin is not allowed; to allow it, add it to the setting http_allowed_origins."
             raise Refusal(FORBIDDEN, reason)
 
     def cors_headers(self, origin: str) -> Headers:
@@ -131,7 +131,7 @@ class Door:
             return None
         found = BEARER.fullmatch(authorization)
         if found is None:
-            raise self._unauthorized("This is not a bearer token." if authorization else "A bearer token is needed.")
+            raise self._unauthorized("This is not a bearer token." if authorization else "A bearer token is required.")
         token = found[1]
         if self._token and compare_digest(token.encode("latin-1"), self._token.encode("utf-8", "surrogateescape")):
             return Principal("token", is_shared=True)

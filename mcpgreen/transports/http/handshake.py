@@ -52,7 +52,7 @@ class HandshakeEra:
         """Serve the stream of the session, or the rest of a stream that was lost. Raises Refusal."""
         session = self._session_of(request)
         if not accepts.events:
-            raise Refusal(NOT_ACCEPTABLE, "A GET is answered by a stream of events.")
+            raise Refusal(NOT_ACCEPTABLE, "The response to a GET is an event stream; Accept must allow it.")
         outlet, after = self._wanted(session, request.fields.get(LAST_EVENT, ""))
         sent = stream_of_session(session, outlet, request, is_primed=_is_primed(session), after=after)
         return Response("200 OK", list(events.HEADERS), sent)
@@ -77,9 +77,9 @@ class HandshakeEra:
         sent, agreed = request.fields.get(VERSION), _revision_of(session).name
         # A client that does not send the revision, as Gemini CLI, means the one agreed on.
         if sent is not None and sent not in revisions.BY_NAME:
-            raise Refusal(BAD, f"MCP-Protocol-Version: this server knows {', '.join(revisions.NEWEST_FIRST)}.")
+            raise Refusal(BAD, f"MCP-Protocol-Version: this server supports {', '.join(revisions.NEWEST_FIRST)}.")
         if sent is not None and sent != agreed:
-            raise Refusal(BAD, f"MCP-Protocol-Version: this session has agreed on {agreed}.")
+            raise Refusal(BAD, f"MCP-Protocol-Version: this session uses {agreed}.")
         return session
 
     def _initialize(self, post: Post) -> Response:
@@ -121,7 +121,7 @@ class HandshakeEra:
         key, number = named
         outlet = session.outlet(key)
         if outlet is None or not (key == events.STANDING_KEY or outlet.can_resume_after(number)):
-            raise not_allowed("POST, DELETE", "Nothing more will come on the stream that Last-Event-ID names.")
+            raise not_allowed("POST, DELETE", "The stream that Last-Event-ID names cannot be resumed.")
         return outlet, number
 
 
@@ -147,7 +147,7 @@ class LegacySse:
     def open(self, request: Request) -> Response:
         """`GET /sse`. Raises Refusal."""
         if request.method != "GET":
-            raise not_allowed("GET", "This path takes GET.")
+            raise not_allowed("GET", "This path only accepts GET.")
         sessions = self._parts.sessions
         session = sessions.open(request.principal, owner=request.owner)
         self._links[session.key] = sessions.connect(session, session.standing)
@@ -157,7 +157,7 @@ class LegacySse:
     def take(self, request: Request) -> Response:
         """`POST /messages`. Raises Refusal."""
         if request.method != "POST":
-            raise not_allowed("POST", "This path takes POST.")
+            raise not_allowed("POST", "This path only accepts POST.")
         key = parse_qs(request.query).get(LEGACY_KEY, [""])[0]
         session = self._parts.sessions.find(key, request.principal)
         if session is None or key not in self._links:

@@ -165,7 +165,7 @@ def _connections(settings: Settings) -> int:
     if fitting < wanted:
         tell = journal.info if fitting > wanted // 2 else journal.warning  # many systems allow just below the default
         tell(
-            "the limit of open files is %d, so %d connections are served instead of %d; raise it with ulimit -n",
+            "the open-file limit is %d, so only %d connections are served instead of %d; raise it with ulimit -n",
             limit,
             fitting,
             wanted,
@@ -221,11 +221,9 @@ def configured_resource_server(settings: Settings, *, resource_url: str, name: s
         from mcpgreen.transports.http.oauth import keys
         from mcpgreen.transports.http.oauth.resource_server import ResourceServer
     except ImportError as error:
-        raise _oauth_problem(
-            "issuer", "tokens need the extra oauth; docs/install.md#extras says how to add it"
-        ) from error
+        raise _oauth_problem("issuer", "access tokens need the [oauth] extra; see docs/install.md#extras") from error
     if not resource_url.startswith(("http://", "https://")):
-        reason = "tokens are for a URL, and a socket has none; set MCPGREEN_HTTP_PUBLIC_URL as well"
+        reason = "access tokens are for a URL, and a socket has none; set MCPGREEN_HTTP_PUBLIC_URL as well"
         raise _oauth_problem("issuer", reason)
     fault = keys.fault_of_url(issuer)
     if fault or "?" in issuer:

@@ -186,5 +186,5 @@ class HttpSessions:
         for each in list(self._sessions.values()):
             turns.pause()
             if not each.in_use and each.used_at <= idle_since:
-                journal.info("a session has been idle for %g s; it is ended", self._idle_secs)
+                journal.info("ended a session that was idle for %g s", self._idle_secs)
                 self.close(each.key)

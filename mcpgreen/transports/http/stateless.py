@@ -45,7 +45,7 @@ def serve(parts: Parts, post: Post) -> Response:
     """Raises Refusal, and ClientGone."""
     message = post.message
     if type(message) is not dict:
-        raise Refusal(BAD, "A message must be a JSON object; batches do not exist here.")
+        raise Refusal(BAD, "A message must be a JSON object; batches are not supported here.")
     request_id = _id_of(message)
     if request_id is None:
         return ACCEPTED  # a notification; in the stateless era none has a meaning here
@@ -65,7 +65,7 @@ def serve(parts: Parts, post: Post) -> Response:
     except RpcError as error:
         raise Refusal(STATELESS_STATUSES.get(error.code, OK), error, id=request_id) from error
     if message["method"] == LISTEN and not post.accepts.events:
-        raise Refusal(NOT_ACCEPTABLE, f"{LISTEN} is answered by a stream of events.")
+        raise Refusal(NOT_ACCEPTABLE, f"The response to {LISTEN} is an event stream; Accept must allow it.")
     return answer_post(parts, post)
 
 
@@ -112,7 +112,7 @@ def require_match(fields: Mapping[str, str], message: Json, marked: Mapping[str,
     for header, path in marked.items():
         value = _value_at(params.get("arguments"), path)
         if value is None and PARAM + header in fields:
-            raise HeaderMismatch(f"The header Mcp-Param-{header} has a value that the body does not have.")
+            raise HeaderMismatch(f"The header Mcp-Param-{header} does not match the body.")
         if type(value) in (str, int, bool, float):  # a header can hold it; the schema decides whether it is valid
             _require_same(fields, f"Mcp-Param-{header}", value)
 
@@ -128,7 +128,7 @@ def marked_arguments(schema: object) -> dict[str, Path]:
 def decoded(value: str) -> str:
     """Return the value of Mcp-Name or Mcp-Param-*, decoded if it is encoded. Raises HeaderMismatch."""
     if not value.isascii():
-        raise HeaderMismatch("A header has to be ASCII; anything else is encoded as =?base64?...?=.")
+        raise HeaderMismatch("A header must be ASCII; encode anything else as =?base64?...?=.")
     found = ENCODED.fullmatch(value)
     if found is None:
         return value
@@ -150,7 +150,7 @@ def _require_same(fields: Mapping[str, str], header: str, value: object, *, may_
     else:
         is_same = NUMBER.fullmatch(text) is not None and Decimal(text) == value  # exactly, also where a float rounds
     if not is_same:
-        raise HeaderMismatch(f"The header {header} does not say the same as the body.")
+        raise HeaderMismatch(f"The header {header} does not match the body.")
 
 
 def _marks(schema: object, path: Path, depth: int) -> Iterator[tuple[str, Path]]:

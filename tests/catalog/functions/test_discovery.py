@@ -128,7 +128,7 @@ def test_what_cannot_be_read_is_told_with_its_line(tree: TreeBuilder) -> None:
     tree.write("tools/greet.py", ENV + GREET.replace("times: int", "times: Times"), mode=0o755)
     found = discovered(tree)
 
-    reason = "the parameter times takes anything: the type Times is not known here"
+    reason = "the parameter times accepts any value: the type Times is not supported"
     assert found.warnings == [f"tools/greet.py: line 5: {reason}"]
     (tool,) = found.items
     assert isinstance(tool, Tool)
@@ -521,7 +521,9 @@ def test_so_does_one_whose_name_gets_another_meaning(tree: TreeBuilder, way: str
 
     (tool,) = found.items
     assert tool.definition["inputSchema"] == {"type": "object", "properties": {}}
-    assert re.search("greet is defined more than once, or replaced|is the tool is not clear", found.warnings[0])
+    assert re.search(
+        "greet is defined more than once, or replaced|not clear which function is the tool", found.warnings[0]
+    )
 
 
 DECORATORS = {
@@ -603,11 +605,19 @@ def test_a_description_of_the_file_counts_for_each_function(tree: TreeBuilder) -
 
 
 AMBIGUOUS = {
-    "one name": ("name='add'", "line 6: several functions are called add; give each another name=; the tool add is", 0),
-    "another file": ("name='other'", "tools/other.sh: skipped, tools/maths.py already provides the tool other", 2),
+    "one name": ("name='add'", "line 6: several functions are called add; give each its own name=; the tool add is", 0),
+    "another file": (
+        "name='other'",
+        "tools/other.sh: skipped because tools/maths.py already provides the tool other",
+        2,
+    ),
     "no tool name": ("name='größe'", "line 11: a tool cannot be called größe; give the function a name= made", 1),
     "no constant": ("name=computed()", "name of mcp_tool.tool is ignored", 2),
-    "its scopes": ("scopes=computed()", "its scopes cannot be read; write them as strings, or into a description", 1),
+    "its scopes": (
+        "scopes=computed()",
+        "its scopes are not literal strings; use strings, or a description",
+        1,
+    ),
     "wrong scopes": ("scopes=5", "scopes must be an array of at most", 1),
     "run": ("", "mcp_tool.run in line 13 names one of several marked functions; remove the call", 0),
 }

@@ -205,12 +205,12 @@ PARAMETERS = {
 
 OPEN = {
     "a": "it has no annotation",
-    "a: numpy.ndarray": "the type numpy.ndarray is not known here",
+    "a: numpy.ndarray": "the type numpy.ndarray is not supported",
     "a: Plain": "the class Plain is not a TypedDict, dataclass, NamedTuple, Enum or pydantic model",
     "a: Computed": "the members of Computed are not all constants",
     "a: Annotated[int, Arg(minumum=1)]": "Arg has no keyword minumum",
     "a: Annotated[int, Arg(minimum=limit())]": "minimum of Arg cannot be read: it is not a constant",
-    "a: make_type()": "the type make_type() is not known here",
+    "a: make_type()": "the type make_type() is not supported",
     "a: 'list['": "'list[' is not a type",
     "a: dict[tuple[int, int], str]": "keys must be strings, integers or members of an Enum",
 }
@@ -285,7 +285,7 @@ def test_a_parameter_that_cannot_be_read_is_open_and_noted(parameter: str) -> No
 
     line = HEAD.count("\n") + 3
     assert found.fields["inputSchema"]["properties"] == {"a": {}, "b": INTEGER}
-    assert found.notes == [f"line {line}: the parameter a takes anything: {OPEN[parameter]}"]
+    assert found.notes == [f"line {line}: the parameter a accepts any value: {OPEN[parameter]}"]
 
 
 @pytest.mark.parametrize("returned", RESULTS)
@@ -336,8 +336,8 @@ OF_PYDANTIC = {
     "a: int = Field(..., lt=5)": (True, {**INTEGER, "exclusiveMaximum": 5}, ""),
     "a: list[str] | None = Field(None, min_length=1)": (False, {"type": "array", "items": STRING, "minItems": 1}, ""),
     "a: list[int] = Field(default_factory=list)": (False, {"type": "array", "items": INTEGER}, ""),
-    "a: Renamed": (True, {}, "takes anything: alias_generator of Renamed makes other names"),
-    "a: Annotated[int, Field(gt=limit())]": (True, {}, "takes anything: gt of Field cannot be read"),
+    "a: Renamed": (True, {}, "accepts any value: Renamed uses alias_generator, which changes the field names"),
+    "a: Annotated[int, Field(gt=limit())]": (True, {}, "accepts any value: gt of Field cannot be read"),
     "a: int = Field(5, gt=limit())": (False, INTEGER, "the default of a is ignored: gt of Field cannot be read"),
 }
 
@@ -554,7 +554,7 @@ def test_a_choice_of_functions_is_no_description(source: str, line: int) -> None
 
     assert found.fields == {}
     assert len(found.notes) == 1
-    assert found.notes[0].startswith(f"line {line}: which function is the tool is not clear: ")
+    assert found.notes[0].startswith(f"line {line}: it is not clear which function is the tool: ")
 
 
 MARKED = b"import mcp_tool\n@mcp_tool.tool\ndef f(a: int): 0\n"
@@ -623,7 +623,7 @@ def test_a_long_type_that_nobody_knows_is_not_written_out() -> None:
     """It was written out for each parameter that has it, which took seconds."""
     found = read(f"{HEAD}X = g({'1, ' * 200})\n@mcp_tool.tool\ndef f(a: X): 0\n")
 
-    assert f"the type in line {HEAD.count(chr(10)) + 1} is not known here" in found.notes[0]
+    assert f"the type in line {HEAD.count(chr(10)) + 1} is not supported" in found.notes[0]
 
 
 def test_an_enum_is_read_once_however_many_of_its_members_are_named() -> None:
@@ -649,5 +649,5 @@ def test_nothing_of_the_file_is_run(tmp_path: Any) -> None:
     harm = f"open({str(trace)!r}, 'w').close()\nimport os; os._exit(3)\n"
     found = read(f"{harm}import mcp_tool\n@mcp_tool.tool\ndef f(a: (open({str(trace)!r}, 'w'), int)[1] = exit()): 0\n")
 
-    assert "takes anything" in found.notes[0]
+    assert "accepts any value" in found.notes[0]
     assert not trace.exists()

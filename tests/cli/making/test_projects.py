@@ -51,7 +51,7 @@ def test_a_new_project_is_complete_and_without_a_finding(tmp_path: Path) -> None
         "name": "demo",
         "title": "Demo",
         "version": "0.1.0",
-        "description": "The tools of Demo",
+        "description": "Tools for Demo",
     }
     assert (root / ".gitignore").read_text(encoding="utf-8").splitlines() == [
         ".registry/",
@@ -183,7 +183,7 @@ def test_at_a_terminal_it_asks_for_title_description_and_language(tmp_path: Path
 
     assert status == 0, seen
     assert "Title [Demo]: " in seen
-    assert "What is it for [The tools of Demo]: " in seen
+    assert "Description [Tools for Demo]: " in seen
     assert "Please choose one of bash, sh, python" in seen
     meta = json.loads((tmp_path / "demo/server.d/server.meta.json").read_text(encoding="utf-8"))
     assert (meta["title"], meta["description"]) == ("My äpps", 'Do "things"')

@@ -213,7 +213,7 @@ def test_the_test_of_a_tool_calls_it_with_arguments_that_fit(root: Path) -> None
         (["tool", "../up"], "A-Z a-z 0-9 _ -"),
         (["tool", "x", "--lang", "cobol"], "choose one of bash"),
         (["tool", "json", "--lang", "python"], "it would hide the module json"),
-        (["completion", "nothing"], "scaffold prompt nothing makes one"),
+        (["completion", "nothing"], "create one with mcpgreen scaffold prompt nothing"),
         (["provider", "file"], "choose another name"),
         (["provider", "No_scheme"], "begin with a letter"),
         (["ui"], "the name is missing"),

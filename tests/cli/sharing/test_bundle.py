@@ -344,7 +344,7 @@ def test_another_kind_of_python_fetches_its_packages_once(
         refused = subprocess.run([python, script], env=env, stdin=subprocess.DEVNULL, capture_output=True, check=False)
         assert (refused.returncode, refused.stdout) == (1, b"")
         assert (
-            b"others may write to it, or have put it there; set XDG_CACHE_HOME to a directory of your own"
+            b"other users can write to it, or have put it there; set XDG_CACHE_HOME to a directory of your own"
             in refused.stderr
         )
     finally:

@@ -394,7 +394,7 @@ def test_a_helper_that_cannot_fork_is_given_up(project: ProjectBuilder, speak: S
     settings = {"tool_env_mode": "allowlist", "tool_env_allowlist": "PYTHONPATH"}
     client = speak(env={"PYTHONPATH": path}, stderr_level="info", **settings)
 
-    eventually(lambda: how(client) == "fresh" and "are started afresh: nothing can be forked" in client.wire.stderr)
+    eventually(lambda: how(client) == "fresh" and "are not forked: nothing can be forked" in client.wire.stderr)
 
 
 def test_a_helper_that_is_stopped_is_ended(client: Client) -> None:
@@ -479,6 +479,6 @@ def test_the_trace_says_why_a_script_was_started_afresh(project: ProjectBuilder,
         return any(line.endswith(end) for line in told)
 
     eventually(lambda: ends_with("how", ", warm"))
-    assert ends_with("how", ", started afresh: no fork was ready for it")
-    assert ends_with("never", ", started afresh: its description says so")
+    assert ends_with("how", ", in a new Python process: no fork was ready for it")
+    assert ends_with("never", ", in a new Python process: its description says so")
     assert ends_with("shell", " ms")

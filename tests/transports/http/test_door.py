@@ -219,9 +219,9 @@ BAD_TOKENS = [
     [
         ("short", "at least 32 characters"),
         ("x" * 31, "at least 32 characters"),
-        ("with spaces in it, which no header has", "no client could send this token"),
-        ("x" * 31 + "é", "no client could send this token"),
-        ('"' + "x" * 32 + '"', "no client could send this token"),
+        ("with spaces in it, which no header has", "clients cannot send this token"),
+        ("x" * 31 + "é", "clients cannot send this token"),
+        ('"' + "x" * 32 + '"', "clients cannot send this token"),
     ],
 )
 def test_a_token_that_could_be_guessed_or_not_be_sent_is_none(token: str, reason: str) -> None:

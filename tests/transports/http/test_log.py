@@ -49,7 +49,7 @@ def test_a_quiet_server_says_that_it_serves_and_nothing_else(project: ProjectBui
 @pytest.mark.parametrize(
     ("request_head", "line"),
     [
-        (discovery(), "POST /mcp from 127.0.0.1 refused: 401 Unauthorized: A bearer token is needed."),
+        (discovery(), "POST /mcp from 127.0.0.1 refused: 401 Unauthorized: A bearer token is required."),
         (discovery("Authorization: Bearer wrong"), "refused: 401 Unauthorized: The token is wrong."),
         (head("GET", "/x?token=hush"), "refused: 404 Not Found: There is nothing here; MCP is served at /mcp."),
         (discovery("Origin: https://evil.example"), "refused: 403 Forbidden: This origin is not allowed;"),
@@ -72,7 +72,7 @@ def test_refused_requests_cannot_fill_the_log(project: ProjectBuilder) -> None:
         for _ in range(60):
             asked(server, discovery())
         seconds = int(time.monotonic() - began_at) + 2
-        eventually(lambda: "more requests of this kind (401 Unauthorized) are not mentioned" in server.stderr)
+        eventually(lambda: "further requests of this kind (401 Unauthorized) are not logged" in server.stderr)
 
         assert server.stderr.count("refused: 401") <= min(59, 20 * seconds)
 

@@ -35,7 +35,7 @@ def refused(server: ResourceServer, token: str) -> TokenRefused:
 def why(refusal: TokenRefused) -> str:
     """What the operator is told; the caller learns only that the keys cannot be had."""
     assert refusal.status == 503
-    assert refusal.description == "The keys of the issuer cannot be fetched now; try again later."
+    assert refusal.description == "The issuer's keys cannot be fetched now; try again later."
     return str(refusal.__cause__)
 
 
@@ -99,7 +99,7 @@ def test_the_keys_may_be_in_a_file(
 def test_an_issuer_does_not_speak_for_another(issuer: Issuer, server: ResourceServer) -> None:
     issuer.metadata["issuer"] = issuer.name + "/other"
 
-    assert "speaks of another issuer" in why(refused(server, issuer.token()))
+    assert "names another issuer" in why(refused(server, issuer.token()))
 
 
 @pytest.mark.parametrize(

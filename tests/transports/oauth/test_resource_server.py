@@ -102,7 +102,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "an issuer that is no URL": ({"issuer": "issuer.example.com"}, "must be an https:// URL"),
     "an issuer with a port that is none": ({"issuer": "https://a:b"}, "is not a URL"),
     "an issuer with a query": ({"issuer": "https://issuer.example.com/?a=1"}, "no query"),
-    "an issuer with a user": ({"issuer": "https://me:secret@issuer.example.com"}, "no user"),
+    "an issuer with a user": ({"issuer": "https://me:secret@issuer.example.com"}, "not have a user"),
     "keys without TLS": ({"jwks_url": "http://issuer.example.com/keys"}, "MCPGREEN_HTTP_OAUTH_JWKS_URL: it must begin"),
     "keys in a file that is missing": ({"jwks_url": "/nowhere/keys.json"}, "JWKS_URL: /nowhere/keys.json: it cannot"),
     "keys in what is no file": ({"jwks_url": "/dev/zero"}, "cannot be read"),
@@ -145,7 +145,7 @@ def test_without_the_extra_the_server_says_what_to_install(
             monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "jwt", None)
 
-    with pytest.raises(ProjectError, match=r"extra oauth; docs/install\.md#extras"):
+    with pytest.raises(ProjectError, match=r"\[oauth\] extra; see docs/install\.md#extras"):
         trusting()
 
 

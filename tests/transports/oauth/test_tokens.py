@@ -81,7 +81,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "that ends with a text": ({"exp": str(int(time.time()) + LATER)}, "exp is not a time"),
     "that ends with yes": ({"exp": True}, "exp is not a time"),
     "that begins with null in a list": ({"nbf": [None]}, "nbf is not a time"),
-    "bound to a key": ({"cnf": {"jkt": "abc"}}, "bound to a key"),
+    "bound to a key": ({"cnf": {"jkt": "abc"}}, "bound to its holder's key"),
 }
 
 

@@ -168,7 +168,7 @@ def _parsed(text: str) -> Json:
     except RecursionError:
         raise Unfit("it is nested too deeply") from None
     if not isinstance(document, dict):
-        raise Unfit("it has to be an object")
+        raise Unfit("it must be an object")
     return document
 
 

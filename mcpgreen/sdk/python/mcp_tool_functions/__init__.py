@@ -293,7 +293,7 @@ def _called_function(called: str) -> Function:
     candidates = list(functions.values()) if marked else _public_functions()
     if len(candidates) != 1:
         names = ", ".join(each.__name__ for each in candidates) or "none"
-        raise ToolError(f"Which function is the tool is not clear: {names}. Mark each tool with @mcp_tool.tool.")
+        raise ToolError(f"It is not clear which function is the tool: {names}. Mark each tool with @mcp_tool.tool.")
     return candidates[0]
 
 
@@ -399,7 +399,7 @@ def _usage(function: Function, signature: conversion.Signature, problem: str) ->
     lines += [f"Usage: {os.path.basename(sys.argv[0])} {' '.join(words)}", ""]
     if function.__doc__:
         lines += [function.__doc__.strip(), ""]
-    lines.append("Values that are not text are JSON. To call it like a client: mcpgreen run-tool NAME")
+    lines.append("Write values other than text as JSON. To call it as a client would: mcpgreen run-tool NAME")
     print("\n".join(lines), file=stream)
     return 2 if problem else 0
 

@@ -257,7 +257,7 @@ def _mapping(value: Json, inner: tuple[Any, ...], scope: Scope, where: str) -> o
             try:
                 key = int(name)
             except ValueError:
-                raise Unfit(where, "an object with integers as names", name) from None
+                raise Unfit(where, "an object with integer names", name) from None
         found[key] = converted(each, inner[1], scope, f"{where}.{name}")
     return found
 
@@ -446,7 +446,7 @@ def _plain_text(value: Any) -> Any:
         try:
             return value.decode("utf-8")
         except ValueError:
-            remedy = "mcp_tool.image_block makes an image of them, and base64 makes text"
+            remedy = "use mcp_tool.image_block for an image, or base64 for text"
             raise TypeError(f"bytes that are not UTF-8 cannot be sent as JSON; {remedy}") from None
     raise TypeError(f"a value of the type {type(value).__name__} cannot be sent as JSON")
 
@@ -455,4 +455,4 @@ def _key(key: object) -> str:
     key = _plain_choice(key)
     if isinstance(key, (str, *_NUMBERS)) and not isinstance(key, bool):
         return str(key)
-    raise TypeError(f"a member cannot have a name of the type {type(key).__name__} in JSON")
+    raise TypeError(f"JSON names cannot have the type {type(key).__name__}")

@@ -91,7 +91,7 @@ class KeySet:
             return key.public
         if self._problem:
             raise Unavailable(self._problem)
-        raise UnknownKey("the issuer has no such key" if key_id else "it names no key, and several would fit")
+        raise UnknownKey("the issuer has no such key" if key_id else "it names no key, and the issuer has several")
 
     def current(self) -> list[Key]:
         """Return all known keys; another list after each fetch. If the last one is long ago, start one for which no
@@ -121,7 +121,7 @@ class KeySet:
         if self._fetching is None:
             return
         if self._waiting >= self._max_waiting:
-            raise Unavailable("too many requests wait for the keys of the issuer")
+            raise Unavailable("too many requests are waiting for the issuer's keys")
         self._waiting += 1
         try:
             self._fetching.join(timeout=FETCH_SECS + 1)
@@ -135,11 +135,11 @@ class KeySet:
 
     def _refresh(self) -> None:
         try:
-            with gevent.Timeout(FETCH_SECS, Unavailable(f"there is no answer within {FETCH_SECS:g} s")):
+            with gevent.Timeout(FETCH_SECS, Unavailable(f"there was no answer within {FETCH_SECS:g} s")):
                 self.take(self._fetch())
         except Unavailable as error:
             self._problem = str(error)
-            journal.warning("the keys of the issuer cannot be fetched: %s", error)
+            journal.warning("cannot fetch the issuer's keys: %s", error)
         finally:
             self._fetching = None
             self._tried_at = time.monotonic()
@@ -169,10 +169,10 @@ def _usable(entry: object) -> Key | None:
     try:
         public = jwt.PyJWK.from_dict(entry, algorithm=fitting[0]).key
     except (jwt.PyJWTError, ValueError, TypeError, KeyError, OverflowError) as error:
-        journal.warning("a key of the issuer is left out: %s", error)
+        journal.warning("ignored one of the issuer's keys: %s", error)
         return None
     if entry["kty"] == "RSA" and public.key_size not in RSA_BITS:
-        journal.warning("a key of the issuer is left out: RSA with %d bits", public.key_size)
+        journal.warning("ignored one of the issuer's keys: RSA with %d bits", public.key_size)
         return None
     return Key(key_id, tuple(fitting), public)
 
@@ -194,7 +194,7 @@ def fault_of_url(url: str) -> str | None:
     if not parts.hostname or port == 0 or not url.isascii() or not url.isprintable() or " " in url:
         return "must be an https:// URL"
     if parts.username is not None or parts.password is not None or parts.fragment:
-        return "must have no user and no fragment"
+        return "must not have a user or a fragment"
     if parts.scheme != "https" and not (parts.scheme == "http" and parts.hostname in LOOPBACK):
         return "must begin with https://, so that others on the network cannot replace the keys"
     return None
@@ -239,7 +239,7 @@ def discovered_keys_url(issuer: str) -> str:
             problem = problem or str(error)  # the next URLs are only other conventions
             continue
         if metadata.get("issuer") != issuer:  # RFC 8414, 3.3: else one issuer could speak for another
-            raise Unavailable(f"{url} speaks of another issuer")
+            raise Unavailable(f"{url} names another issuer")
         keys_url = metadata.get("jwks_uri")
         fault = fault_of_url(keys_url) if type(keys_url) is str else "is missing"
         if fault:
@@ -262,7 +262,7 @@ def _fetched(url: str) -> bytes:
         connection.request("GET", target, headers=headers)
         with connection.getresponse() as response:
             if response.status != 200:
-                raise Unavailable(f"{url} answers with status {response.status}")
+                raise Unavailable(f"{url} returned status {response.status}")
             raw = response.read(MAX_DOCUMENT_BYTES + 1)
     except (OSError, HTTPException, ValueError) as error:  # ValueError for a name that cannot be a host
         raise Unavailable(f"{url} cannot be reached: {str(error)[:SHOWN_CHARS]}") from error

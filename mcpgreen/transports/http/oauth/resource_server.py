@@ -62,7 +62,7 @@ class TokenRefused(McpgreenError):
 
 
 def invalid(reason: str) -> TokenRefused:
-    return TokenRefused(401, "invalid_token", f"The access token is refused: {reason}")
+    return TokenRefused(401, "invalid_token", f"The access token was rejected: {reason}")
 
 
 class ResourceServer:
@@ -111,7 +111,7 @@ class ResourceServer:
             raise invalid(str(error)) from error
         except Unavailable as error:
             # The reason names URLs and files, so only the log has it.
-            text = "The keys of the issuer cannot be fetched now; try again later."
+            text = "The issuer's keys cannot be fetched now; try again later."
             raise TokenRefused(503, "temporarily_unavailable", text) from error
         try:
             jwt.decode(
@@ -215,7 +215,7 @@ def _require_sound_header(header: Json) -> None:
     if type(algorithm) is not str or algorithm not in KEY_OF:
         raise invalid("its algorithm is not allowed")
     if "crit" in header or "b64" in header:
-        raise invalid("its header needs an extension that is not known here")
+        raise invalid("its header needs an extension that is not supported")
     if (kind.lower() if type(kind) is str else kind) not in TOKEN_TYPES:
         raise invalid("it is another kind of JWT")
     if key_id is not None and (type(key_id) is not str or not 0 < len(key_id) <= MAX_KEY_ID_CHARS):
@@ -232,7 +232,7 @@ def _require_sound_claims(claims: Json) -> None:
         raise invalid("its aud is neither a string nor an array of strings")
     if "cnf" in claims:
         # RFC 9449, 7.2: such a token is valid only with a proof of its key, which is not checked here.
-        raise invalid("it is bound to a key of its holder, which is not supported")
+        raise invalid("it is bound to its holder's key, which is not supported")
 
 
 def _quotable(text: str) -> str:

@@ -461,5 +461,5 @@ class Outlets:
         candidates = (each for each in self._with_unread if is_full or each.owner == owner)
         slowest = min(candidates, key=lambda each: each.unread_since, default=None)
         if slowest is not None and slowest.unread_since + self._patience_secs <= now:
-            journal.warning("a client has left %d bytes unread; its connection is closed", slowest.unread_bytes)
+            journal.warning("a client has left %d bytes unread; closing its connection", slowest.unread_bytes)
             slowest.break_off()

@@ -117,7 +117,7 @@ class Connection:
                 else:
                     self._turns.pause()
         except OSError as error:
-            journal.debug("a connection has ended: %s", error)
+            journal.debug("a connection ended: %s", error)
         except gevent.GreenletExit:
             pass  # the server is going, or needs the place
         finally:
@@ -143,7 +143,7 @@ class Connection:
         """Do the TLS handshake, for which the client has as long as for a head. Raises OSError."""
         self.is_idle = True
         self._server.begin_waiting(self)
-        with gevent.Timeout(HEAD_SECS, TimeoutError("the TLS handshake takes too long")):
+        with gevent.Timeout(HEAD_SECS, TimeoutError("the TLS handshake took too long")):
             self._sock.do_handshake()  # type: ignore[attr-defined]  # a socket of ssl
         self._server.end_waiting(self)
 
@@ -190,7 +190,7 @@ class Connection:
             self._give_up_at = time.monotonic() + HEAD_SECS
             return self._buffer.take_until(b"\r\n\r\n", heads.MAX_HEAD_BYTES, what="A head", status=heads.TOO_LARGE)
         except TimeoutError:
-            journal.debug("a client sent no whole request in time")
+            journal.debug("a client did not send a complete request in time")
             return None
         finally:
             self._server.end_waiting(self)
@@ -282,7 +282,7 @@ class Connection:
         try:
             data = self._recv()
         except TimeoutError:
-            raise BadRequest("The body did not come in time.", "408 Request Timeout") from None
+            raise BadRequest("The request body did not arrive in time.", "408 Request Timeout") from None
         if len(data) == READ_BYTES:
             let_others()  # there is probably more, and a client that sends so fast would never make us wait
         return data
@@ -291,7 +291,7 @@ class Connection:
         self._sock.settimeout(max(0.001, self._give_up_at - time.monotonic()))
         data = self._sock.recv(READ_BYTES)
         if not data:
-            raise ConnectionError("the client has left")
+            raise ConnectionError("the client has disconnected")
         return data
 
 
@@ -362,7 +362,7 @@ class Buffer:
         """Take everything up to these bytes, which are left out. Raises BadRequest if they come later."""
         while (found := self._data.find(end, 0, at_most_bytes + len(end))) < 0:
             if len(self._data) >= at_most_bytes + len(end):
-                raise BadRequest(f"{what} may have {at_most_bytes} bytes.", status)
+                raise BadRequest(f"{what} may have at most {at_most_bytes} bytes.", status)
             self._data += self._receive()
         taken = bytes(self._data[:found])
         del self._data[: found + len(end)]
@@ -451,5 +451,5 @@ class Body:
 
     def _require_within_limit(self, size_bytes: int) -> None:
         if size_bytes > self._limit_bytes:
-            reason = f"The body may have {self._limit_bytes} bytes (setting max_line_bytes)."
+            reason = f"The body may have at most {self._limit_bytes} bytes (setting max_line_bytes)."
             raise BadRequest(reason, "413 Content Too Large")

@@ -55,22 +55,22 @@ def parse(raw: bytes) -> Head:
     line, _, rest = raw.partition(b"\r\n")
     found = REQUEST_LINE.fullmatch(line)
     if found is None:
-        raise BadRequest("The request line is not one of HTTP/1.1.")
+        raise BadRequest("The request line is not valid HTTP/1.1.")
     method, target, major, minor = found.groups()
     if len(target) > MAX_TARGET_CHARS:
-        raise BadRequest(f"The path may have {MAX_TARGET_CHARS} characters.", "414 URI Too Long")
+        raise BadRequest(f"The path may have at most {MAX_TARGET_CHARS} characters.", "414 URI Too Long")
     if major != b"1":
-        raise BadRequest("This server speaks HTTP/1.1.", "505 HTTP Version Not Supported")
+        raise BadRequest("This server only supports HTTP/1.1.", "505 HTTP Version Not Supported")
     if not target.startswith(b"/"):
         raise BadRequest("The target of a request must be a path.")
     fields = _fields(rest + b"\r\n" if rest else b"")
     minor_version = int(minor)
     if minor_version and "host" not in fields:
-        raise BadRequest("A request needs one Host.")
+        raise BadRequest("A request needs exactly one Host header.")
     length_bytes = _length_of(fields, minor_version)
     expected = fields.get("expect")
     if expected is not None and expected.lower() != "100-continue":
-        raise BadRequest("The only expectation is 100-continue.", "417 Expectation Failed")
+        raise BadRequest("The only supported expectation is 100-continue.", "417 Expectation Failed")
     options = {each.strip(" \t") for each in fields.get("connection", "").lower().split(",")}
     return Head(
         method.decode("ascii"),
@@ -89,7 +89,7 @@ def _fields(raw: bytes) -> dict[str, str]:
     lines = raw.decode("latin-1").split("\r\n")
     lines.pop()
     if len(lines) > MAX_FIELDS:
-        raise BadRequest(f"A request may have {MAX_FIELDS} header lines.", TOO_LARGE)
+        raise BadRequest(f"A request may have at most {MAX_FIELDS} header lines.", TOO_LARGE)
     fields: dict[str, str] = {}
     for line in lines:
         name, _, value = line.partition(":")
@@ -115,7 +115,7 @@ def _length_of(fields: dict[str, str], minor_version: int) -> int | None:
             raise BadRequest("Content-Length is not a number.")
         return int(length)
     if length is not None:
-        raise BadRequest("Content-Length and Transfer-Encoding exclude each other.")
+        raise BadRequest("Content-Length and Transfer-Encoding cannot be combined.")
     if encoding.lower() != "chunked" or not minor_version:
-        raise BadRequest("The only transfer encoding is chunked, from HTTP/1.1 on.", "501 Not Implemented")
+        raise BadRequest("The only supported transfer encoding is chunked, with HTTP/1.1.", "501 Not Implemented")
     return None

@@ -109,7 +109,7 @@ def inherited(environ: Mapping[str, str]) -> native.socket | None:
     if environ.get("LISTEN_PID") != str(os.getpid()) or not environ.get("LISTEN_FDS", "").isdigit():
         return None
     if int(environ["LISTEN_FDS"]) != 1:
-        raise UsageError(f"systemd passes {environ['LISTEN_FDS']} sockets; one ListenStream is served")
+        raise UsageError(f"systemd passes {environ['LISTEN_FDS']} sockets; configure exactly one ListenStream")
     os.set_inheritable(FIRST_PASSED_FD, False)
     sock: native.socket = socket.socket(fileno=FIRST_PASSED_FD)
     sock.setblocking(False)
@@ -198,7 +198,7 @@ class HttpServer(StreamServer):  # type: ignore[misc]  # gevent has no types
             try:
                 sock = self.tls.wrap_socket(sock, server_side=True, do_handshake_on_connect=False)
             except OSError as error:
-                journal.debug("a client is gone before the TLS handshake: %s", error)
+                journal.debug("a client disconnected before the TLS handshake: %s", error)
                 return
         connection = Connection(sock, self, place_of(address))
         self._open.add(connection)
@@ -233,7 +233,7 @@ class HttpServer(StreamServer):  # type: ignore[misc]  # gevent has no types
             while not self.full() and (arrived := self.do_read()):
                 self.do_handle(*arrived)
         except OSError as error:
-            journal.warning("clients that have just connected cannot be answered: %s", error)
+            journal.warning("cannot answer clients that have just connected: %s", error)
         self.socket.close()
 
     def end_connections(self, *, only_idle: bool = False) -> None:
@@ -247,7 +247,7 @@ class HttpServer(StreamServer):  # type: ignore[misc]  # gevent has no types
             return False
         ((most, _),) = Counter(each.place for each in self._waiting).most_common(1)
         oldest = next(each for each in self._waiting if each.place == most)
-        journal.info("all %d connections are taken; the one that has been idle longest is closed", len(self._open))
+        journal.info("all %d connections are in use; closing the one that has been idle longest", len(self._open))
         self._end_early(oldest)
         return True
 
@@ -262,4 +262,4 @@ class HttpServer(StreamServer):  # type: ignore[misc]  # gevent has no types
         try:
             sock.send(FULL)
         except OSError as error:
-            journal.debug("a client could not be informed that all places are taken: %s", error)
+            journal.debug("could not tell a client that all connections are in use: %s", error)
