@@ -280,4 +280,4 @@ def test_a_cancelled_call_tries_nothing_again(tmp_path: Path) -> None:
 def test_retries_that_make_no_sense_are_a_value_error(tmp_path: Path, arguments: str) -> None:
     ended = run_tool(tmp_path, f"mcp_tool.with_retry({arguments}, ['true'])")
 
-    assert "ValueError: with_retry: at least one attempt" in ended.stderr
+    assert "ValueError: with_retry: attempts must be at least 1" in ended.stderr

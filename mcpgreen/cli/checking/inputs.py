@@ -107,8 +107,9 @@ def _unseen_variables(tool: Tool, shown: str, settings: Settings, environ: Mappi
     seen = {*MINIMAL_NAMES, *_USUAL.split(), *allowed, *(each.removesuffix("!") for each in tool.description.env)}
     read, needed, written = (_found(pattern, text) for pattern in patterns)
     marks = MARK.findall(text) if patterns is PYTHON and "mcp_tool" in text else []
-    if marks:  # each function declares what it reads, and which one reads a variable is not known here
-        seen.update(re.findall(_NAME, " ".join(re.findall(DECLARED, text))))
+    if marks:  # which function reads a variable is not known here, unless it is read outside of all
+        declared = re.findall(_NAME, " ".join(re.findall(DECLARED, text)))
+        seen.update(name for name in declared if text.split("\n")[read.get(name, 1) - 1][:1].isspace())
     directory, file_name = os.path.split(tool.path)
     is_described = b"mcp:" in content or metadata.meta_files_for(file_name, os.listdir(directory))
     for name, line in read.items():

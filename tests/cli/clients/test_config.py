@@ -424,7 +424,7 @@ def test_an_unknown_client_gets_the_nearest_and_the_list(config: Config) -> None
         (["--client", "cursor", "--name", "a\nb"], "--name needs"),
         (["--client", "cursor", "--name", "x" * 200], "--name needs"),
         (["--client", "cursor", "--file", ""], "--file needs"),
-        (["--client", "cursor", "--install", "--uninstall"], "not valid"),
+        (["--client", "cursor", "--install", "--uninstall"], "--uninstall cannot be used with --install"),
         (["--client", "cursor", "--env", "A=1"], "--env and --env-file need --install"),
         (["--client", "cursor", "--install", "--env", "A_KEY"], "--env A_KEY: it is not set here"),
         (["--client", "cursor", "--install", "--env", "A-KEY=1"], "--env A-KEY: this is not a valid variable name"),
