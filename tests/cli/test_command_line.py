@@ -18,8 +18,8 @@ from tests.support.project import ProjectBuilder
         (["registry", "status", "fly"], "unexpected word: fly"),
         (["scan", "extra"], "unexpected word: extra"),
         (
-            ["wrap", "--makefile", "Makefile", "--only=hello"],
-            "--only cannot be used with --makefile; leave out one of them",
+            ["wrap", "--makefile", "Makefile", "--server=http://a"],
+            "--server cannot be used with --makefile; leave out one of them",
         ),
         (["wrap", "--all", "--only", "x", "--", "ls"], "--only cannot be used with --all; leave out one of them"),
         (

@@ -35,6 +35,7 @@ from mcpgreen.project.project import Project
 TRIALS = {"tool": "run-tool {}", "prompt": "prompt {} topic=tides", "resource": "read {}"}
 VENDOR_SECS = 120.0
 FIRST_TOOL = "hello"  # of a new project
+MAKEFILES = ("GNUmakefile", "makefile", "Makefile")
 TAKEN = "it already exists; choose another name, or move it away"
 KINDS = ("tool", "resource", "template", "prompt", "completion", "provider", "ui", "test")
 MAX_SAMPLE_DEPTH = 8
@@ -117,6 +118,9 @@ def run_init(options: Options) -> int:
     language = LANGUAGES[DEFAULT_LANGUAGE] if wants_tool and not first_tool else None
     draft = _project_draft(root, name, title, f"Tools for {title}", language)
     skipped = [path for path in draft if os.path.lexists(path)]
+    if any(os.path.lexists(os.path.join(root, name)) for name in MAKEFILES):
+        # `make test` would find a folder of that name, and do nothing.
+        skipped += [path for path in draft if path.startswith(f"{root}/test/") and path not in skipped]
     for path in skipped:
         del draft[path]
     skipped += [first_tool] if wants_tool and first_tool else []

@@ -52,8 +52,9 @@ FORMS = {
     **dict.fromkeys(("bearer", "oauth2", "openidconnect"), ("header", "Authorization", "Bearer {}")),
 }
 KEYWORDS = words_in(
-    "type description enum const default format minimum maximum multipleOf minLength maxLength minItems "
-    "maxItems uniqueItems minProperties maxProperties required exclusiveMinimum exclusiveMaximum additionalProperties"
+    "type description enum const default format pattern examples minimum maximum multipleOf minLength maxLength "
+    "minItems maxItems uniqueItems minProperties maxProperties required exclusiveMinimum exclusiveMaximum "
+    "additionalProperties"
 )
 
 
@@ -250,6 +251,9 @@ class Document:
         names, known = _list(schema.pop("required", None)), schema.get("properties")
         if needed := [name for name in names if isinstance(name, str) and (known is None or name in known)]:
             schema["required"] = needed
+        if given.get("nullable") is True:  # OpenAPI 3.0
+            about = {"description": schema.pop("description")} if "description" in schema else {}
+            schema = {"anyOf": [schema, {"type": "null"}], **about}
         return schema
 
     def _followed(self, given: object) -> Json:
@@ -276,7 +280,9 @@ class Document:
         if server and not SERVER.fullmatch(url):
             raise UsageError(f"--server {server}: an address is needed, such as https://api.example.com/v1")
         if not SERVER.fullmatch(url):
-            raise UsageError(f"{self._place}: it does not say where the service is; add --server URL")
+            path = url if url.startswith("/") and url != "/" else ""
+            reason = f"it only says that the service is at {path}" if path else "it does not say where the service is"
+            raise UsageError(f"{self._place}: {reason}; add --server https://HOST{path}")
         return url.rstrip("/")
 
     def _keys(self, operation: Operation) -> list[tuple[str, bool, str, str, str]]:
@@ -284,7 +290,9 @@ class Document:
         first way in that is understood counts; the keys are optional if there is a way without."""
         ways = [_object(way) for way in _list(operation.fields.get("security", self._fields.get("security")))]
         schemes = _object(_object(self._fields.get("components")).get("securitySchemes"))
-        for way in filter(None, ways):
+        # A key is easier to get than a token of OAuth.
+        is_oauth = {name for name, each in schemes.items() if _object(each).get("type") in ("oauth2", "openIdConnect")}
+        for way in sorted(filter(None, ways), key=lambda way: not is_oauth.isdisjoint(way)):
             rows = []
             for name in way:
                 scheme = self._followed(schemes.get(name))

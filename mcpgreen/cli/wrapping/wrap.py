@@ -49,6 +49,13 @@ TASK_FILES: dict[str, tuple[Callable[[str], list[Task]], str]] = {
     "--package-json": (scripts_in, "npm"),
 }
 
+# With an argument of these programs, a client could choose what is run.
+WRAPPED_BY_FILE = {
+    **dict.fromkeys(("make", "gmake"), "--makefile Makefile"),
+    "just": "--justfile justfile",
+    **dict.fromkeys(("npm run", "yarn run", "pnpm run"), "--package-json package.json"),
+}
+
 HELP_SECS = 20.0
 MAX_HELP_BYTES = 1 << 20
 STRAYS_SECS = 1.0
@@ -99,13 +106,13 @@ def run(options: Options) -> int:
     if name is not None and not SAFE_NAME.fullmatch(name):
         raise UsageError(f"--name {name}: a name has 1 to 64 of A-Z a-z 0-9 _ -")
     target = _target(options)
-    for option in TASK_FILES:
-        if options[option]:
-            return _wrap_tasks(option, options[option], prefix=name, target=target)
     only = options["--only"]
     chosen = None if only is None else [name.strip() for name in only.split(",") if name.strip()]
     if chosen == []:
         raise UsageError("--only needs names, separated by commas")
+    for option in TASK_FILES:
+        if options[option]:
+            return _wrap_tasks(option, options[option], chosen, prefix=name, target=target)
     if options["--openapi"]:
         from mcpgreen.cli.wrapping import openapi
 
@@ -113,7 +120,9 @@ def run(options: Options) -> int:
         tools = list(openapi.tools_in(place, only=chosen, server=options["--server"], prefix=name))
         _write_all(tools, openapi.source_name(place), target)
         if variables := {variable.rstrip("!") for blueprint, _ in tools for variable in blueprint.env}:
-            tell(f"For the keys of the service, the server needs in its environment: {', '.join(sorted(variables))}\n")
+            names, added = ", ".join(sorted(variables)), " ".join(f"--env {name}" for name in sorted(variables))
+            tell(f"The tools need the service's keys. To try a tool, set {names} in your shell. To pass them on to a ")
+            tell(f"client, run mcpgreen config --client CLIENT --install {added}\n")
         return 0
     return _wrap_command(options, chosen, target)
 
@@ -136,6 +145,9 @@ def _wrap_command(options: Options, only: Sequence[str] | None, target: Target) 
     words, name, takes_all = [options["CMD"], *options["SUBCOMMAND"]], options["--name"], bool(options["--all"])
     program = _program(words[0])
     rest = _subcommands(words)
+    program_name = os.path.basename(words[0])
+    if instead := WRAPPED_BY_FILE.get(program_name) or WRAPPED_BY_FILE.get(f"{program_name} {words[-1]}"):
+        raise ProjectError(words[0], f"it runs whatever its arguments name; use mcpgreen wrap {instead}")
     stem = re.sub(r"(?<=.)\.(?:sh|bash|py)$", "", os.path.basename(words[0]))
     name = name or tool_file.tool_name(" ".join([stem, *(word for word in words[1:] if word[0] != "-")]))
     if not name:
@@ -269,16 +281,19 @@ def _run(words: Sequence[str], *, directory: str, secs: float) -> children.Ended
             strays.close()
 
 
-def _wrap_tasks(option: str, path: str, *, prefix: str | None, target: Target) -> int:
+def _wrap_tasks(option: str, path: str, only: list[str] | None, *, prefix: str | None, target: Target) -> int:
     path = os.path.abspath(os.path.expanduser(path))
     read, program = TASK_FILES[option]
     found = read(path)
+    if unknown := set(only or ()) - {task.name for task in found}:
+        raise UsageError(f"--only: {path} has no {', '.join(sorted(unknown))}")
+    found = [task for task in found if only is None or task.name in only]
     tasks = [task for task in found if not task.needs_refused]
     if refused := ", ".join(dict.fromkeys(name for task in found for name in task.refused)):
-        tell(f"No arguments, since a client could choose with them what is run, or a file: {refused}.\n")
+        tell(f"These arguments are left out, because they let a client choose a program or a file: {refused}.\n")
         tell("If you need them, write a tool that runs the task, with an enum or a pattern: see docs/tools.md.\n")
     if missing := ", ".join(task.name for task in found if task.needs_refused):
-        tell(f"No tools, since they need such an argument: {missing}.\n")
+        tell(f"These tasks are left out, because they need such an argument: {missing}.\n")
     if not tasks:
         raise ProjectError(path, "nothing in it can become a tool")
     blueprints = blueprints_of(tasks, runner_of(path, target.root, program), path=path, prefix=prefix)
@@ -303,6 +318,5 @@ def _write_all(tools: Sequence[tuple[Blueprint, str]], source: str, target: Targ
             changed += 1
     if changed:
         tell(TO_REPLACE)
-    if not written:
-        raise ProjectError(source, "there is a tool for each of its tasks or operations already")
-    tell(f"{written} tool{'' if written == 1 else 's'} from {os.path.basename(source)}.\n")
+    count = f"{written} tool{'' if written == 1 else 's'}" if written else "No new tool"
+    tell(f"{count} from {os.path.basename(source)}.\n")

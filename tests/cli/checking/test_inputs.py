@@ -43,8 +43,11 @@ def unseen(directory: Path, script: str, pattern: str = r"it reads (\w+)", **set
         (PYTHON + "os.environ['API_KEY'] = 'x'\nos.environ['API_KEY']; os.getenv('UNSET'); 'A_KEY' in os.environ", []),
         (PYTHON + "from dotenv import load_dotenv\nos.environ['API_KEY']", []),
         (PYTHON + "import mcp_tool\n@mcp_tool.tool(env=['A_KEY'])\ndef f() -> str:\n  return os.environ['A_KEY']", []),
-        (PYTHON + "from mcp_tool import tool\n@tool\ndef f(): 0\n@tool(env=['A_KEY!'])\ndef g():\n  os.environ['A_KEY']",
-         []),
+        (
+            PYTHON
+            + "from mcp_tool import tool\n@tool\ndef f(): 0\n@tool(env=['A_KEY!'])\ndef g():\n  os.environ['A_KEY']",
+            [],
+        ),
         (NODE + "fetch(process.env.API_KEY + process.env['CITY'] + process.env.UNSET)", ["API_KEY", "CITY"]),
         (NODE + "process.env.API_KEY ||= 'x'; fetch(process.env.API_KEY)", []),
         ("#!/usr/bin/perl\nprint $API_KEY", []),

@@ -133,7 +133,7 @@ def wrapped(orchard: str, tmp_path_factory: pytest.TempPathFactory) -> ProjectBu
     done = wrap(project, "openapi.yaml")
     assert done.returncode == 0, done.stderr
     assert "5 tools from openapi.yaml.\n" in done.stderr
-    assert f"the server needs in its environment: {', '.join(sorted(KEYS))}\n" in done.stderr
+    assert f"To try a tool, set {', '.join(sorted(KEYS))} in your shell." in done.stderr
     return project
 
 
@@ -277,7 +277,7 @@ def test_wrapping_again_keeps_the_files_and_says_what_changed(project: ProjectBu
         ("{,", [], "it is neither JSON nor YAML"),
         ("a: [", [], "it is neither JSON nor YAML"),
         (document(paths={}), [], "it has no operations"),
-        (document(servers=[]), [], "it does not say where the service is; add --server URL"),
+        (document(servers=[]), [], "it does not say where the service is; add --server https://HOST"),
         (document(servers=[{"url": "file:///etc"}]), [], "it does not say where the service is"),
         (document(servers=[{"url": "https://a@b.example"}]), [], "it does not say where the service is"),
         (document(servers=[{"url": "https://a.example/?x"}]), [], "it does not say where the service is"),
@@ -401,3 +401,28 @@ def test_a_hostile_document_becomes_neither_code_nor_a_large_schema(tmp_path: Pa
     assert {type(node).__name__ for node in tree.body} <= allowed
     assert script.isascii()
     assert len(json.dumps(blueprint.arguments[0].schema)) < 40 * MAX_SCHEMAS
+
+
+def test_null_patterns_and_easier_keys_are_kept(project: ProjectBuilder) -> None:
+    note = {"type": "string", "nullable": True, "description": "A note", "pattern": "^[a-z]+$"}
+    body = {"content": {"application/json": {"schema": {"type": "object", "properties": {"note": note}}}}}
+    ways = [{"token": []}, {"key": []}]
+    schemes = {"token": {"type": "oauth2", "flows": {}}, "key": {"type": "apiKey", "in": "header", "name": "X-Key"}}
+    document = {
+        "openapi": "3.0.3",
+        "info": {"title": "Notes"},
+        "servers": [{"url": "/v1"}],
+        "paths": {"/notes": {"patch": {"operationId": "patchNote", "requestBody": body, "security": ways}}},
+        "components": {"securitySchemes": schemes},
+    }
+    project.write("api.json", json.dumps(document))
+
+    assert "the service is at /v1; add --server https://HOST/v1" in wrap(project, "api.json").stderr
+    assert wrap(project, "api.json", "--server", "http://127.0.0.1:1/v1").returncode == 0
+    described = json.loads(project.read("tools/patchNote.meta.json"))
+    assert described["env"] == ["REST_NOTES_KEY!"]
+    written = described["inputSchema"]["properties"]["body"]["properties"]["note"]
+    assert written == {
+        "anyOf": [{"type": "string", "pattern": "^[a-z]+$"}, {"type": "null"}],
+        "description": "A note",
+    }

@@ -580,9 +580,9 @@ def test_a_recipe_that_needs_what_no_client_may_choose_is_no_tool(project: Proje
     done = wrap(project, "--justfile", "justfile")
 
     assert [Path(line).name for line in done.stdout.splitlines()] == ["just-greet.py", "just-greet.meta.json"]
-    assert "what is run, or a file: program of run.\n" in done.stderr
+    assert "choose a program or a file: program of run.\n" in done.stderr
     assert "write a tool that runs the task, with an enum or a pattern" in done.stderr
-    assert "No tools, since they need such an argument: run.\n" in done.stderr
+    assert "These tasks are left out, because they need such an argument: run.\n" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -931,7 +931,16 @@ def test_what_exists_is_left_and_what_is_new_is_added(made: ProjectBuilder) -> N
     assert "make-greet.py exists, and is left as it is.\n" in done.stderr
     assert made.read("tools/make-greet.py") == before
     again = wrap(made, "--makefile", "Makefile")
-    assert (again.returncode, again.stdout) == (1, "")
+    assert (again.returncode, again.stdout) == (0, "")
+    assert again.stderr.endswith("No new tool from Makefile.\n")
+
+
+def test_only_chosen_targets_become_tools(project: ProjectBuilder) -> None:
+    project.write("Makefile", MAKEFILE)
+    done = wrap(project, "--makefile", "Makefile", "--only", "greet")
+    assert [Path(line).name for line in done.stdout.splitlines()] == ["make-greet.py", "make-greet.meta.json"]
+    assert "Makefile has no nothing" in wrap(project, "--makefile", "Makefile", "--only", "nothing").stderr
+    assert "use mcpgreen wrap --makefile Makefile" in wrap(project, "--", "make", "greet").stderr
 
 
 @pytest.mark.parametrize(
