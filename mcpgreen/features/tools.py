@@ -271,7 +271,7 @@ class ToolTerms:
             return self.script._replace(command=[needed.interpreter, self.tool.path]), variables, ""
         if needed.is_optional:
             return self.script, self.variables, f"{packages.REQUIREMENTS} is not installed: {packages.REMEDY}."
-        person = f"Ask the person who runs this server: {packages.REMEDY}."
+        person = f"Ask the person who runs this server to {packages.REMEDY}."
         raise ToolFailure(f"{self.script.label} needs {needed.lack}. {person}")
 
     def require_variables(self) -> None:

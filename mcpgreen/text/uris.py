@@ -102,7 +102,7 @@ def path_of(uri: str, *, base: str) -> str:
     uri = with_encoded_text(uri)
     rest = uri.partition(":")[2]
     if re.match(DRIVE, rest):
-        raise ValueError("it begins with a Windows drive, which this system does not have")
+        raise ValueError("it begins with a Windows drive letter, but this is not a Windows system")
     if "\\" in rest:
         raise ValueError("the parts of a path are separated by /, never by a backslash")
     if "?" in rest or "#" in rest:

@@ -81,9 +81,8 @@ Next:
 Created .gitignore
 Created README.md
 Created server.d/schemas/server.schema.json
-Created test/README.md
-Created test/run.sh
 Skipped existing server.d/server.meta.json
+Left out test/: make test would find that folder, and do nothing
 Initialized project at PROJECT"""),
     Screen("scaffold tool count", WIDE, """\
 Scaffolded tool count at tools/count.sh

@@ -494,7 +494,7 @@ def test_more_listens_than_allowed_are_refused_until_one_is_cancelled(note: Path
         listen(wire, [note.as_uri()], id)
     begin_listen(wire, [], "c", toolsListChanged=True)
     error = wire.response("c")["error"]
-    assert error == {"code": -32602, "message": "There are 2 listens already; cancel some."}
+    assert error == {"code": -32602, "message": "There are 2 open subscriptions/listen streams already; cancel some."}
 
     cancel(wire, "a")
     assert listen(wire, [note.as_uri()], "d")["notifications"] == {"resourceSubscriptions": [note.as_uri()]}

@@ -88,10 +88,10 @@ def test_the_type_of_a_file_comes_from_its_name(bench: Bench, function: str, nam
 @pytest.mark.parametrize(
     ("expression", "problem"),
     [
-        ("image_block(b'ab')", "ValueError: image_block: the type is unknown"),
-        ("image_block('plain')", "ValueError: image_block: the type is unknown"),
-        ("image_block(b'ab', 'audio/wav')", "ValueError: image_block: audio/wav is not of the kind image/"),
-        ("audio_block(b'ab', 'image/png')", "ValueError: audio_block: image/png is not of the kind audio/"),
+        ("image_block(b'ab')", "ValueError: image_block: the MIME type is unknown"),
+        ("image_block('plain')", "ValueError: image_block: the MIME type is unknown"),
+        ("image_block(b'ab', 'audio/wav')", "ValueError: image_block: audio/wav is not image/"),
+        ("audio_block(b'ab', 'image/png')", "ValueError: audio_block: image/png is not audio/"),
         ("image_block('gone.png')", "FileNotFoundError"),
         ("resource_link_block('', 'a')", "ValueError: resource_link_block: a URI and a name are required"),
         ("resource_link_block('x:a', '')", "ValueError: resource_link_block: a URI and a name are required"),

@@ -324,6 +324,6 @@ def _write_wrapper(launch: Launch, root: str, *, has_environment: bool) -> int:
         with open(path, "x", encoding="utf-8", opener=lambda name, flags: os.open(name, flags, 0o755)) as file:
             file.write(text)
     except OSError as error:
-        raise Refused(path, f"the file was not changed: {error.strerror}") from None
+        raise Refused(path, f"it was not written: {error.strerror}") from None
     say(f"Wrote {path}\n")
     return 0

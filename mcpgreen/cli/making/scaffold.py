@@ -117,10 +117,10 @@ def run_init(options: Options) -> int:
     title = title_of(name)
     language = LANGUAGES[DEFAULT_LANGUAGE] if wants_tool and not first_tool else None
     draft = _project_draft(root, name, title, f"Tools for {title}", language)
+    has_makefile = any(os.path.lexists(os.path.join(root, name)) for name in MAKEFILES)
+    for path in [path for path in draft if has_makefile and path.startswith(f"{root}/test/")]:
+        del draft[path]
     skipped = [path for path in draft if os.path.lexists(path)]
-    if any(os.path.lexists(os.path.join(root, name)) for name in MAKEFILES):
-        # `make test` would find a folder of that name, and do nothing.
-        skipped += [path for path in draft if path.startswith(f"{root}/test/") and path not in skipped]
     for path in skipped:
         del draft[path]
     skipped += [first_tool] if wants_tool and first_tool else []
@@ -131,6 +131,7 @@ def run_init(options: Options) -> int:
     draft.write()
     lines = [f"Created {path}" for path in _relative(draft, root)]
     lines += [f"Skipped existing {path}" for path in _relative(skipped, root)]
+    lines += ["Left out test/: make test would find that folder, and do nothing"] if has_makefile else []
     if has_list:
         added = _ignore_more(ignored)
         lines.append(f"Added to .gitignore: {' '.join(added)}" if added else "Skipped existing .gitignore")

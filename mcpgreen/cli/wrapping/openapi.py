@@ -130,7 +130,7 @@ def read_document(place: str) -> Json:
         advice = "convert it to OpenAPI 3, for example with npx swagger2openapi, and wrap the result"
         raise ProjectError(place, f"it is Swagger 2.0, which wrap does not read; {advice}")
     if not isinstance(document, dict) or not str(document.get("openapi")).startswith("3."):
-        raise ProjectError(place, 'it is not an OpenAPI 3 document, which has "openapi": "3.…"')
+        raise ProjectError(place, 'it is not an OpenAPI 3 document: its "openapi" field must begin with "3."')
     return document
 
 
@@ -205,7 +205,7 @@ class Document:
             schema.setdefault("description", "The body of the request.")
             yield Argument(tool_file.take_name("body", taken), schema, "body", (kind, ""), is_required=is_required)
         elif self.has_other_body(operation):
-            raise ProjectError(self._place, f"{operation.label} takes a body that is not JSON; name others with --only")
+            raise ProjectError(self._place, f"{operation.label} takes a body that is not JSON; choose others (--only)")
 
     def has_other_body(self, operation: Operation) -> bool:
         """Tell whether the operation requires a body that is not JSON."""

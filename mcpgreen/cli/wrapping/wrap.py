@@ -216,7 +216,7 @@ def _program(word: str) -> str:
             raise ProjectError(word, "it is not executable; make it so with chmod +x")
         return path
     if shutil.which(word) is None:
-        raise ProjectError(word, "there is no such command on the PATH; install it, or name it with its path")
+        raise ProjectError(word, "there is no such command on the PATH; install it, or give its full path")
     return word
 
 

@@ -123,7 +123,8 @@ class Subscriptions:
         if type(call.id) is str and len(call.id) > MAX_ID_CHARS:
             raise InvalidParams(f"The id of subscriptions/listen may have at most {MAX_ID_CHARS} characters.")
         if not self._places.has_room(call.stream.owner):
-            raise InvalidParams(f"{_how_many(self._places, call.stream.owner)} listens already; cancel some.")
+            held = _how_many(self._places, call.stream.owner)
+            raise InvalidParams(f"{held} open subscriptions/listen streams already; cancel some.")
         max_uris = max(MAX_URIS, self._limit)
         honoured, uris = _honoured(call.params.get("notifications"), call.services.offered, max_uris=max_uris)
         # A listen may be open for days, so it keeps no more of the request than it needs.

@@ -317,7 +317,7 @@ class Storage:
             return None
         self._probed_at = time.monotonic()
         is_news = directory not in self._full
-        trouble = "fails" if error.errno == errno.EIO else "is full"
+        trouble = "is failing" if error.errno == errno.EIO else "is full"
         self._full[directory] = f"The disk {trouble}: {what} cannot be written ({error.strerror})."
         if is_news:
             journal.critical("%s No call is started until %s can be written to", self._full[directory], directory)
@@ -326,7 +326,7 @@ class Storage:
 
     def succeeded(self, directory: str) -> None:
         if self._full.pop(directory, None) is not None:
-            journal.warning("there is room again in %s", directory)
+            journal.warning("there is disk space again in %s", directory)
             self._on_news("notice", "The disk can be written to again.")
 
     def require_room(self) -> None:

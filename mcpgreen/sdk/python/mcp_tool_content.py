@@ -122,9 +122,9 @@ def _media_block(kind: str, source: Path | bytes, mime_type: str | None) -> Bloc
         with open(source, "rb") as file:
             data = file.read()
     if mime_type is None:
-        raise ValueError(f"{kind}_block: the type is unknown; name it, as in {kind}_block(…, '{kind}/…')")
+        raise ValueError(f"{kind}_block: the MIME type is unknown; pass it, as in {kind}_block(…, '{kind}/…')")
     if not mime_type.startswith(f"{kind}/"):
-        raise ValueError(f"{kind}_block: {mime_type} is not of the kind {kind}/…")
+        raise ValueError(f"{kind}_block: {mime_type} is not {kind}/…")
     return {"type": kind, "data": _base64(data), "mimeType": mime_type}
 
 

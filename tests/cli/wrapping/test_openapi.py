@@ -296,7 +296,7 @@ def test_wrapping_again_keeps_the_files_and_says_what_changed(project: ProjectBu
         (
             document(paths={"/a": {"put": {"requestBody": {"required": True, "content": {"text/csv": {}}}}}}),
             ["--only", "PUT /a"],
-            "PUT /a takes a body that is not JSON; name others with --only",
+            "PUT /a takes a body that is not JSON; choose others (--only)",
         ),
         (
             document(paths={"/a": {"put": {"requestBody": {"required": True, "content": {"text/csv": {}}}}}}),

@@ -278,7 +278,10 @@ def test_directories_that_it_makes_are_writable_by_the_owner_alone(tmp_path: Pat
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--", "no-such-command"], "no-such-command: there is no such command on the PATH; install it, or name it"),
+        (
+            ["--", "no-such-command"],
+            "no-such-command: there is no such command on the PATH; install it, or give its full path",
+        ),
         (["--", "./missing"], "./missing: there is no such file"),
         (["--", "./plain.txt"], "./plain.txt: it is not executable; make it so with chmod +x"),
         (["--", "mute"], "mute: its --help could not be read; let it print a usage line for --help"),

@@ -446,7 +446,7 @@ def _plain_text(value: Any) -> Any:
         try:
             return value.decode("utf-8")
         except ValueError:
-            remedy = "use mcp_tool.image_block for an image, or base64 for text"
+            remedy = "use mcp_tool.image_block for an image, or encode the bytes as base64"
             raise TypeError(f"bytes that are not UTF-8 cannot be sent as JSON; {remedy}") from None
     raise TypeError(f"a value of the type {type(value).__name__} cannot be sent as JSON")
 
