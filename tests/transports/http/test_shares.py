@@ -128,7 +128,7 @@ def test_one_caller_does_not_hold_all_listens(serve: Serve, issuer: Issuer) -> N
     for _ in range(3):
         mallory.listen(toolsListChanged=True)
 
-    assert "listens" in mallory.start("subscriptions/listen", {"notifications": {}}).error()["message"]
+    assert "subscriptions/listen streams" in mallory.start("subscriptions/listen", {"notifications": {}}).error()["message"]
     stateless(server, issuer, "ada").listen(toolsListChanged=True)
 
 
