@@ -128,7 +128,8 @@ def test_one_caller_does_not_hold_all_listens(serve: Serve, issuer: Issuer) -> N
     for _ in range(3):
         mallory.listen(toolsListChanged=True)
 
-    assert "subscriptions/listen streams" in mallory.start("subscriptions/listen", {"notifications": {}}).error()["message"]
+    refusal = mallory.start("subscriptions/listen", {"notifications": {}}).error()["message"]
+    assert "subscriptions/listen streams" in refusal
     stateless(server, issuer, "ada").listen(toolsListChanged=True)
 
 
