@@ -84,6 +84,13 @@ class Reader:
         """What the last commands printed to stdout."""
         return self._printed[0] if self._printed else ""
 
+    def use_our_packages(self) -> None:
+        """Let tools find the packages of the tests: through a link, Python does not find its environment."""
+        python = self._own / "bin" / "python3"
+        python.unlink()
+        python.write_text(f"#!/bin/sh\nexec '{sys.executable}' \"$@\"\n", encoding="utf-8")
+        python.chmod(0o755)
+
     def read(self, page: Path) -> None:
         for block in blocks_of(page):
             print(f"{page.name}, line {block.line}")  # pytest shows it if the test fails

@@ -5,7 +5,6 @@ the reader of tests/docs/reader.py, from the top to the bottom, or tests of thei
 from __future__ import annotations
 
 import ast
-import os
 import re
 import subprocess
 import sys
@@ -81,15 +80,16 @@ TAKEN_BY: dict[str, Read | str] = {
 
 
 @pytest.mark.parametrize("name", [name for name, taken_by in TAKEN_BY.items() if isinstance(taken_by, Read)])
-def test_what_a_page_shows_happens(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_page_shows_happens(name: str, tmp_path: Path) -> None:
     how = TAKEN_BY[name]
     assert isinstance(how, Read)
     for program in how.needs:
         require_program(program)
-    if how.needs_our_packages:
-        monkeypatch.setenv("PATH", os.path.dirname(sys.executable) + os.pathsep + os.environ["PATH"])
 
-    Reader(tmp_path, has_terminal=how.has_terminal, makes_executable=how.makes_executable).read(DOCS / name)
+    reader = Reader(tmp_path, has_terminal=how.has_terminal, makes_executable=how.makes_executable)
+    if how.needs_our_packages:
+        reader.use_our_packages()
+    reader.read(DOCS / name)
 
 
 def test_every_page_with_blocks_is_in_the_table() -> None:
