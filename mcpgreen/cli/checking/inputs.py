@@ -79,7 +79,7 @@ def _unseen_arguments(tool: Tool, shown: str) -> Iterator[Problem]:
     names = list(tool.definition["inputSchema"].get("properties") or ())
     if not names or program_of(tool.path, content) not in SHELLS:
         return
-    text = re.sub(COMMENTS, "", content.decode("utf-8", "replace"))
+    text = _without(content.decode("utf-8", "replace"), COMMENTS, QUOTES_OF_SHELL)
     found = None if re.search(OTHER_ARGUMENTS, text) else re.search(WORDS, text)
     if found is None:
         return
@@ -101,8 +101,7 @@ def _unseen_variables(tool: Tool, shown: str, settings: Settings, environ: Mappi
     is_known = patterns is not PYTHON or is_python(tool.path, content)
     if settings.tool_env_mode == "inherit" or not is_known or re.search(PREPARED, text):
         return
-    for inert in (COMMENTS, *((QUOTES_OF_SHELL,) if patterns is SHELL else ())):
-        text = re.sub(inert, lambda found: "\n" * found[0].count("\n"), text)
+    text = _without(text, COMMENTS, *((QUOTES_OF_SHELL,) if patterns is SHELL else ()))
     allowed = settings.tool_env_allowlist if settings.tool_env_mode == "allowlist" else ()
     seen = {*MINIMAL_NAMES, *_USUAL.split(), *allowed, *(each.removesuffix("!") for each in tool.description.env)}
     read, needed, written = (_found(pattern, text) for pattern in patterns)
@@ -125,6 +124,13 @@ def _unseen_variables(tool: Tool, shown: str, settings: Settings, environ: Mappi
                     way += f', or # mcp: {{"env": ["{name}!"]}} for all functions in the file'
             fix = f"declare it: {way}; without ! if it is optional"
             yield Problem("warning", "env", sentence, fix, tool.path, Position(line))
+
+
+def _without(text: str, *patterns: str) -> str:
+    """Remove what the patterns find, except for line breaks: the other lines keep their numbers."""
+    for pattern in patterns:
+        text = re.sub(pattern, lambda found: "\n" * found[0].count("\n"), text)
+    return text
 
 
 def _found(pattern: str, text: str) -> dict[str, int]:

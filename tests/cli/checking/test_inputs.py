@@ -60,6 +60,20 @@ def test_only_variables_that_the_script_needs_and_does_not_get_are_reported(
 
 
 @pytest.mark.parametrize(
+    ("script", "places"),
+    [
+        ("\n\n# About it.\necho $1", ["line 7"]),  # blank lines before a comment count
+        ("while getopts a: o; do :; done", ["line 4"]),
+        ("awk '{print $1}' table.txt", []),
+        ("show() { echo $1; }\nshow x", []),
+        ('set -- "$a"\necho $1', []),
+    ],
+)
+def test_arguments_of_a_command_line_are_reported(tmp_path: Path, script: str, places: list[str]) -> None:
+    assert unseen(tmp_path, f"{SHELL}# Do it.\n# @arg a  A\n{script}\n", r"line \d+") == places
+
+
+@pytest.mark.parametrize(
     ("mode", "names"), [("minimal", ["A_KEY", "B_KEY"]), ("allowlist", ["B_KEY"]), ("inherit", [])]
 )
 def test_the_mode_of_the_environment_counts(tmp_path: Path, mode: str, names: list[str]) -> None:
