@@ -107,7 +107,7 @@ class Timeouts(Values):
     progress_extends_timeout = setting(flag, False, doc=
         "Whether each of a tool's progress reports restarts its timeout.")
     shutdown_timeout = setting(seconds, 5.0, low=0.1, high=600, doc=
-        "How many seconds after a shutdown request the server exits, whatever is still running.")
+        "How long running calls may take to finish after a shutdown request, in seconds. Then the server exits.")
     idle_timeout_secs = setting(seconds, 3600.0, low=0, high=30 * DAY_SECS, aliases=("MCPBASH_IDLE_TIMEOUT",),
         switches=(Switch("idle_timeout_enabled", False, "0"), Switch("ci_mode", True, "0")), doc=
         "After how many seconds without input or work the server exits. 0: never.")

@@ -24,7 +24,7 @@ MAX_SUBCOMMANDS = 100
 
 ESCAPES = re.compile(r"\x1b\[[0-9;?]{0,20}[A-Za-z]|\x1b\][^\x07\x1b]{0,200}(?:\x07|\x1b\\)|.\x08")
 BOX = ("│", "┃")
-STAR = re.compile(r"^ *\* {0,40}(?=-)")  # typer: a required option, of which the text says so, too
+STAR = re.compile(r"^ *\* {0,40}(?=-)")  # typer marks required options with a star; the text says so, too
 # typer has names, types and descriptions in columns: the space before another name, or before a type.
 COLUMN = re.compile(
     r"(?<=\S) {2,}(?=-|(?:[A-Z][A-Z_]*(?: RANGE)?|\[[^\[\]]{1,99}\|[^\[\]]{1,99}\]|<[^<>]{1,99}>)(?:\.\.\.)?(?:  |$))"
