@@ -46,13 +46,15 @@ class Shares:
         left = self.size + spare - self.held - amount
         if left < 0:
             return False
+        if owner is None:
+            return True
         held = self.held_by(owner)
-        return owner is None or not held or held + amount <= spare + TIMES_WHAT_IS_LEFT * left
+        return not held or held + amount <= spare + TIMES_WHAT_IS_LEFT * left
 
     def take(self, owner: Hashable, amount: int = 1) -> None:
         self.held += amount
-        self._held_by[owner] = self.held_by(owner) + amount
-        if not self._held_by[owner]:
+        held = self._held_by[owner] = self._held_by.get(owner, 0) + amount
+        if not held:
             del self._held_by[owner]
 
     def give_back(self, owner: Hashable, amount: int = 1) -> None:
