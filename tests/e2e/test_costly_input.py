@@ -77,14 +77,13 @@ def test_a_batch_of_too_many_members_is_refused_as_one(speak: Speak) -> None:
 @pytest.mark.requirement("P-031")
 def test_others_get_their_turn_while_a_batch_is_served(project: ProjectBuilder, speak: Speak) -> None:
     """A call that began before the batch is answered before it, although its members need not wait for anything."""
-    for number in range(150):
-        project.tool(f"tool{number}", "echo x")
+    project.prompt("long", "é" * 4000)
     project.tool("quick", "echo quick")
     wire = speak(WITH_BATCHES).wire
-    wire.request("tools/list")
-    members = [{"jsonrpc": "2.0", "id": f"m{number}", "method": "tools/list"} for number in range(1000)]
-    quick = {"jsonrpc": "2.0", "id": "quick", "method": "tools/call", "params": {"name": "quick"}}
-    wire.send(quick, members)
+    wire.request("prompts/list")
+    long = {"method": "prompts/get", "params": {"name": "long"}}
+    members = [{"jsonrpc": "2.0", "id": f"m{number}", **long} for number in range(1000)]
+    wire.send({"jsonrpc": "2.0", "id": "quick", "method": "tools/call", "params": {"name": "quick"}}, members)
 
     assert json.loads(wire.next_line())["id"] == "quick"
     assert wire.next_line().startswith(b"[{")

@@ -162,8 +162,10 @@ def test_one_caller_does_not_take_the_room_of_all_bodies(serve: Serve, issuer: I
     with ExitStack() as ends:
         socks = [ends.enter_context(server.connect()) for _ in range(60)]
         for sock in socks:  # each counts from its second piece on
-            sock.sendall(begin + b" " * 140_000)
-        eventually(lambda: select.select(socks, [], [], 0)[0])
+            sock.sendall(begin + b" " * 199_998)
+        refused: list[socket.socket] = []
+        eventually(lambda: refused.extend(select.select(socks, [], [], 0)[0]) or refused)
+        assert refused[0].recv(100).startswith(b"HTTP/1.1 503")
         large = {"text": "a" * 150_000}
 
         assert is_done(stateless(server, issuer, "ada").call_tool("quick", large))
