@@ -92,7 +92,10 @@ class Application:
             self._mentions = Mentions()
         if self._mentions.count(refusal.status):
             target = journal.cut(f"{request.method} {request.path}", MAX_TOLD_CHARS)
-            journal.warning("%s from %s refused: %s: %s", target, request.connection.place, refusal.status, refusal)
+            target, place, reason = map(journal.in_one_line, (target, request.connection.place, str(refusal)))
+            fields = {"request": target, "client": place, "outcome": "refused", "status": int(refusal.status[:3])}
+            line, rest = f"{target} from {place} refused", f": {refusal.status}: {reason}"
+            journal.record("warning", line, rest, {**fields, "reason": reason})
 
     def _response(self, request: Request) -> Response:
         serve = self._routes.get(request.path)

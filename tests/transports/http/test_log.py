@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import threading
 import time
@@ -64,6 +65,17 @@ def test_a_refused_request_is_a_warning_with_its_reason(
 
         assert "mcpgreen: warning: " in server.stderr
         assert "hush" not in server.stderr
+
+
+def test_a_refused_request_has_its_status_as_a_field(project: ProjectBuilder) -> None:
+    with HttpServer(project.root, http_token=TOKEN, log_format="json") as server:
+        asked(server, head("GET", "/x?token=hush"))
+        eventually(lambda: "refused" in server.stderr)
+
+    event = next(json.loads(line) for line in server.stderr_lines if "refused" in line)
+    expected = {"request": "GET /x", "client": "127.0.0.1", "outcome": "refused", "status": 404}
+    assert event.items() >= expected.items()
+    assert event["message"] == "GET /x from 127.0.0.1 refused" and event["reason"].startswith("There is nothing here")
 
 
 def test_refused_requests_cannot_fill_the_log(project: ProjectBuilder) -> None:
