@@ -22,12 +22,10 @@ from mcpgreen.text.json_types import Json
 
 # Added to the time limit of a tool, for what comes before and after it.
 MARGIN_SECS = 5
-# The variables that both official SDKs pass on; others have to be in the entry.
-KEPT_VARIABLES = ("HOME", "LOGNAME", "SHELL", "TERM", "USER")
-# The PATH of a program that was started from the desktop.
-DESKTOP_PATH = "/usr/bin:/bin:/usr/sbin:/sbin"
-if sys.platform != "darwin":
-    DESKTOP_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+KEPT_VARIABLES = ("HOME", "LOGNAME", "SHELL", "TERM", "USER")  # which both official SDKs pass on
+DESKTOP_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"  # of a program started from the desktop
+if sys.platform == "darwin":
+    DESKTOP_PATH = "/usr/bin:/bin:/usr/sbin:/sbin"
 FORMATS: dict[str, Format] = {"json": json_edits, "toml": toml_edits, "yaml": yaml_edits}
 
 

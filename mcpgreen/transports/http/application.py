@@ -94,8 +94,8 @@ class Application:
             target = journal.cut(f"{request.method} {request.path}", MAX_TOLD_CHARS)
             target, place, reason = map(journal.in_one_line, (target, request.connection.place, str(refusal)))
             fields = {"request": target, "client": place, "outcome": "refused", "status": int(refusal.status[:3])}
-            line, rest = f"{target} from {place} refused", f": {refusal.status}: {reason}"
-            journal.record("warning", line, rest, {**fields, "reason": reason})
+            end, fields = f": {refusal.status}: {reason}", {**fields, "reason": reason}
+            journal.record("warning", f"{target} from {place} refused", end, fields)
 
     def _response(self, request: Request) -> Response:
         serve = self._routes.get(request.path)
