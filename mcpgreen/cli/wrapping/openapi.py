@@ -94,7 +94,7 @@ def tools_in(
         known |= {each.label: name for name, each in operations.items()} | {name: name for name in operations}
         for name in only:
             if name not in known:
-                raise UsageError(f"--only {name}: the document has no such operation{did_you_mean(name, known)}")
+                raise UsageError(f"--only {name}: no such operation (--dry-run lists them){did_you_mean(name, known)}")
         chosen = list(dict.fromkeys(known[name] for name in only))
     elif not options["--dry-run"]:
         count, width = len(operations), max(map(len, operations))
@@ -129,12 +129,14 @@ def read_document(place: str) -> Json:
                 raise ProjectError(place, f"it is larger than {MAX_DOCUMENT_BYTES} bytes")
         else:
             raw = content_of(os.path.abspath(os.path.expanduser(place)), MAX_DOCUMENT_BYTES)
-        is_json = raw.lstrip()[:1] == b"{"
-        document = jsontext.loads(raw.decode()) if is_json else yaml_text.value_of(raw, MAX_YAML_VALUES)
+        start = raw.lstrip()[:1]
+        if start == b"<":
+            raise ProjectError(place, "it is a web page; find the address of the document there, often /openapi.json")
+        document = jsontext.loads(raw.decode()) if start == b"{" else yaml_text.value_of(raw, MAX_YAML_VALUES)
     except (OSError, HTTPException) as error:
         advice = f"; download it with your key (curl -H 'Authorization: Bearer KEY' -o FILE {place!r}), and wrap FILE"
         is_refused = getattr(error, "code", 0) in (401, 403)
-        raise ProjectError(place, f"it cannot be fetched: {error}{advice * is_refused}") from error
+        raise ProjectError(place, f"it cannot be fetched: {str(error).strip('<>')}{advice * is_refused}") from error
     except ValueError as error:
         raise ProjectError(place, f"it is neither JSON nor YAML: {error}") from error
     if isinstance(document, dict) and "swagger" in document:

@@ -182,8 +182,7 @@ def files_of(blueprint: Blueprint, script: str, directory: str) -> Draft:
 
 
 def state_of(files: Draft) -> str:
-    """Return how the tool on disk differs from this one: "same", "changed", "edited" by a person, "conflict" if both,
-    or "other" if it has other files."""
+    """Tell how the tool on disk differs: "same", "changed", "edited" by a person, "conflict" (both), "other" files."""
     if not (found := files.on_disk()):
         return "other"
     new, written = _digest(files.values()), found[1].partition(f"{MARK} (")[2][:DIGEST_CHARS]

@@ -178,9 +178,8 @@ def _wrap_command(options: Options, only: Sequence[str] | None, target: Target) 
         blueprint = blueprint._replace(annotations=tool_file.annotations_of(called, is_harmless=choice.is_harmless))
     tool_file.write_tool(tool_file.files_of(blueprint, script_of(blueprint), target.directory))
     count, guesses = len(blueprint.arguments), blueprint.guesses
-    told = f", with {guesses} guess{'' if guesses == 1 else 'es'} to check" if guesses else ""
-    told = f"{name}: {count} argument{'' if count == 1 else 's'}{told}."
-    tell(f"{told} Try: {shell_words(os.environ)} run-tool {name}\n")
+    told = f", with {guesses} guess{'es' * (guesses != 1)} to check" if guesses else ""
+    tell(f"{name}: {count} argument{'s' * (count != 1)}{told}. Try: {shell_words(os.environ)} run-tool {name}\n")
     for names, why in (
         (choice.left, "choose with --only NAME,... or take all with --all"),
         (choice.risky, "they can run programs, or write or delete files; take one with --only"),
@@ -224,8 +223,7 @@ def _program(word: str) -> str:
 def _subcommands(words: Sequence[str]) -> list[str]:
     """Return the words after the command. Raises UsageError for a word that the command might act on: it may only show
     its help."""
-    rest = list(words[1:])
-    checked = rest
+    rest = checked = list(words[1:])
     if INTERPRETER.fullmatch(os.path.basename(words[0])):
         if len(rest) > 1 and rest[0] == "-m" and MODULE.fullmatch(rest[1]):
             checked = rest[2:]

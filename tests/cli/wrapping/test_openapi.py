@@ -213,8 +213,8 @@ def test_the_tools_call_the_service(served: Wire, wrapped: ProjectBuilder) -> No
     assert asked("import", **{"class": "x", "for": [1]})[1] == "/v1/w%C3%A4lder/x?for=%5B1%5D"
 
     assert call("getTree", treeId="ill") == (True, "GET failed: HTTP 418 I'm a Teapot.\nthe tree is ill for [key]")
-    hint = "The key comes from the variable REST_ORCHARD_API_KEY, which is set: check its value. To change it: mcpgreen"
-    assert f"HTTP 401 Unauthorized.\n{hint} config --client CLIENT --install" in call("getTree", treeId="closed")[1]
+    hint = "The key (sent as Basic USER:PASSWORD) comes from REST_ORCHARD_LOGIN, which is set: check its value."
+    assert f"HTTP 401 Unauthorized.\n{hint} To change it: mcpgreen config" in call("cutTree", treeId="closed")[1]
     assert call("getTree", treeId="..")[1] == "treeId must not be empty, '.' or '..': it is a part of the path."
     assert call("getTree", treeId="x", X_Trace="a\r\nEvil: b") == (
         True,
@@ -270,11 +270,9 @@ def test_wrapping_again_replaces_what_was_not_edited(project: ProjectBuilder) ->
     tools = f"{project.root}/tools"
     assert done.stdout == f"{tools}/f.py\n{tools}/f.meta.json\n"
     assert done.stderr.startswith("a: it would be different now; to replace it, add --update.\nb: it would be ")
-    assert "b: it would be different now, but you have edited it, so it stays" in done.stderr
     assert f"the document no longer has their operations: {tools}/c.py\n" in done.stderr
     assert wrap(project, "moved.json", "--update").stdout == f"{tools}/a.py\n{tools}/a.meta.json\n"
-    assert "Changed. (GET /a)" in project.read("tools/a.meta.json")
-    assert project.read("tools/b.py").endswith("# mine\n") and "GET /b" in project.read("tools/b.meta.json")
+    assert "Changed. (GET /a)" in project.read("tools/a.meta.json") and "# mine\n" in project.read("tools/b.py")
 
 
 @pytest.mark.parametrize(
@@ -284,6 +282,7 @@ def test_wrapping_again_replaces_what_was_not_edited(project: ProjectBuilder) ->
         ('{"openapi": "4.0"}', [], "it is not an OpenAPI 3 document"),
         ("[1, 2]", [], "it is not an OpenAPI 3 document"),
         ("{,", [], "it is neither JSON nor YAML"),
+        ("\n<!DOCTYPE html>", [], "it is a web page; find the address of the document there"),
         ("a: [", [], "it is neither JSON nor YAML"),
         (document(paths={}), [], "it has no operations"),
         (document(servers=[]), [], "it does not say where the service is; add --server https://HOST"),
@@ -294,7 +293,7 @@ def test_wrapping_again_replaces_what_was_not_edited(project: ProjectBuilder) ->
         (document(), ["--server", "a.example"], "--server a.example: an address is needed, such as https://"),
         (document(paths={"a.example/": {"get": {}}}), [], "it has no operations"),
         (document(paths={"/a": {"$ref": f"#/paths/{'9' * 5000}"}}), [], "is not in the document; put all parts"),
-        (document(), ["--only", "b"], "--only b: the document has no such operation"),
+        (document(), ["--only", "b"], "--only b: no such operation (--dry-run lists them)\n"),
         (document(), ["--only", ","], "--only needs names, separated by commas"),
         (
             document(paths={f"/{at}": {"get": {}} for at in range(41)}),
