@@ -23,6 +23,7 @@ from mcpgreen.cli.checking.validate import registration_of
 from mcpgreen.cli.commands import Options
 from mcpgreen.cli.making.drafts import SAFE_NAME
 from mcpgreen.cli.opening import open_named
+from mcpgreen.cli.output import say
 from mcpgreen.project.project import Project
 from mcpgreen.protocol.schemas.portable import kept_references, portable
 from mcpgreen.running.scripts.shebang import is_python
@@ -89,7 +90,10 @@ ALIKE = {
 
 def run(options: Options) -> int:
     """Return 1 if there are errors, or warnings with `--strict`; else 0."""
-    return report_on(options).print(as_json=options["--json"])
+    status = (report := report_on(options)).print(as_json=options["--json"])
+    if not options["--json"] and not any(each.fix for each in report.findings):
+        say("These checks are about what clients and models see; mcpgreen validate checks whether it runs.\n")
+    return status
 
 
 def report_on(options: Options) -> Report:

@@ -263,7 +263,7 @@ def _warn_of_keys(client: Client, project: Project, launch: Launch, place: str, 
     except (OSError, ProjectError):
         return  # it was a dry run
     tools = discover_tools(project, survey(project, [project.tools_dir])).items
-    if keys := [key for key in unset_keys(project, tools, launch.env) if key not in text]:
+    if keys := [key for key in unset_keys(project, tools, client.environment(launch.env)) if key not in text]:
         added = " ".join(f"--env {key}" for key in keys)
         names, remedy = ", ".join(keys), f"mcpgreen config --client {client.word} --install {added}"
         journal.warning("tools need variables that the entry does not set: %s; set them here and run %s", names, remedy)

@@ -1,6 +1,6 @@
 """Write new files together, or none of them; replace a file as a whole; fill in templates; and check new names.
 
-An existing file is never overwritten, not even one that appears while we write. A script becomes executable at the end.
+`write` never overwrites a file, not even one that appears while we write. A script becomes executable at the end.
 
 Rule: only the user may write to what will be executed, whatever the umask says. The server refuses everything else.
 """
@@ -16,28 +16,29 @@ from typing import BinaryIO
 
 from mcpgreen import PACKAGE_DIR
 from mcpgreen.errors import ProjectError
-from mcpgreen.files.regular_files import new_file, unguessable
+from mcpgreen.files.regular_files import content_of, new_file, unguessable
 from mcpgreen.files.writers import WRITABLE_BY_OTHERS
 
 HIDDEN = ".mcpgreen-"  # how a name begins until all is written; hidden, so that no server looks at it
 # Clients put names of servers and tools together, and models accept no more than this.
 SAFE_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+MAX_FILE_BYTES = 4 << 20
 SCHEME = re.compile(r"[a-z][a-z0-9-]{0,63}")
 
 
 class Draft(dict[str, str]):
     """The files to write: content by absolute path. A file that begins with #! becomes executable."""
 
-    def is_written(self) -> bool:
-        """Tell whether all files exist with exactly these contents."""
+    def on_disk(self) -> list[str]:
+        """Return what the files contain now; nothing if one of them is missing or cannot be read."""
         try:
-            return all(Path(path).read_bytes() == content.encode() for path, content in self.items())
-        except OSError:
-            return False
+            return [content_of(path, MAX_FILE_BYTES).decode() for path in self]
+        except (ProjectError, ValueError):
+            return []
 
-    def write(self) -> None:
-        """Raises ProjectError if a file exists or cannot be written; then none of them is there."""
-        for path in self:
+    def write(self, *, replaces: bool = False) -> None:
+        """Raises ProjectError if a file exists (without `replaces`) or cannot be written; then no new one is there."""
+        for path in () if replaces else self:
             if os.path.lexists(path):
                 reason = "it already exists, and was not changed; choose another name, or move it away"
                 raise ProjectError(path, reason)
@@ -46,6 +47,10 @@ class Draft(dict[str, str]):
         made: list[str] = []  # noted before it is made, so that an interrupt leaves nothing
         try:
             for path, content in self.items():
+                if replaces:
+                    with replacing(path, mode=os.stat(path).st_mode & 0o777) as file:
+                        file.write(content.encode())
+                    continue
                 _make_directories(os.path.dirname(path), made)
                 made.append(path)
                 try:

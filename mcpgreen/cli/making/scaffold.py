@@ -217,7 +217,7 @@ def run(options: Options) -> int:
         first = Draft()
         place = _add_tool(first, project.tools_dir, FIRST_TOOL, language)
         _name_schemas(first, project.server_dir)
-        if first.is_written():
+        if first.on_disk() == [*first.values()]:
             say(f"The tool {name} is already at {project.shown(place)}: mcpgreen new wrote it\n{hints[0]}\n")
             return 0
     if options["--lang"] and which(language.program) is None:

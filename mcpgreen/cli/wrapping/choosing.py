@@ -10,10 +10,11 @@ command requires it. In case of doubt it counts as one.
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from mcpgreen.cli.output import ask, did_you_mean, say
+from mcpgreen.cli.output import ask, did_you_mean, say, width_of
 from mcpgreen.cli.wrapping.reading.help_text import Documented
 from mcpgreen.cli.wrapping.reading.options import Option
 from mcpgreen.cli.wrapping.reading.usage_lines import Operand
@@ -23,7 +24,6 @@ from mcpgreen.errors import UsageError
 
 USUAL_ARGUMENTS = 14
 FEW_ARGUMENTS = 15  # so many are all taken
-SHOWN_CHARS = 60
 STDIN = Operand("stdin", is_required=False, text="Text for the command's standard input.")
 
 # Short names are not here: they mean something else in each command.
@@ -172,7 +172,8 @@ def _spellings(each: Option | Operand) -> list[str]:
 
 def pick(rows: Sequence[str], ticked: set[int]) -> set[int]:
     """Let a person at the terminal add and remove rows by their numbers, which begin with 1. Return their places."""
-    say("".join(f"{at + 1:4} [{'x' if at in ticked else ' '}] {row[:SHOWN_CHARS]}\n" for at, row in enumerate(rows)))
+    chars = width_of(sys.stdout) - 10
+    say("".join(f"{at + 1:4} [{'x' if at in ticked else ' '}] {row[:chars]}\n" for at, row in enumerate(rows)))
     while (answer := ask(f"{len(ticked)} chosen. Numbers to add or remove, such as 3 7-9", "done")) != "done":
         for word in answer.replace(",", " ").split():
             found = re.fullmatch(r"(\d{1,6})(?:-(\d{1,6}))?", word)

@@ -2,7 +2,7 @@
 description next to it.
 
 Rule: nothing from a help text or a file becomes code. Names are string literals, comments are one line of printable
-characters. No file is ever overwritten.
+characters. A file that a person has edited is never overwritten: each script has a digest of what was written.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from hashlib import sha256
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -28,6 +29,8 @@ MAX_NAME_CHARS = 64
 MAX_DESCRIPTION_CHARS = 300
 MAX_ARGUMENT_CHARS = 240  # of the description of an argument
 MAX_COUNT = 10
+DIGEST_CHARS = 12
+MARK = "\n# Written by mcpgreen wrap"
 NUMBER_OR_EMPTY = r"^(-?[0-9]+(\.[0-9]+)?)?$"
 # Commands that are known to change nothing, to destroy something, or to use the network; with their subcommand, if any.
 READ_ONLY = words_in(
@@ -173,13 +176,28 @@ def comment(text: str) -> str:
 
 def files_of(blueprint: Blueprint, script: str, directory: str) -> Draft:
     """Return the files of a tool. The description comes first: without it, the script would be another tool."""
-    place = os.path.join(directory, blueprint.name)
-    return Draft({place + DESCRIPTION_SUFFIX: description_of(blueprint), place + ".py": script})
+    place, description = os.path.join(directory, blueprint.name), description_of(blueprint)
+    script = script.replace(MARK, f"{MARK} ({_digest([description, script])})", 1)
+    return Draft({place + DESCRIPTION_SUFFIX: description, place + ".py": script})
 
 
-def write_tool(files: Draft) -> None:
-    """Write script and description, or neither, and print where they are. Raises ProjectError."""
-    files.write()
+def state_of(files: Draft) -> str:
+    """Tell how the tool on disk differs: "same", "changed", "edited" by a person, "conflict" (both), "other" files."""
+    if not (found := files.on_disk()):
+        return "other"
+    new, written = _digest(files.values()), found[1].partition(f"{MARK} (")[2][:DIGEST_CHARS]
+    return {written: "changed", new: "same"}.get(_digest(found), "edited" if written == new else "conflict")
+
+
+def _digest(texts: Iterable[str]) -> str:
+    """Return a digest of the files, without the lines of a script that have its source and its digest."""
+    bodies = [text.split("\n", 3)[-1] if text.startswith("#!") else text for text in texts]
+    return sha256("\0".join(bodies).encode("utf-8", "replace")).hexdigest()[:DIGEST_CHARS]
+
+
+def write_tool(files: Draft, *, replaces: bool = False) -> None:
+    """Write script and description, and print where they are. Raises ProjectError."""
+    files.write(replaces=replaces)
     say("".join(f"{path}\n" for path in reversed(files)), is_exact=True)
 
 

@@ -27,7 +27,7 @@ from mcpgreen.cli.clients.launch import shell_words
 from mcpgreen.cli.commands import Options
 from mcpgreen.cli.making.drafts import SAFE_NAME
 from mcpgreen.cli.opening import open_named, seconds
-from mcpgreen.cli.output import can_ask, tell
+from mcpgreen.cli.output import can_ask, say, tell
 from mcpgreen.cli.wrapping import justfiles, makefiles, tool_file
 from mcpgreen.cli.wrapping.choosing import choose
 from mcpgreen.cli.wrapping.reading.help_text import read_help
@@ -67,10 +67,12 @@ MANUAL_NAME = re.compile(
 )
 ROFF = re.compile(r"\\f[A-Z]|\\f\([A-Z]{2}|\\&")
 
-TO_REPLACE = (
-    "To replace a tool, delete its script and its .meta.json, and run wrap again. To compare them first, write the new "
-    "tools elsewhere with --output DIR, or under other names with --name PREFIX.\n"
-)
+# What is said about an existing tool, by how it differs from the new one.
+STATES = {
+    "changed": "it would be different now; to replace it, add --update",
+    "conflict": "it would be different now, but you have edited it, so it stays; compare it with --output DIR",
+    "other": "it is not written, because {} has its name; choose a prefix with --name",
+}
 USAGE = re.compile(r"(?i)\busage\b|\bsynopsis\b|^ +--?\w", re.MULTILINE)
 # English, no colours, no pager, and long lines.
 ENVIRONMENT = {"LC_ALL": "C.UTF-8", "LANGUAGE": "", "TERM": "dumb", "NO_COLOR": "1"}
@@ -85,19 +87,16 @@ class Target(NamedTuple):
     root: str
     project: Project | None
 
-    def other(self, name: str) -> str | None:
-        """Return the path of an existing tool with this name, or of a file that keeps it from being written."""
-        if self.project is not None and is_within(
-            os.path.realpath(self.directory), os.path.realpath(self.project.tools_dir)
-        ):
-            for tool in discover_tools(self.project, survey(self.project, [self.project.tools_dir])).items:
-                if tool.name == name:
-                    return str(tool.path)
+    def taken(self) -> dict[str, str]:
+        """Return the names of tools, and of files that keep a tool from being written, each with its path."""
+        taken: dict[str, str] = {}
         with suppress(OSError):
             for entry in sorted(os.listdir(self.directory)):
-                if entry.partition(".")[0] == name:
-                    return os.path.join(self.directory, entry)
-        return None
+                taken.setdefault(entry.partition(".")[0], os.path.join(self.directory, entry))
+        if self.project and is_within(*map(os.path.realpath, (self.directory, self.project.tools_dir))):
+            tools = discover_tools(self.project, survey(self.project, [self.project.tools_dir])).items
+            taken |= {tool.name: str(tool.path) for tool in tools}
+        return taken
 
 
 def run(options: Options) -> int:
@@ -112,13 +111,16 @@ def run(options: Options) -> int:
         raise UsageError("--only needs names, separated by commas")
     for option in TASK_FILES:
         if options[option]:
-            return _wrap_tasks(option, options[option], chosen, prefix=name, target=target)
+            return _write_all(_task_tools(option, chosen, options, target), options[option], options, target)
     if options["--openapi"]:
         from mcpgreen.cli.wrapping import openapi
 
         place = options["--openapi"]
-        tools = list(openapi.tools_in(place, only=chosen, server=options["--server"], prefix=name))
-        _write_all(tools, openapi.source_name(place), target)
+        document = openapi.Document(place, openapi.read_document(place))
+        tools = list(openapi.tools_in(document, chosen, options, target.taken()))
+        _write_all(tools, openapi.source_name(place), options, target)
+        if gone := ", ".join(document.lost_tools(target.directory)):
+            tell(f"Delete these tools with their .meta.json: the document no longer has their operations: {gone}\n")
         if variables := {variable.rstrip("!") for blueprint, _ in tools for variable in blueprint.env}:
             names, added = ", ".join(sorted(variables)), " ".join(f"--env {name}" for name in sorted(variables))
             tell(f"The tools need the service's keys. To try a tool, set {names} in your shell. To pass them on to a ")
@@ -152,8 +154,7 @@ def _wrap_command(options: Options, only: Sequence[str] | None, target: Target) 
     name = name or tool_file.tool_name(" ".join([stem, *(word for word in words[1:] if word[0] != "-")]))
     if not name:
         raise UsageError(f"no tool name can be derived from {words[0]!r}; choose one with --name")
-    other = target.other(name)
-    if other is not None:  # before the command is run
+    if other := target.taken().get(name):  # before the command is run
         raise ProjectError(other, f"there is a tool {name} already; choose another name with --name")
     text, asked_by = _ask_help([program, *rest], directory=target.root, secs=seconds(options))
     for path in filter(os.path.isabs, [program, *rest]):
@@ -177,9 +178,8 @@ def _wrap_command(options: Options, only: Sequence[str] | None, target: Target) 
         blueprint = blueprint._replace(annotations=tool_file.annotations_of(called, is_harmless=choice.is_harmless))
     tool_file.write_tool(tool_file.files_of(blueprint, script_of(blueprint), target.directory))
     count, guesses = len(blueprint.arguments), blueprint.guesses
-    told = f", with {guesses} guess{'' if guesses == 1 else 'es'} to check" if guesses else ""
-    told = f"{name}: {count} argument{'' if count == 1 else 's'}{told}."
-    tell(f"{told} Try: {shell_words(os.environ)} run-tool {name}\n")
+    told = f", with {guesses} guess{'es' * (guesses != 1)} to check" if guesses else ""
+    tell(f"{name}: {count} argument{'s' * (count != 1)}{told}. Try: {shell_words(os.environ)} run-tool {name}\n")
     for names, why in (
         (choice.left, "choose with --only NAME,... or take all with --all"),
         (choice.risky, "they can run programs, or write or delete files; take one with --only"),
@@ -223,8 +223,7 @@ def _program(word: str) -> str:
 def _subcommands(words: Sequence[str]) -> list[str]:
     """Return the words after the command. Raises UsageError for a word that the command might act on: it may only show
     its help."""
-    rest = list(words[1:])
-    checked = rest
+    rest = checked = list(words[1:])
     if INTERPRETER.fullmatch(os.path.basename(words[0])):
         if len(rest) > 1 and rest[0] == "-m" and MODULE.fullmatch(rest[1]):
             checked = rest[2:]
@@ -281,8 +280,8 @@ def _run(words: Sequence[str], *, directory: str, secs: float) -> children.Ended
             strays.close()
 
 
-def _wrap_tasks(option: str, path: str, only: list[str] | None, *, prefix: str | None, target: Target) -> int:
-    path = os.path.abspath(os.path.expanduser(path))
+def _task_tools(option: str, only: list[str] | None, options: Options, target: Target) -> list[tuple[Blueprint, str]]:
+    path = os.path.abspath(os.path.expanduser(options[option]))
     read, program = TASK_FILES[option]
     found = read(path)
     if unknown := set(only or ()) - {task.name for task in found}:
@@ -296,27 +295,24 @@ def _wrap_tasks(option: str, path: str, only: list[str] | None, *, prefix: str |
         tell(f"These tasks are left out, because they need such an argument: {missing}.\n")
     if not tasks:
         raise ProjectError(path, "nothing in it can become a tool")
-    blueprints = blueprints_of(tasks, runner_of(path, target.root, program), path=path, prefix=prefix)
-    _write_all([(blueprint, script_of(blueprint)) for blueprint in blueprints], path, target)
-    return 0
+    blueprints = blueprints_of(tasks, runner_of(path, target.root, program), path=path, prefix=options["--name"])
+    return [(blueprint, script_of(blueprint)) for blueprint in blueprints]
 
 
-def _write_all(tools: Sequence[tuple[Blueprint, str]], source: str, target: Target) -> None:
-    """Write the tools whose names are free, and say which of the others have changed. Raises ProjectError if no name
-    is free."""
-    written = changed = 0
+def _write_all(tools: Sequence[tuple[Blueprint, str]], source: str, options: Options, target: Target) -> int:
+    """Write the tools whose names are free and, with `--update`, those that have changed and were not edited."""
+    written, taken = 0, target.taken()
     for blueprint, script in tools:
         files = tool_file.files_of(blueprint, script, target.directory)
-        other = target.other(blueprint.name)
-        if other is None:
-            tool_file.write_tool(files)
+        state = tool_file.state_of(files) if blueprint.name in taken else "new"
+        is_replaced = state == "changed" and options["--update"]
+        if options["--dry-run"]:
+            say(f"{state:8} {blueprint.name}: {blueprint.description}\n")
+        elif state == "new" or is_replaced:
+            tool_file.write_tool(files, replaces=is_replaced)
             written += 1
-        elif files.is_written():
-            tell(f"{other} exists, and is left as it is.\n")
-        else:
-            tell(f"{other} exists, differs from what would be written now, and is left as it is.\n")
-            changed += 1
-    if changed:
-        tell(TO_REPLACE)
+        elif state in STATES:
+            tell(f"{blueprint.name}: {STATES[state].format(taken[blueprint.name])}.\n")
     count = f"{written} tool{'' if written == 1 else 's'}" if written else "No new tool"
-    tell(f"{count} from {os.path.basename(source)}.\n")
+    tell("Nothing is written.\n" if options["--dry-run"] else f"{count} from {os.path.basename(source)}.\n")
+    return 0

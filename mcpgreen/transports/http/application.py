@@ -92,7 +92,10 @@ class Application:
             self._mentions = Mentions()
         if self._mentions.count(refusal.status):
             target = journal.cut(f"{request.method} {request.path}", MAX_TOLD_CHARS)
-            journal.warning("%s from %s refused: %s: %s", target, request.connection.place, refusal.status, refusal)
+            target, place, reason = map(journal.in_one_line, (target, request.connection.place, str(refusal)))
+            fields = {"request": target, "client": place, "outcome": "refused", "status": int(refusal.status[:3])}
+            end, fields = f": {refusal.status}: {reason}", {**fields, "reason": reason}
+            journal.record("warning", f"{target} from {place} refused", end, fields)
 
     def _response(self, request: Request) -> Response:
         serve = self._routes.get(request.path)

@@ -223,12 +223,13 @@ def test_a_client_s_environment_is_thin(correct: ProjectBuilder, tmp_path: Path)
 def test_a_key_that_a_tool_needs_is_missed_in_the_entry(correct: ProjectBuilder, tmp_path: Path) -> None:
     """The tool would be listed, and each of its calls would fail."""
     correct.write("server.d/env", "OTHER_KEY=1\n")
-    correct.tool("weather", "echo 1", env=["WEATHER_KEY!", "OTHER_KEY!", "LOCALE"])
+    correct.write("server.d/env.sh", 'export THIRD_KEY=1 FOURTH_KEY="$WEATHER_KEY"\n')
+    correct.tool("weather", "echo 1", env=["WEATHER_KEY!", "OTHER_KEY!", "THIRD_KEY!", "FOURTH_KEY!", "LOCALE"])
     file = tmp_path / "mcp.json"
     install(correct, file)
     status, report = doctor(correct, "--as", "cursor", "--file", str(file), env={"WEATHER_KEY": "1"})
 
     (missing,) = checks(report, "missing")
     assert (status, missing["status"]) == (1, "error")
-    assert missing["message"] == "tools need these variables, which the entry does not set: WEATHER_KEY"
-    assert missing["fix"] == "run mcpgreen config --client cursor --install --env WEATHER_KEY"
+    assert missing["message"] == "tools need these variables, which the entry does not set: FOURTH_KEY, WEATHER_KEY"
+    assert missing["fix"] == "run mcpgreen config --client cursor --install --env FOURTH_KEY --env WEATHER_KEY"

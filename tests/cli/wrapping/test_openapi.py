@@ -16,6 +16,7 @@ from mcpgreen.cli.wrapping.tool_file import Blueprint
 from tests.cli.test_commands import mcpgreen
 from tests.cli.wrapping.test_wrap import Done, text_of
 from tests.support.project import ProjectBuilder
+from tests.support.terminal import at_terminal
 from tests.support.wire import Wire
 
 Json = dict[str, Any]
@@ -64,6 +65,7 @@ components:
       properties:
         id: {type: integer, readOnly: true}
         kind: {type: string, example: oak}
+        note: {type: string, nullable: true}
         height: {type: number, minimum: 0, exclusiveMinimum: true}
         children: {type: array, items: {$ref: '#/components/schemas/Tree'}}
 """
@@ -90,6 +92,8 @@ class Orchard(BaseHTTPRequestHandler):
             self.send_response(302)
             self.send_header("Location", self.other)
             self.end_headers()
+        elif self.path.endswith("/closed"):
+            self._send(401, "no")
         elif self.path.endswith("/ill"):
             self._send(418, f"the tree is ill for {self.headers['X-Key']}")
         elif self.path.endswith("/huge"):
@@ -170,6 +174,7 @@ def test_parameters_and_body_become_arguments(wrapped: ProjectBuilder) -> None:
         "description": "The body of the request.",
         "properties": {
             "kind": {"type": "string"},
+            "note": {"anyOf": [{"type": "string"}, {"type": "null"}]},
             "height": {"type": "number", "minimum": 0},
             "children": {"type": "array", "items": {}},
         },
@@ -200,13 +205,16 @@ def test_the_tools_call_the_service(served: Wire, wrapped: ProjectBuilder) -> No
     assert asked("getTree", **arguments) == ["GET", path, {"X-Key": "[key]", "X-Trace": "t"}, ""]
     assert Orchard.keys == ("key-1", None)
     headers = {"Authorization": "Bearer [key]", "Content-Type": "application/json"}
-    assert asked("plant-tree", body={"kind": "ä"}) == ["POST", "/v1/trees", headers, '{"kind": "\\u00e4"}']
+    planted = asked("plant-tree", body={"kind": "ä", "height": None, "note": None})
+    assert planted == ["POST", "/v1/trees", headers, '{"kind": "\\u00e4", "note": null}']
     assert Orchard.keys == (None, "Bearer bearer-1")
     assert asked("cutTree", treeId="x")[1:3] == ["/v1/trees/x", {"Authorization": "Basic [key]"}]
     assert Orchard.keys == (None, "Basic YWRhOndvcmQ=")
     assert asked("import", **{"class": "x", "for": [1]})[1] == "/v1/w%C3%A4lder/x?for=%5B1%5D"
 
     assert call("getTree", treeId="ill") == (True, "GET failed: HTTP 418 I'm a Teapot.\nthe tree is ill for [key]")
+    hint = "The key (sent as Basic USER:PASSWORD) comes from REST_ORCHARD_LOGIN, which is set: check its value."
+    assert f"HTTP 401 Unauthorized.\n{hint} To change it: mcpgreen config" in call("cutTree", treeId="closed")[1]
     assert call("getTree", treeId="..")[1] == "treeId must not be empty, '.' or '..': it is a part of the path."
     assert call("getTree", treeId="x", X_Trace="a\r\nEvil: b") == (
         True,
@@ -229,7 +237,7 @@ def test_a_document_at_a_url_may_name_its_server_relatively(project: ProjectBuil
 
     assert (done.returncode, len(done.stdout.splitlines())) == (0, 4), done.stderr
     assert f'"{orchard}/v1/trees/{{treeId}}"' in project.read("tools/orchard-getTree.py")
-    assert "in openapi.yaml\n" in project.read("tools/orchard-getTree.py")  # without the token
+    assert "t-1" not in project.read("tools/orchard-getTree.py") + done.stderr
 
 
 def test_a_service_that_cannot_be_reached_is_named(project: ProjectBuilder) -> None:
@@ -245,27 +253,26 @@ def document(**fields: Any) -> str:
     return json.dumps({"openapi": "3.1.0", "servers": [{"url": "http://127.0.0.1"}], "paths": paths, **fields})
 
 
-def test_wrapping_again_keeps_the_files_and_says_what_changed(project: ProjectBuilder) -> None:
-    paths: Json = {f"/{name}": {"get": {"operationId": name}} for name in "ab"}
+def test_wrapping_again_replaces_what_was_not_edited(project: ProjectBuilder) -> None:
+    paths: Json = {f"/{name}": {"get": {"operationId": name}} for name in "abcde"}
     project.write("api.json", document(paths=paths))
     assert wrap(project, "api.json").returncode == 0
-    project.write("tools/b.py", own := project.read("tools/b.py") + "# mine\n")
-    before = project.read("tools/a.meta.json")
-    paths["/a"]["get"]["summary"] = "Changed"
-
-    project.write("api.json", document(paths={**paths, "/c": {"get": {"operationId": "c"}}}))
-    done = wrap(project, "api.json")
-
-    assert (done.returncode, len(done.stdout.splitlines())) == (0, 2)
+    for name in "bd":
+        project.write(f"tools/{name}.py", project.read(f"tools/{name}.py") + "# mine\n")
     for name in "ab":
-        assert f"{name}.py exists, differs from what would be written now, and is left as it is.\n" in done.stderr
-    assert "To replace a tool, delete its script and its .meta.json, and run wrap again. To compare" in done.stderr
-    assert (project.read("tools/b.py"), project.read("tools/a.meta.json")) == (own, before)
-    (project.root / "tools" / "a.py").unlink()
-    (project.root / "tools" / "a.meta.json").unlink()
-    again = wrap(project, "api.json")
-    assert "c.py exists, and is left as it is.\n" in again.stderr
-    assert "Changed. (GET /a)" in project.read("tools/a.meta.json")
+        paths[f"/{name}"]["get"]["summary"] = "Changed"
+    del paths["/c"]
+    project.write("moved.json", document(paths={**paths, "/f": {"get": {"operationId": "f"}}}))
+
+    dry = wrap(project, "moved.json", "--update", "--dry-run").stdout
+    assert [line.split()[0] for line in dry.splitlines()] == ["changed", "conflict", "edited", "same", "new"]
+    done = wrap(project, "moved.json")
+    tools = f"{project.root}/tools"
+    assert done.stdout == f"{tools}/f.py\n{tools}/f.meta.json\n"
+    assert done.stderr.startswith("a: it would be different now; to replace it, add --update.\nb: it would be ")
+    assert f"the document no longer has their operations: {tools}/c.py\n" in done.stderr
+    assert wrap(project, "moved.json", "--update").stdout == f"{tools}/a.py\n{tools}/a.meta.json\n"
+    assert "Changed. (GET /a)" in project.read("tools/a.meta.json") and "# mine\n" in project.read("tools/b.py")
 
 
 @pytest.mark.parametrize(
@@ -275,6 +282,7 @@ def test_wrapping_again_keeps_the_files_and_says_what_changed(project: ProjectBu
         ('{"openapi": "4.0"}', [], "it is not an OpenAPI 3 document"),
         ("[1, 2]", [], "it is not an OpenAPI 3 document"),
         ("{,", [], "it is neither JSON nor YAML"),
+        ("\n<!DOCTYPE html>", [], "it is a web page; find the address of the document there"),
         ("a: [", [], "it is neither JSON nor YAML"),
         (document(paths={}), [], "it has no operations"),
         (document(servers=[]), [], "it does not say where the service is; add --server https://HOST"),
@@ -285,12 +293,12 @@ def test_wrapping_again_keeps_the_files_and_says_what_changed(project: ProjectBu
         (document(), ["--server", "a.example"], "--server a.example: an address is needed, such as https://"),
         (document(paths={"a.example/": {"get": {}}}), [], "it has no operations"),
         (document(paths={"/a": {"$ref": f"#/paths/{'9' * 5000}"}}), [], "is not in the document; put all parts"),
-        (document(), ["--only", "b"], "--only b: the document has no such operation"),
+        (document(), ["--only", "b"], "--only b: no such operation (--dry-run lists them)\n"),
         (document(), ["--only", ","], "--only needs names, separated by commas"),
         (
             document(paths={f"/{at}": {"get": {}} for at in range(41)}),
             [],
-            "it has 41 operations, too many for a model; choose some with --only NAME,...",
+            "\nGET-9   GET /9\nGET-10  GET /10\n",
         ),
         (document(paths={"/a": {"$ref": "other.yaml#/a"}}), [], "other.yaml#/a is not in the document; put all parts"),
         (
@@ -316,9 +324,20 @@ def test_what_cannot_be_wrapped_is_told_with_a_remedy(
     assert message in done.stderr
 
 
+def test_a_person_chooses_among_many_operations(project: ProjectBuilder) -> None:
+    project.write("api.json", document(paths={f"/{at}": {"get": {"summary": "Look"}} for at in range(41)}))
+    answers = [("0 chosen.", "3-4 9\n"), ("3 chosen.", "9\n"), ("2 chosen.", "\n")]
+    seen = at_terminal(["wrap", "--openapi", "api.json"], cwd=project.root, answers=answers)
+
+    assert "   3 [ ] GET-2   GET /2: Look\n" in seen.text
+    assert sorted(path.name for path in project.root.glob("tools/*.py")) == ["GET-2.py", "GET-3.py"]
+    assert "Of 41 operations, 2 are tools; add others with --only NAME,...\n" in wrap(project, "api.json").stderr
+
+
 def test_a_file_or_service_that_is_not_there_is_told(project: ProjectBuilder, orchard: str) -> None:
     assert "leave user and password out" in wrap(project, "https://ada:word@a.example/x").stderr
-    assert "HTTP Error 418" in wrap(project, f"{orchard}/ill").stderr
+    assert "HTTP Error 418: I'm a Teapot\n" in wrap(project, f"{orchard}/ill").stderr
+    assert f"Bearer KEY' -o FILE '{orchard}/closed'), and wrap FILE\n" in wrap(project, f"{orchard}/closed").stderr
     assert wrap(project, "missing.yaml").returncode == 1
 
 
