@@ -12,7 +12,7 @@ command = mcp_tool.CommandLine("./bin/tally.py")
 # Guess: a whole number, since the help calls the value N.
 command.option("top", "--top={}")
 command.flag("upper", "--upper")
-# Guess: commands of this kind (argparse) take -- as the end of their options.
+# Guess: commands of this kind (argparse) treat -- as the end of the options.
 command.end_of_options()
 command.operand("words")
 command.run()
