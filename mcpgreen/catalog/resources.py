@@ -1,4 +1,4 @@
-"""Read the resources of a project: each file below resources/, and the templates that are described there.
+"""Read a project's resources: every file below resources/, and the templates that are described there.
 
 Every file is a resource; its description may give it another URI. A description without a file is a resource if it has
 a `uri`, and a template if it has a `uriTemplate`. Providers read the content.

@@ -1,4 +1,4 @@
-"""Find the tools of a project among the files below tools/, and read their descriptions.
+"""Find a project's tools among the files below tools/, and read their descriptions.
 
 A tool is an executable program, or a script with a description: in a file next to it, in a comment, or in the signature
 of a Python function (`functions`). A file with several such functions has several tools. Hidden files and directories,

@@ -1,4 +1,4 @@
-"""`https://`: send one GET to an address that the guard has checked, with limits of size and time.
+"""`https://`: send one GET to an address that the guard has checked, with limits on size and time.
 
 No redirects (the client decides whether to follow), no proxies (they would resolve the name again), no cookies, no
 credentials. Memory stays constant for any response.

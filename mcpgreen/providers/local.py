@@ -1,4 +1,4 @@
-"""Providers that read in the server: `file:` URIs, `ui:` URIs of MCP Apps, and `echo://`, for trying things out."""
+"""Providers that run inside the server: `file:`, `ui:` for MCP Apps, and `echo://` for experiments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All children of one server: run each to its end, and leave no process behind.
+"""All of a server's children: run each to its end, and leave no process behind.
 
 Tools, prompts, providers and completions are run by `run_script`: it checks that a script may run, starts it as a shell
 would, and says why it cannot be started. Hooks run in a shell of their own (`hooks`).
@@ -132,7 +132,7 @@ class Runner:
         if not child.way and self._warm is not None and (reason := self._warm.why_not(run)):
             how = f", in a new Python process: {reason}"
         took_ms = (child.ended_at - child.began_at) * 1000
-        journal.debug("call %d: %s was process %d for %d ms%s", run.serial, run.script.label, child.pid, took_ms, how)
+        journal.debug("call %d: %s ran as process %d, %d ms%s", run.serial, run.script.label, child.pid, took_ms, how)
 
     def process_of(self, serial: int) -> int | None:
         """Return the process that runs for the call with this number."""

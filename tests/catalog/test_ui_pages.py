@@ -117,7 +117,7 @@ def test_a_page_says_what_its_description_says(tree: TreeBuilder) -> None:
 
 
 @pytest.mark.parametrize(
-    ("place", "description"), [("ui/home", "The page of home"), ("tools/home/ui", "The page of the tool home")]
+    ("place", "description"), [("ui/home", "MCP App home"), ("tools/home/ui", "MCP App for the tool home")]
 )
 def test_a_page_that_says_nothing_has_the_defaults(tree: TreeBuilder, place: str, description: str) -> None:
     tree.write(f"{place}/index.html", HTML)

@@ -65,7 +65,7 @@ def test_one_number_joins_request_process_and_files(project: ProjectBuilder, sta
     assert limit == tag == project.read("asked").strip()
     assert os.path.basename(file) == f"call.{serial}.error.json"
     eventually(lambda: re.search(rf"request \d+ to tools/call is call {serial}\n", wire.stderr))
-    eventually(lambda: re.search(rf"call {serial}: Tool 'tell' was process \d+ for \d+ ms\n", wire.stderr))
+    eventually(lambda: re.search(rf"call {serial}: Tool 'tell' ran as process \d+, \d+ ms\n", wire.stderr))
 
 
 def test_calls_have_different_numbers(project: ProjectBuilder, client: Wire) -> None:

@@ -1,4 +1,4 @@
-"""Find the MCP Apps of a project, which are `ui://` resources that hosts show, and make their HTML.
+"""Find a project's MCP Apps, which are `ui://` resources that clients show, and build their HTML.
 
 An app is a directory `ui/` next to a tool, or a directory in the project's own `ui/`, with ui.meta.json or index.html.
 Its text is its HTML file or, without one, a template.
@@ -221,9 +221,9 @@ def _described_app(
 
     server, path = (quote(part, safe="", errors="replace") for part in (server_name, name))
     uri = f"{SCHEME}{server}/{path}"
-    owner = "the tool " if is_within(directory, project.tools_dir) else ""
+    owner = "for the tool " if is_within(directory, project.tools_dir) else ""
     said = {key: fields[key] for key in ("title", "description") if fields.get(key)}
-    said.setdefault("description", f"The page of {owner}{name}")
+    said.setdefault("description", f"MCP App {owner}{name}")
     definition = {"name": name, "uri": uri, **said, "mimeType": MIME_TYPE, "_meta": {"ui": ui}}
     return App(name, uri, directory, entry, template, config, definition)
 

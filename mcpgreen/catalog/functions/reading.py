@@ -1,4 +1,4 @@
-"""Find the tools that are functions of a file, and how signature, docstring and decorator describe each.
+"""Find the functions in a file that are tools, and read what signature, docstring and decorator say about each.
 
 A file has such tools if it marks functions with `mcp_tool.tool`; if it calls `mcp_tool.run`, it is one. It is parsed,
 never imported: its code runs only when a tool is called. A file that cannot be parsed, because it is too large or

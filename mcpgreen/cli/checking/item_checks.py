@@ -1,4 +1,4 @@
-"""Check tools, resources, templates and prompts beyond what the catalogue reports. Part of `validate`.
+"""Check tools, resources, templates and prompts beyond what the catalog reports. Part of `validate`.
 
 It reads what a server would read, judges scripts as a call would, and runs only the syntax checks of interpreters.
 """

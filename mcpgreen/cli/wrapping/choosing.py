@@ -1,4 +1,4 @@
-"""Choose the arguments of a tool among all that a command takes: by their rank, by name, or by a person.
+"""Choose a tool's arguments from all that a command takes: by rank, by name, or by asking the user.
 
 A model copes with about a dozen arguments. `rank` puts those first that the help shows in usage lines and examples, and
 those with a usual name or a short one.
@@ -179,5 +179,5 @@ def pick(rows: Sequence[str], ticked: set[int]) -> set[int]:
             places = range(int(found[1]) - 1, int(found[2] or found[1])) if found else ()
             ticked ^= (ours := set(places) & set(range(len(rows))))
             if not ours:
-                say(f"{word} is not a number of the list. Type numbers, such as 3 7-9, or press Enter.\n")
+                say(f"{word} is not a number in the list. Type numbers, such as 3 7-9, or press Enter.\n")
     return ticked

@@ -1,4 +1,4 @@
-"""Make a tool of each operation of an OpenAPI 3 document.
+"""Create a tool for each operation in an OpenAPI 3 document.
 
 The document may come from anybody: its size is bounded, only references inside it are followed, and its names and texts
 become literals and JSON, never code.
@@ -103,14 +103,14 @@ def tools_in(
         taken.add(unique)
         yield document.tool(operations[name], unique, server)
     if not taken:
-        raise ProjectError(place, "no operation of it can become a tool")
+        raise ProjectError(place, "none of its operations can become a tool")
 
 
 def read_document(place: str) -> Json:
     """Return the document in a file or at a URL. Raises ProjectError."""
     if "@" in _host(place):
         raise ProjectError(
-            "--openapi", "leave user and password out of the address; fetch the document with another tool"
+            "--openapi", "leave the user name and password out of the URL; fetch the document with another tool"
         )
     try:
         if ADDRESS.fullmatch(place):
@@ -278,7 +278,7 @@ class Document:
             url = url.replace("{" + name + "}", str(_object(variable).get("default", "")))
         url = urljoin(self._place, url) if ADDRESS.fullmatch(self._place) else url
         if server and not SERVER.fullmatch(url):
-            raise UsageError(f"--server {server}: an address is needed, such as https://api.example.com/v1")
+            raise UsageError(f"--server {server}: a URL is needed, such as https://api.example.com/v1")
         if not SERVER.fullmatch(url):
             path = url if url.startswith("/") and url != "/" else ""
             reason = f"it only says that the service is at {path}" if path else "it does not say where the service is"

@@ -1,4 +1,4 @@
-"""`mcpgreen wrap`: make a tool out of a command, or out of each task of a file or operation of a REST service.
+"""`mcpgreen wrap`: create a tool from a command, or from each task in a file or operation of a REST service.
 
 A command is asked for its help, and for nothing else. It gets no stdin, no terminal, little time and limited output. It
 runs in a session of its own, which is killed at the end; on Linux, so are processes that have left the session.
@@ -154,7 +154,7 @@ def _wrap_command(options: Options, only: Sequence[str] | None, target: Target) 
         raise UsageError(f"no tool name can be derived from {words[0]!r}; choose one with --name")
     other = target.other(name)
     if other is not None:  # before the command is run
-        raise ProjectError(other, f"there is a tool {name} already; choose another name with --name")
+        raise ProjectError(other, f"there is already a tool {name}; choose another name with --name")
     text, asked_by = _ask_help([program, *rest], directory=target.root, secs=seconds(options))
     for path in filter(os.path.isabs, [program, *rest]):
         text = text.replace(path, os.path.basename(path))  # models need not know where it is

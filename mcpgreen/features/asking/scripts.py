@@ -1,4 +1,4 @@
-"""A script asks while it runs: from its input requests, on the control pipe or in a file, to the reply that it reads.
+"""Questions from a running script: read its input requests from the control pipe or a file, and deliver the replies.
 
 Rule: while an input request is open, the slot of the call is free, its deadline stands still, and nothing of the call
 is written. So a script has one round of input requests open at a time, and the next round waits for its end. The

@@ -1,4 +1,4 @@
-"""The process that cleans up when the server is killed and cannot; its program is `guardian.sh`.
+"""The process that cleans up after a server that was killed; its program is `guardian.sh`.
 
 A `sh` of a few hundred kilobytes in a session of its own waits on a socket whose other end only the server holds. There
 it learns which directory is the server's. An orderly server says goodbye; end of file without it means that the server

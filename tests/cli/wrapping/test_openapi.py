@@ -317,7 +317,7 @@ def test_what_cannot_be_wrapped_is_told_with_a_remedy(
 
 
 def test_a_file_or_service_that_is_not_there_is_told(project: ProjectBuilder, orchard: str) -> None:
-    assert "leave user and password out" in wrap(project, "https://ada:word@a.example/x").stderr
+    assert "leave the user name and password out" in wrap(project, "https://ada:word@a.example/x").stderr
     assert "HTTP Error 418" in wrap(project, f"{orchard}/ill").stderr
     assert wrap(project, "missing.yaml").returncode == 1
 
