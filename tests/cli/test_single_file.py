@@ -106,7 +106,7 @@ def test_a_home_that_is_read_only_is_told_with_the_remedy(launcher: Path, tmp_pa
     done = started([str(launcher)], prefix=without_privileges(), **env)
     assert (done.returncode, done.stdout) == (1, b"")
     assert done.stderr.decode() == (
-        f"mcpgreen: {tmp_path}/home/.cache/mcpgreen cannot be made: Permission denied. "
+        f"mcpgreen: {tmp_path}/home/.cache/mcpgreen cannot be created: Permission denied. "
         "Set XDG_CACHE_HOME to a directory that you can write to.\n"
     )
 

@@ -282,7 +282,7 @@ def test_wrapping_again_keeps_the_files_and_says_what_changed(project: ProjectBu
         (document(servers=[{"url": "https://a@b.example"}]), [], "it does not say where the service is"),
         (document(servers=[{"url": "https://a.example/?x"}]), [], "it does not say where the service is"),
         (document(servers=[{"url": "https://{host}/"}]), [], "it does not say where the service is"),
-        (document(), ["--server", "a.example"], "--server a.example: an address is needed, such as https://"),
+        (document(), ["--server", "a.example"], "--server a.example: a URL is needed, such as https://"),
         (document(paths={"a.example/": {"get": {}}}), [], "it has no operations"),
         (document(paths={"/a": {"$ref": f"#/paths/{'9' * 5000}"}}), [], "is not in the document; put all parts"),
         (document(), ["--only", "b"], "--only b: the document has no such operation"),
