@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # Made from ./bin/tally.py --help
-# Written by mcpgreen wrap, and yours from now on. The types of the arguments are in tally.meta.json.
-# A comment that begins with "Guess" says what could not be read, and may have to be changed in both files.
+# Written by mcpgreen wrap; change it as you like. The arguments' types are in tally.meta.json.
+# A comment that begins with "Guess" marks something that the help left unclear; if it is wrong, correct both files.
 import os
 import sys
 
