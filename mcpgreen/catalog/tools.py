@@ -146,7 +146,7 @@ def discover_tools(project: Project, tree: Tree) -> Discovery:
     top = project.tools_dir.rstrip("/")
     if any(directory.path == f"{top}/{UI_DIRECTORY}" for directory in tree.directories):
         place = project.shown(f"{top}/{UI_DIRECTORY}")
-        hints.append(f"{place}: not a tool, and contains none: the files below ui/ belong to a page")
+        hints.append(f"{place}: not a tool, and contains none: the files below ui/ belong to an app")
     of_tools = [each for each in tree.directories if UI_DIRECTORY not in each.path.removeprefix(top).split("/")]
     below = tree._replace(directories=of_tools)
     tools, more, own_hints = read_files(project, below, _scripts_in, _tools_of, "the tool")

@@ -173,7 +173,7 @@ def _tool_problems(tool: Tool, source: Source) -> Iterator[Problem]:
         yield source.warning("description-short", sentence, "describe what it does, and when to use it", "description")
     titles = (tool.definition.get("title"), hints.get("title"))
     if all(titles) and titles[0] != titles[1]:
-        sentence = "title and annotations.title differ, and clients show either one"
+        sentence = "title and annotations.title differ, and clients show one or the other"
         yield source.warning("title", sentence, "remove annotations.title", "annotations", "title")
     if hints.get("readOnlyHint") and hints.get("destructiveHint"):
         sentence = "readOnlyHint and destructiveHint contradict each other: a tool that only reads destroys nothing"
@@ -212,7 +212,7 @@ def _schema_problems(tool: Tool, source: Source) -> Iterator[Problem]:
             yield from _property((*keys, "properties", name), value, source)
     count = len(schema.get("properties") or {})
     if count > MAX_PROPERTIES:
-        sentence = f"it has {count} arguments; providers accept {MAX_PROPERTIES}, and a model copes with fewer"
+        sentence = f"it has {count} arguments; providers accept {MAX_PROPERTIES}, and models cope better with fewer"
         yield source.warning("arguments-many", sentence, "split it into several tools", "inputSchema", "properties")
 
 

@@ -93,7 +93,7 @@ def tls_context() -> ssl.SSLContext:
     try:
         context = ssl.create_default_context(cafile=bundle or None)
     except (OSError, ssl.SSLError):
-        raise refusal("CURL_CA_BUNDLE does not name a readable file of certificates.") from None
+        raise refusal("CURL_CA_BUNDLE does not name a readable certificate file.") from None
     # Some versions of Python treat a connection that was cut off like one that was closed.
     context.options &= ~ssl.OP_IGNORE_UNEXPECTED_EOF
     context.set_alpn_protocols(["http/1.1"])

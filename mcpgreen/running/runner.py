@@ -86,7 +86,7 @@ class Runner:
         try:
             running.wait(run.deadline)
             if running.settle(run.deadline.remaining_secs()):
-                journal.warning("%s has exited, but a child still writes; the rest is cut off", run.script.label)
+                journal.warning("%s has exited, but a child is still writing; the rest is cut off", run.script.label)
             # All that a script leaves becomes our child. So without such a child, there is nothing to stop.
             is_alone = child.returncode is not None and self._strays is not None and not self._strays.are_there()
             if not is_alone and stopping.is_anything_left(child, self._strays):

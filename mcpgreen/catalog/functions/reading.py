@@ -315,7 +315,7 @@ class SignatureReader:
                     given[name] = self._module.value_of(keyword.value)
                     continue
             except Unreadable as error:
-                problem = f"{name} of mcp_tool.tool is ignored: {error}"
+                problem = f"the option {name} of mcp_tool.tool is ignored: {error}"
             self._note(keyword.value, problem)
             unread.add(name)
         hints = {key: given[name] for name, key in HINTS.items() if given.get(name) is not None}

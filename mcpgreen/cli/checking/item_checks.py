@@ -169,7 +169,7 @@ class Checks:
         yield from self._scripts.problems(tool.path, below=self._project.tools_dir, obeys_first_line=runner != "bash")
         if runner == tool.path and not tool.path.endswith(shebang.SHELL_SUFFIXES) and _lacks_shebang(tool.path):
             sentence = f"{self._project.shown(tool.path)} has no shebang, so sh runs it"
-            fix = "add a shebang with its interpreter, or remove its executable bit (chmod -x) if it is not a program"
+            fix = "add a shebang for its interpreter; if it is not a program, remove its executable bit (chmod -x)"
             yield Problem("warning", "no-shebang", sentence, fix, tool.path)
 
     def _provider_problems(self, provider: str, source: Source) -> Iterator[Problem]:

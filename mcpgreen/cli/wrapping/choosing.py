@@ -173,7 +173,7 @@ def _spellings(each: Option | Operand) -> list[str]:
 def pick(rows: Sequence[str], ticked: set[int]) -> set[int]:
     """Let a person at the terminal add and remove rows by their numbers, which begin with 1. Return their places."""
     say("".join(f"{at + 1:4} [{'x' if at in ticked else ' '}] {row[:SHOWN_CHARS]}\n" for at, row in enumerate(rows)))
-    while (answer := ask(f"{len(ticked)} chosen. Numbers to add or remove, such as 3 7-9", "done")) != "done":
+    while (answer := ask(f"{len(ticked)} chosen. Type numbers to add or remove, such as 3 7-9", "done")) != "done":
         for word in answer.replace(",", " ").split():
             found = re.fullmatch(r"(\d{1,6})(?:-(\d{1,6}))?", word)
             places = range(int(found[1]) - 1, int(found[2] or found[1])) if found else ()

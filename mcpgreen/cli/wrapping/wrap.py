@@ -190,7 +190,7 @@ def _wrap_command(options: Options, only: Sequence[str] | None, target: Target) 
         tell(f"The command requires {', '.join(choice.missing)}, which the tool does not have.\n")
     if documented.subcommands and any(argument.name == "command" for argument in blueprint.arguments):
         example = f"mcpgreen wrap -- {' '.join(words)} {documented.subcommands[0]}"
-        tell(f"It has subcommands, and each makes a better tool of its own: {example}\n")
+        tell(f"It has subcommands; wrapping one of them makes a better tool: {example}\n")
     return 0
 
 

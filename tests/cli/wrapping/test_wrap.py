@@ -359,4 +359,4 @@ def test_a_command_with_subcommands_is_told_of(project: ProjectBuilder) -> None:
 
     done = wrap(project, "--", "hive")
 
-    assert "each makes a better tool of its own: mcpgreen wrap -- hive count\n" in done.stderr
+    assert "wrapping one of them makes a better tool: mcpgreen wrap -- hive count\n" in done.stderr
