@@ -66,7 +66,7 @@ FIELD_RULES = {
     "size": Rule(metadata.is_natural, "a number of bytes", {"type": "integer", "minimum": 0}),
     "provider": Rule(
         lambda value: isinstance(value, str) and value.replace("-", "").replace("_", "").isalnum(),
-        "a name of letters, digits, _ and -",
+        "a name made of letters, digits, _ and -",
         {"type": "string"},
     ),
     "arguments": AN_OBJECT,

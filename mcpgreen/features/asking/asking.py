@@ -213,7 +213,7 @@ class Asking:
         try:
             answers: Json = parked.answers.get(timeout=timeout_secs)
         except gevent.Timeout:
-            text = f"The client did not continue within {timeout_secs:g} s."
+            text = f"The client did not come back within {timeout_secs:g} s."
             return dict.fromkeys(asked, unanswered("timeout", text))
         finally:
             if not parked.is_past_waiting:

@@ -123,7 +123,7 @@ class AskingScript:
         outcomes = self._take_settled(open_requests)
         if open_requests and self._call.interaction.state == State.PARKED:
             # The script gave up waiting before the client came back, and nothing can be asked until it does.
-            outcomes |= dict.fromkeys(open_requests, unanswered("timeout", "The client did not continue."))
+            outcomes |= dict.fromkeys(open_requests, unanswered("timeout", "The client did not come back."))
         elif open_requests:
             outcomes |= self._ask_client(open_requests, timeout_secs)
         return {key: outcomes[wire_keys[key]] for key in asked}
