@@ -34,7 +34,7 @@ MAX_STRAY_TRIES = 10
 SHOWN_CHARS = 60
 CLOSING = {"{": "}", "[": "]"}
 REMEDY = "print everything but the result to stderr (>&2)"
-CONVERT = "convert its output, as with iconv -f latin1 -t utf-8"
+CONVERT = "convert its output, for example with iconv -f latin1 -t utf-8"
 
 
 class Expectation(NamedTuple):
