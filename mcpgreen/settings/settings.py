@@ -301,8 +301,8 @@ class Diagnostics(Values):
     log_format = setting(choice("text", "json"), "text", doc=
         "The format of the lines on stderr and in `log_file`: text, or a JSON object for each line.")
     log_file = setting(directory, "", doc=
-        "A file that gets the same lines as stderr, with times. A relative path starts at the project. Empty: "
-        "none.")
+        "A file that gets the same lines as stderr, with times. If its path is not absolute, it is relative to the "
+        "project. Empty: none.")
     core_dumps = setting(flag, False, doc=
         "Whether the server may leave a core file, and the same user's debuggers may attach to it. Scripts can "
         "then also read its environment and write to its client.")
