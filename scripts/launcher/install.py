@@ -156,7 +156,7 @@ def _make(launcher: str, environment: str) -> None:
             _sweep(place)
     except OSError as error:
         raise Unusable(f"{place}: {error.strerror}. {REMEDY}") from None
-    say(f"done after {time.monotonic() - began_at:.0f} s.")
+    say(f"done in {time.monotonic() - began_at:.0f} s.")
 
 
 def _fill(directory: str, launcher: str) -> None:
