@@ -1,4 +1,4 @@
-"""A transport without a pipe: serve a project in this process and be its client.
+"""A transport without a pipe: serve a project in this process, and act as its client.
 
     with serving("path/to/project") as server:
         client = FakeLink(server)

@@ -44,7 +44,7 @@ MESSAGES: dict[str, tuple[Known, ...]] = {
             "Set `MCPGREEN_HTTP_TOKEN`, or `MCPGREEN_HTTP_ALLOW_ANONYMOUS=true` if the proxy authenticates callers.",
         ),
         Known(
-            "a token needs at least … characters, this one has …",
+            "a token needs at least … characters, but this one has …",
             "`MCPGREEN_HTTP_TOKEN` is so short that it could be guessed.",
             "Create a longer one with `openssl rand -hex 32`.",
         ),
@@ -147,7 +147,7 @@ MESSAGES: dict[str, tuple[Known, ...]] = {
             "Tool timed out after …s",
             "The script ran longer than its `timeoutSecs`, or longer than 30 s by default.",
             "Raise `timeoutSecs` in its description, or report progress and set `progressExtendsTimeout`: "
-            "[Limits](limits.md#timeouts-of-a-call).",
+            "[Limits](limits.md#call-timeouts).",
         ),
         Known(
             "Tool output exceeded … bytes",

@@ -1,4 +1,4 @@
-"""Serve the items of a project from immutable snapshots, and look at the disk when they may have changed.
+"""Serve a project's items from immutable snapshots, and check the disk when they may have changed.
 
 `Catalog` decides when to look (time to live, stale marks, back-off after a failure); `tree_scan` looks, and `tools`,
 `resources` and `prompts` read, unless the project registers its items by hand (`manual`). When the disk fails, the

@@ -1,4 +1,4 @@
-"""The table of the kinds of items: where each comes from, how it is read, and what it is called.
+"""The table of item kinds: where each kind comes from, how it is read, and what it is called.
 
 A kind that the project registers by hand is not looked for on disk. Only templates are found in both places, and a
 registered template replaces one on disk.

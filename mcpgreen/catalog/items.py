@@ -1,4 +1,4 @@
-"""What all kinds of items share: how the files of a kind are read, and how duplicates are found."""
+"""What all kinds of items have in common: how their files are read, and how duplicates are found."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All items of one kind at one time: how two such snapshots are compared, and how a page of a list is encoded.
+"""All items of one kind at one point in time: how two snapshots are compared, and how a page of a list is encoded.
 
 Each is also written to a file in `.registry/`, for people and other programs. The server reads these files only with a
 static registry (`static_registry`).

@@ -1,4 +1,4 @@
-"""Walk through directories of a project: list and stat the files, read none.
+"""Walk through a project's directories: list and stat the files, without reading them.
 
 A check for changes costs no more than this. `tools`, `resources` and `prompts` read the files; `catalog` decides when
 to look. Hidden files and directories are ignored.

@@ -1,4 +1,4 @@
-"""The commands, a row each, in the order in which the first screen shows them.
+"""The commands, one row each, in the order of the overview that `mcpgreen` prints.
 
 A command has a text in `texts/`, which docopt parses and people read, and a function that runs it. A new command is a
 row here, its text, and the function. `texts/mcpgreen.txt` is the first screen.

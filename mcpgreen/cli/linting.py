@@ -177,7 +177,7 @@ def _tool_problems(tool: Tool, source: Source) -> Iterator[Problem]:
         yield source.warning("description-short", sentence, "describe what it does, and when to use it", "description")
     titles = (tool.definition.get("title"), hints.get("title"))
     if all(titles) and titles[0] != titles[1]:
-        sentence = "title and annotations.title differ, and clients show either one"
+        sentence = "title and annotations.title differ, and clients show one or the other"
         yield source.warning("title", sentence, "remove annotations.title", "annotations", "title")
     if hints.get("readOnlyHint") and hints.get("destructiveHint"):
         sentence = "readOnlyHint and destructiveHint contradict each other: a tool that only reads destroys nothing"
@@ -216,7 +216,7 @@ def _schema_problems(tool: Tool, source: Source) -> Iterator[Problem]:
             yield from _property((*keys, "properties", name), value, source)
     count = len(schema.get("properties") or {})
     if count > MAX_PROPERTIES:
-        sentence = f"it has {count} arguments; providers accept {MAX_PROPERTIES}, and a model copes with fewer"
+        sentence = f"it has {count} arguments; providers accept {MAX_PROPERTIES}, and models cope better with fewer"
         yield source.warning("arguments-many", sentence, "split it into several tools", "inputSchema", "properties")
 
 
@@ -354,7 +354,7 @@ def _common_problems(item: Item, source: Source) -> Iterator[Problem]:
 def _list_findings(project: Project, kind: str, items: Sequence[tuple[Item, Source]]) -> Iterator[Finding]:
     size = sum(len(jsontext.dumps(item.definition)) for item, _ in items)
     if size > MAX_LIST_BYTES:
-        sentence = f"the list of {kind} has {size >> 20} MiB, and clients close the connection at 10"
+        sentence = f"the list of {kind} is {size >> 20} MiB long, and clients close the connection at 10"
         yield Finding("warning", kind, sentence, "list-large", "shorten descriptions, schemas and icons")
     if kind != "tools" or not items:
         return

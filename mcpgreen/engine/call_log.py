@@ -106,7 +106,7 @@ class Mentions:
             self._counts.clear()
         self._counts[kind] += 1
         if self._counts[kind] == MENTIONED_A_SECOND + 1:
-            journal.warning("further requests of this kind (%s) are not logged within this second", kind)
+            journal.warning("further requests of this kind (%s) are not logged during this second", kind)
         return self._counts[kind] <= MENTIONED_A_SECOND
 
 

@@ -1,4 +1,4 @@
-"""Receive the decoded messages of one stream of one session, and pass requests on to the router.
+"""Receive the decoded messages of one stream, and pass requests on to the router.
 
 A transport hands over decoded messages and a sink for what goes back. `receive` never raises, whatever arrives.
 

@@ -1,4 +1,4 @@
-"""The server as a whole: builds its parts from settings and project, opens sessions and links, stops in good order.
+"""The whole server: builds its parts from settings and project, opens sessions and links, and shuts down cleanly.
 
 No file descriptors, sockets or signals: a transport calls `connect` with a sink and feeds the link. There is no
 module-level state, so two servers can run in one process.

@@ -1,4 +1,4 @@
-"""Methods that are about no item: `initialize`, `server/discover`, ping, log level, the end of a session, the lists."""
+"""Methods that don't concern a single item: `initialize`, `server/discover`, ping, log level, shutdown and lists."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which values of a request and its result are secret: by their names, by the tool's schemas, by the settings and by
+"""Decide which values in a request and its result are secret, by their names, the tool's schemas, the settings and
 the environment."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`prompts/get`: a template with the arguments put in, or what a prompt's program prints.
+"""`prompts/get`: a template with its arguments filled in, or the output of a prompt's program.
 
 Input requests in the prompt's description are asked before the prompt is made, and the answers become arguments. An
 argument that the client gave is not asked for.
@@ -309,7 +309,7 @@ def _arguments_in(prompt: Prompt, key: str, request: Json, answer: Json) -> Json
         return {key: "\n".join(root["uri"] for root in answer["roots"])}
     if request["method"] == ELICIT:
         if answer["action"] != "accept":
-            did = "declined to answer" if answer["action"] == "decline" else "closed the question"
+            did = "declined to answer" if answer["action"] == "decline" else "dismissed the question"
             raise InvalidParams(f"Prompt '{prompt.name}' cannot be created: the user {did} ({key}).")
         # Several choices are one text.
         return {

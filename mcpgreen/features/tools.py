@@ -1,4 +1,4 @@
-"""`tools/call`: check the arguments, run the tool's script, and make a result of what it printed.
+"""`tools/call`: check the arguments, run the tool's script, and turn its output into a result.
 
 What is the same for all calls of a tool (its script, schemas and limits) is put together once per snapshot, as
 `ToolTerms`.

@@ -1,4 +1,4 @@
-"""Files of this machine as resources: opened without blocking, and only inside the allowed directories.
+"""Local files as resources: opened without blocking, and only inside the allowed directories.
 
 `open_file` first resolves the symbolic links of a path and checks the result. Then it walks that path from the allowed
 directory, step by step, and follows no further link. So a link that ends inside is followed, and a later link leads

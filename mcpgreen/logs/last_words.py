@@ -1,4 +1,4 @@
-"""The end of a script's stderr as a client may read it: without secrets and without paths of this machine.
+"""The end of a script's stderr as clients may see it: without secrets and local paths.
 
 Clients pass it to a model, which often runs on another machine. Paths of the project become relative, the home
 directory becomes `~`, and any other path is reduced to its file name. Frames of our own code are removed.

@@ -1,4 +1,4 @@
-"""Hide secrets in what a log shows: values that are secret by their name or schema, and such values within texts.
+"""Hide secrets in log output: values that their names or schemas mark as secret, even inside text.
 
 A name may be written in any of the usual ways (`apiKey`, `API_KEY`, `x-api-key`). A value that was secret once is
 hidden wherever it appears again, as in the output of a tool that repeats its arguments.

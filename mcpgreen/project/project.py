@@ -323,7 +323,7 @@ def remote_token(settings: Settings) -> RemoteToken | None:
     from mcpgreen.protocol.token import MIN_CHARS, RemoteToken
 
     if len(secret) < MIN_CHARS:
-        reason = f"a remote token needs at least {MIN_CHARS} characters, this one has {len(secret)}"
+        reason = f"a remote token needs at least {MIN_CHARS} characters, but this one has {len(secret)}"
         raise ProjectError(settings.origin("remote_token"), reason)
     return RemoteToken(secret, key=settings.remote_token_key)
 

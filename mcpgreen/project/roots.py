@@ -1,5 +1,5 @@
-"""Roots: the directories that tools are meant to work in, as the operator or the project names them. Also the
-directories that resources may come from besides.
+"""Roots: the directories that tools are meant to work in, as the operator or the project configures them. Also the
+other directories that resources may come from.
 
 `Roots` is a value; if a client names roots later (`links.roots`), that makes another one. Everything that depends on
 roots is computed here once, and not for each call.

@@ -1,4 +1,4 @@
-"""Content blocks, in results of tools and in messages of prompts: one row for each type.
+"""Content blocks, in tool results and prompt messages: one row for each type.
 
 A row says which members a block has, since which revision the type exists, what an older client gets instead, and
 what a person sees of it on a screen.

@@ -1,4 +1,4 @@
-"""JSON-RPC envelopes: valid ids, the messages that we send, and the ids in lines that we refuse.
+"""JSON-RPC envelopes: valid ids, the messages that we send, and the ids in lines that we reject.
 
 Messages are built as bytes around an already encoded body, so that a cached list costs one join and no encoding.
 

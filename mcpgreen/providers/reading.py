@@ -1,4 +1,4 @@
-"""Read a URI: by a script in the project's providers/, else by one of our own providers.
+"""Read a URI with a script in the project's providers/, or else with a built-in provider.
 
 Files, echoes and apps are read in the server. A provider that uses the network runs as a process, so that a hanging
 connection can be killed and nothing of it stays in the server. All programs keep the convention in `exits`.

@@ -1,4 +1,4 @@
-"""Python scripts without the start of an interpreter: which of them, and the helpers that they are forked from.
+"""Run Python scripts without starting an interpreter: decide which scripts, and manage the helpers that fork them.
 
 A helper is started soon after the first script that could use it, which is started afresh. So no call ever waits for
 the start of one, and a server without Python scripts has none.

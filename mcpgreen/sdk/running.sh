@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Part of the shell SDK: run programs with progress, or several times.
+# Part of the shell SDK: run programs with progress reports or retries.
 #
 # Sourced by tool-sdk.sh when one of its functions is called; do not source it alone.
 

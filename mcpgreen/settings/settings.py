@@ -119,7 +119,7 @@ class Timeouts(Values):
 
 
 class Scripts(Values):
-    """What a tool sees of the environment, and how it gets its arguments."""
+    """Which variables a tool sees, and how it gets its arguments."""
 
     # Linux takes 128 KiB for one variable, name included.
     env_payload_threshold = setting(integer, 64 * KIB, low=0, high=120 * KIB, doc=
@@ -150,7 +150,7 @@ class Scripts(Values):
 
 
 class Resources(Values):
-    """Which files and URIs can be read, and how often subscribed ones are looked at."""
+    """Which files and URIs can be read, and how often subscribed resources are checked."""
 
     resources_roots = setting(text, "", aliases=("MCP_RESOURCES_ROOTS",), doc=
         "Colon-separated directories below which files may be read as resources, besides resources/ and the "
@@ -183,7 +183,7 @@ class Providers(Values):
     https_timeout_secs = setting(seconds, 15.0, low=0.1, high=60, aliases=("MCPBASH_HTTPS_TIMEOUT",), doc=
         "How many seconds fetching an https resource may take in total.")
     https_max_bytes = setting(integer, 10 * MIB, low=1, high=20 * MIB, doc=
-        "How many bytes long an https resource may be.")
+        "How large an https resource may be, in bytes.")
     https_user_agent = setting(text, "", doc=
         "The https provider's User-Agent. Empty: mcpgreen and its version.")
     enable_git_provider = setting(flag, False, doc="Whether resources may come from git repositories.")
@@ -195,7 +195,7 @@ class Providers(Values):
     git_timeout_secs = setting(seconds, 30.0, low=0.1, high=60, aliases=("MCPBASH_GIT_TIMEOUT",), doc=
         "How many seconds fetching a git resource may take in total.")
     git_max_kb = setting(integer, 50 * KIB, low=1, high=MIB, doc=
-        "How many KiB long a git resource may be, and how many KiB of its repository may be fetched for it.")
+        "How large a git resource may be, and how much of its repository may be fetched for it, in KiB.")
     net_allow_addresses = setting(addresses, NO_NAMES, doc=
         "Private IP addresses that the https and git providers may connect to, such as an intranet server's.")
 
@@ -290,7 +290,7 @@ class Registry(Values):
 
 
 class Diagnostics(Values):
-    """The log, and what helps to find a mistake."""
+    """The log, and settings that help you find mistakes."""
 
     log_level = setting(level, "info", aliases=("MCPBASH_LOG_LEVEL_DEFAULT",), doc=
         "The lowest level of log messages for a client that has not chosen one. If it is not set and there is a "
@@ -301,8 +301,8 @@ class Diagnostics(Values):
     log_format = setting(choice("text", "json"), "text", doc=
         "The format of the lines on stderr and in `log_file`: text, or a JSON object for each line.")
     log_file = setting(directory, "", doc=
-        "A file that gets the same lines as stderr, with times. A relative path starts at the project. Empty: "
-        "none.")
+        "A file that gets the same lines as stderr, with times. If its path is not absolute, it is relative to the "
+        "project. Empty: none.")
     core_dumps = setting(flag, False, doc=
         "Whether the server may leave a core file, and the same user's debuggers may attach to it. Scripts can "
         "then also read its environment and write to its client.")

@@ -1,4 +1,4 @@
-"""Find the MIME type of a content, and whether it is text.
+"""Determine the MIME type of content, and whether it is text.
 
 Content is text if all of it is UTF-8 without a NUL, and no chunk consists of other control characters to a third: each
 of these takes six bytes in JSON. Anything else is binary, even if its type says text.

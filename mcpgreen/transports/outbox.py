@@ -1,4 +1,4 @@
-"""The outgoing lines of a pipe, and what happens to a line that must not go out.
+"""The outgoing lines on a pipe, and what happens to a line that must not be sent.
 
 Writing never blocks the hub. The answers to one read go out in one write, and so do the answers of scripts that end
 together; when the pipe is full, a watcher takes over. A client that does not read delays its own answers only:

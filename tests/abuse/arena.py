@@ -273,7 +273,7 @@ class Bout:
         if status is None:
             figures.findings.append(f"the server still runs {EXIT_SECS:g} s after its end{self._last_words()}")
         elif status not in (0, 130, -signal.SIGKILL):
-            figures.findings.append(f"the server ended with status {status}{self._last_words()}")
+            figures.findings.append(f"the server exited with status {status}{self._last_words()}")
         self.kill()
         is_killed = status == -signal.SIGKILL
         processes = self.arena.left_attributable_processes if is_killed else self.arena.left_processes

@@ -77,7 +77,7 @@ def test_an_environment_that_others_can_write_to_is_refused(launcher: Path, home
     done = started([str(launcher)], HOME=str(home), XDG_CACHE_HOME=str(own_cache))
     assert (done.returncode, done.stdout) == (1, b"")
     assert done.stderr.decode() == (
-        f"mcpgreen: {own_cache}/mcpgreen is open to others, who could decide what is run. "
+        f"mcpgreen: {own_cache}/mcpgreen is open to others, who could change what is run. "
         f"Run: chmod 700 '{own_cache}/mcpgreen'\n"
     )
 
@@ -97,7 +97,7 @@ def test_an_environment_behind_a_link_is_refused(launcher: Path, home: Path, own
     (own_cache / "mcpgreen").symlink_to(tmp_path / "elsewhere")
     done = started([str(launcher)], HOME=str(home), XDG_CACHE_HOME=str(own_cache))
     assert (done.returncode, done.stdout) == (1, b"")
-    assert b"mcpgreen is a link, or no directory" in done.stderr
+    assert b"mcpgreen is a link, or not a directory" in done.stderr
 
 
 def test_a_home_that_is_read_only_is_told_with_the_remedy(launcher: Path, tmp_path: Path) -> None:
@@ -106,7 +106,7 @@ def test_a_home_that_is_read_only_is_told_with_the_remedy(launcher: Path, tmp_pa
     done = started([str(launcher)], prefix=without_privileges(), **env)
     assert (done.returncode, done.stdout) == (1, b"")
     assert done.stderr.decode() == (
-        f"mcpgreen: {tmp_path}/home/.cache/mcpgreen cannot be made: Permission denied. "
+        f"mcpgreen: {tmp_path}/home/.cache/mcpgreen cannot be created: Permission denied. "
         "Set XDG_CACHE_HOME to a directory that you can write to.\n"
     )
 

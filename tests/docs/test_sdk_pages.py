@@ -249,7 +249,7 @@ def test_the_complete_example_does_what_it_is_told(folder: Path) -> None:
 
 @pytest.mark.parametrize("action", ["decline", "cancel"])
 def test_the_complete_example_takes_no_for_an_answer(folder: Path, action: str) -> None:
-    assert clean_up(folder, answered(question={"action": action})).stdout == "Nothing was removed, as you wish."
+    assert clean_up(folder, answered(question={"action": action})).stdout == "Nothing was removed, as you asked."
     assert len(os.listdir(folder)) == 3
 
 

@@ -77,7 +77,7 @@ def test_a_flood_of_refused_calls_does_not_fill_the_log(start: Start) -> None:
     notes = [line for line in lines if "not logged" in line]
 
     assert notes
-    assert notes[0] == "mcpgreen: warning: further requests of this kind (refused) are not logged within this second"
+    assert notes[0] == "mcpgreen: warning: further requests of this kind (refused) are not logged during this second"
     assert len(lines) <= 21 * (len(notes) + 1)
 
 

@@ -113,7 +113,7 @@ def test_damaged_copies_are_noticed(tmp_path: Path) -> None:
     report = fitness.report_on([Example(folder)])
 
     damages = [line for line in report.lines if line.startswith("damaged  00-hello-tool/tools/hello.sh ")]
-    assert ["Windows line ends" in damages[0], "not executable" in damages[1]] == [True, True]
+    assert ["Windows line endings" in damages[0], "not executable" in damages[1]] == [True, True]
     assert not report.is_good
 
 

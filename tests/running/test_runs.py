@@ -65,7 +65,7 @@ def test_one_number_joins_request_process_and_files(project: ProjectBuilder, sta
     assert limit == tag == project.read("asked").strip()
     assert os.path.basename(file) == f"call.{serial}.error.json"
     eventually(lambda: re.search(rf"request \d+ to tools/call is call {serial}\n", wire.stderr))
-    eventually(lambda: re.search(rf"call {serial}: Tool 'tell' was process \d+ for \d+ ms\n", wire.stderr))
+    eventually(lambda: re.search(rf"call {serial}: Tool 'tell' ran as process \d+, \d+ ms\n", wire.stderr))
 
 
 def test_calls_have_different_numbers(project: ProjectBuilder, client: Wire) -> None:
@@ -112,7 +112,7 @@ def test_what_writes_without_end_after_the_exit_is_cut_off_with_a_word(project: 
     text = text_of(wire.call_tool("endless"))
     assert text.startswith("first\nmore\nmore\n")
     assert time.monotonic() - began_at < 30
-    eventually(lambda: "Tool 'endless' has exited, but a child still writes" in wire.stderr)
+    eventually(lambda: "Tool 'endless' has exited, but a child is still writing" in wire.stderr)
     assert text_of(wire.call_tool("silent")) == "first\n"
     assert "Tool 'silent'" not in wire.stderr
 

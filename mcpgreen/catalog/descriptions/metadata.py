@@ -1,4 +1,4 @@
-"""Read the description of one item, and say precisely what is wrong with it.
+"""Read the description of one item, and report exactly what is wrong with it.
 
 A description is `<file>.meta.json`, `<stem>.meta.json`, the same with .yaml or .yml, or one `mcp:` comment within the
 first ten lines of the file (`comments`). Only the first that exists counts. The fields of each kind of item are in

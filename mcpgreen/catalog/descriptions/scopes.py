@@ -1,4 +1,4 @@
-"""Collect the scopes of an item from all of its descriptions: those beside its file, and the comment in the file.
+"""Collect an item's scopes from all of its descriptions: the files next to it, and the comment in the item itself.
 
 Scopes protect an item, so they count wherever they stand. What mentions scopes and cannot be understood costs the item.
 """

@@ -1,4 +1,4 @@
-"""Make a JSON schema from an annotation in the source of a function. Classes in the same file are included.
+"""Build a JSON schema from an annotation in a function's source. Classes in the same file are included.
 
 These are TypedDict, dataclass, NamedTuple, Enum and pydantic's models; other classes are not read. A member that cannot
 be read accepts anything, and is noted. Schemas are written out in place, because many clients follow no references; a

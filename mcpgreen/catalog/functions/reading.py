@@ -1,4 +1,4 @@
-"""Find the tools that are functions of a file, and how signature, docstring and decorator describe each.
+"""Find the functions in a file that are tools, and read what signature, docstring and decorator say about each.
 
 A file has such tools if it marks functions with `mcp_tool.tool`; if it calls `mcp_tool.run`, it is one. It is parsed,
 never imported: its code runs only when a tool is called. A file that cannot be parsed, because it is too large or
@@ -315,7 +315,7 @@ class SignatureReader:
                     given[name] = self._module.value_of(keyword.value)
                     continue
             except Unreadable as error:
-                problem = f"{name} of mcp_tool.tool is ignored: {error}"
+                problem = f"the option {name} of mcp_tool.tool is ignored: {error}"
             self._note(keyword.value, problem)
             unread.add(name)
         hints = {key: given[name] for name, key in HINTS.items() if given.get(name) is not None}

@@ -1,4 +1,4 @@
-"""Read the registration of a project: `server.d/register.json`, else the answer of `server.d/register.sh`.
+"""Read a project's registration: `server.d/register.json`, or else what `server.d/register.sh` registers.
 
 Both give a `Registration`: for each kind the raw items, or None for a kind that is found on disk. Here an item only has
 to be an object with a name; `items` reads the rest.
@@ -283,7 +283,7 @@ def _registered(source: str, records: list[tuple[str, str]], warnings: list[str]
             try:
                 items[kind].append(_sendable(content))
             except ValueError as error:
-                warnings.append(Loss(f"{source}: an item of {kind} is left out: not valid JSON: {error}"))
+                warnings.append(Loss(f"{source}: an item in {kind} is left out: not valid JSON: {error}"))
         elif verb == "abort":
             del items[kind][begun_at[kind] :]
         else:  # begin and finalize: an abort does not remove the items before it
@@ -321,7 +321,7 @@ def _usable(project: Project, path: str, kind: str, items: list[Any], warnings: 
         if isinstance(item, dict):
             problem = _problem_with_fields(project, kind, item, REQUIRED_FIELDS[kind])
         if problem:
-            warnings.append(Loss(f"{project.shown(path)}: an item of {kind} is left out: {problem}"))
+            warnings.append(Loss(f"{project.shown(path)}: an item in {kind} is left out: {problem}"))
         else:
             usable.setdefault(item["name"], item)
     return [usable[name] for name in sorted(usable)]

@@ -1,4 +1,4 @@
-"""What a script reads, and a server would not give it: environment variables, and words of a command line. Part of
+"""Inputs that a script reads but would not get from a server: environment variables and command-line arguments. Part of
 `validate` and `run-tool`.
 
 The script is searched, not understood. To give no false alarm, a variable is reported only if the script cannot do

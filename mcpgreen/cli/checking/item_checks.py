@@ -1,4 +1,4 @@
-"""Check tools, resources, templates and prompts beyond what the catalogue reports. Part of `validate`.
+"""Check tools, resources, templates and prompts beyond what the catalog reports. Part of `validate`.
 
 It reads what a server would read, judges scripts as a call would, and runs only the syntax checks of interpreters.
 """
@@ -169,7 +169,7 @@ class Checks:
         yield from self._scripts.problems(tool.path, below=self._project.tools_dir, obeys_first_line=runner != "bash")
         if runner == tool.path and not tool.path.endswith(shebang.SHELL_SUFFIXES) and _lacks_shebang(tool.path):
             sentence = f"{self._project.shown(tool.path)} has no shebang, so sh runs it"
-            fix = "add a shebang with its interpreter, or remove its executable bit (chmod -x) if it is not a program"
+            fix = "add a shebang for its interpreter; if it is not a program, remove its executable bit (chmod -x)"
             yield Problem("warning", "no-shebang", sentence, fix, tool.path)
 
     def _provider_problems(self, provider: str, source: Source) -> Iterator[Problem]:

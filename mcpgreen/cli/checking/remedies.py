@@ -1,4 +1,4 @@
-"""Explain the complaints of the catalogue: a code for programs, a fix, and the place in the file.
+"""Explain the problems that the catalog reports: a code for programs, a fix, and the place in the file.
 
 The catalogue writes sentences to the log that begin with a file. `validate` needs more, so each kind of sentence has a
 row here.

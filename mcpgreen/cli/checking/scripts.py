@@ -231,7 +231,7 @@ def refused(sentence: str, problem: str, path: str) -> Problem:
         return Problem("error", WRITABLE, sentence, remedy, path)
     if "another user" in problem:
         return Problem("error", "owner", sentence, remedy, path)
-    return Problem("error", "untrusted", sentence, "put the file itself there, as a regular file of your own", path)
+    return Problem("error", "untrusted", sentence, "replace it with a regular file that belongs to you", path)
 
 
 def content_of(path: str) -> bytes | None:

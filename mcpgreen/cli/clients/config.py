@@ -1,4 +1,4 @@
-"""`mcpgreen config`: connect a client. Print the entry for its file, write it there, or take it out again."""
+"""`mcpgreen config`: connect a client. Print the entry for its file, add it there, or remove it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,63}")
 
 # The end of the wrapper. The profile must not print to the client or read its messages.
 WITH_LOGIN_SHELL = """
-# With the environment of a login shell, which programs with windows do not have.
+# Start with a login shell's environment, which desktop applications do not have.
 case ${SHELL:-} in
   */bash | */zsh | */ksh | */dash | */sh) shell=$SHELL ;;
   *) shell=/bin/sh ;;

@@ -1,4 +1,4 @@
-"""Put our entry into a client's file, or take it out again. Everything else in the file stays, and a backup is kept.
+"""Add our entry to a client's file, or remove it. Everything else in the file stays the same, and a backup is kept.
 
 The change is computed on the text, shown, and then made. No record is kept: what `uninstall` needs is in the file.
 

@@ -1,4 +1,4 @@
-"""The clients, a row each: where their file is, its format, and what an entry looks like.
+"""The clients, one row each: where their file is, its format, and what an entry looks like.
 
 Places are templates that `place_in` fills in from the environment. A client without a usual place says why.
 """

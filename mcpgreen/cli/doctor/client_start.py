@@ -1,4 +1,4 @@
-"""Start the server from the entry in a client's file, as that client would: handshake, tools, what is missing.
+"""Start the server as a client would, from the entry in its file: check the handshake, the tools and what is missing.
 
 Rule: the server gets the environment that the client gives it, and it is always stopped at the end.
 """

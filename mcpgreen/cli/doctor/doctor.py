@@ -233,7 +233,7 @@ def _settings(settings: Settings) -> Iterator[Check]:
         value = "(secret)" if row.secret else _as_written(getattr(settings, row.name))
         yield Check("settings", OK, f"{row.name} = {value} (from {settings.origin(row.name)})")
     if not changed and not settings.notes:
-        yield Check("settings", OK, "all have their defaults")
+        yield Check("settings", OK, "all have their default values")
 
 
 def _as_written(value: object) -> str:

@@ -1,4 +1,4 @@
-"""Write new files together, or none of them; replace a file as a whole; fill in templates; and check new names.
+"""Write several new files or none, replace files atomically, fill in templates, and check new names.
 
 `write` never overwrites a file, not even one that appears while we write. A script becomes executable at the end.
 

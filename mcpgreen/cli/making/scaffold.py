@@ -1,4 +1,4 @@
-"""`mcpgreen new`, `init` and `scaffold`: a project, or a part of one, to begin with.
+"""`mcpgreen new`, `init` and `scaffold`: create a project, or parts of one.
 
 `new` makes a folder, `init` adds files to one that exists and keeps its files. `scaffold` adds a tool, resource,
 template, prompt, completion, provider, MCP App or test. The templates are in `templates/`.

@@ -1,5 +1,5 @@
-"""`mcpgreen list`, `run-tool`, `read`, `prompt` and `complete`: ask a real server in this process what a client would
-ask, and print the answer."""
+"""`mcpgreen list`, `run-tool`, `read`, `prompt` and `complete`: send a client's requests to a real server in this
+process, and print the answers."""
 
 from __future__ import annotations
 

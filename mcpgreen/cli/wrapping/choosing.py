@@ -1,4 +1,4 @@
-"""Choose the arguments of a tool among all that a command takes: by their rank, by name, or by a person.
+"""Choose a tool's arguments from all that a command takes: by rank, by name, or by asking the user.
 
 A model copes with about a dozen arguments. `rank` puts those first that the help shows in usage lines and examples, and
 those with a usual name or a short one.
@@ -174,11 +174,11 @@ def pick(rows: Sequence[str], ticked: set[int]) -> set[int]:
     """Let a person at the terminal add and remove rows by their numbers, which begin with 1. Return their places."""
     chars = width_of(sys.stdout) - 10
     say("".join(f"{at + 1:4} [{'x' if at in ticked else ' '}] {row[:chars]}\n" for at, row in enumerate(rows)))
-    while (answer := ask(f"{len(ticked)} chosen. Numbers to add or remove, such as 3 7-9", "done")) != "done":
+    while (answer := ask(f"{len(ticked)} chosen. Type numbers to add or remove, such as 3 7-9", "done")) != "done":
         for word in answer.replace(",", " ").split():
             found = re.fullmatch(r"(\d{1,6})(?:-(\d{1,6}))?", word)
             places = range(int(found[1]) - 1, int(found[2] or found[1])) if found else ()
             ticked ^= (ours := set(places) & set(range(len(rows))))
             if not ours:
-                say(f"{word} is not a number of the list. Type numbers, such as 3 7-9, or press Enter.\n")
+                say(f"{word} is not a number in the list. Type numbers, such as 3 7-9, or press Enter.\n")
     return ticked

@@ -1,4 +1,4 @@
-"""The recipes of a justfile, with their parameters and what is written about them.
+"""The recipes in a justfile, with their parameters and comments.
 
 Rule: as in a Makefile, a parameter is an argument only if every line that uses it is harmless, as `shell_lines` says,
 and if it is not exported: nobody knows which variables the programs of a recipe obey.

@@ -1,4 +1,4 @@
-"""The targets of a Makefile, with what is written about them. Its text is read; nothing of it is evaluated.
+"""The targets in a Makefile, with their comments. The text is read, but nothing in it is evaluated.
 
 Rule: a value that a client sends is a word for a program, never the program. A variable is an argument only if every
 line that uses it is harmless, as `shell_lines` says. make puts what it is given into the environment, where programs

@@ -1,4 +1,4 @@
-"""Make a tool of each operation of an OpenAPI 3 document.
+"""Create a tool for each operation in an OpenAPI 3 document.
 
 The document may come from anybody: its size is bounded, only references inside it are followed, and its names and texts
 become literals and JSON, never code.
@@ -120,7 +120,8 @@ def tools_in(
 def read_document(place: str) -> Json:
     """Return the document in a file or at a URL. Raises ProjectError."""
     if "@" in _host(place):
-        raise ProjectError("--openapi", "leave user and password out of the address; download the document first")
+        reason = "leave the user name and password out of the URL; download the document first"
+        raise ProjectError("--openapi", reason)
     try:
         if ADDRESS.fullmatch(place):
             with urlopen(place, timeout=FETCH_SECS) as response:
@@ -297,7 +298,7 @@ class Document:
             url = url.replace("{" + name + "}", str(_object(variable).get("default", "")))
         url = urljoin(self.place, url) if ADDRESS.fullmatch(self.place) else url
         if server and not SERVER.fullmatch(url):
-            raise UsageError(f"--server {server}: an address is needed, such as https://api.example.com/v1")
+            raise UsageError(f"--server {server}: a URL is needed, such as https://api.example.com/v1")
         if not SERVER.fullmatch(url):
             path = url if url.startswith("/") and url != "/" else ""
             reason = f"it only says that the service is at {path}" if path else "it does not say where the service is"

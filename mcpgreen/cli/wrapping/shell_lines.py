@@ -1,4 +1,4 @@
-"""Whether a line of a shell uses its values only as words for programs that do not run them.
+"""Check whether a shell line passes its values only to programs that do not execute them.
 
 Makefiles, justfiles and package.json give such lines to a shell, with values of a client in them. A value must never be
 the program, nor a word that a program runs. The values themselves are plain (`PLAIN_VALUE`): they end no

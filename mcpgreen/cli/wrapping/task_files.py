@@ -1,4 +1,4 @@
-"""Make a tool of each task in a Makefile, justfile or package.json. The scripts of a package.json are read here.
+"""Create a tool for each task in a Makefile, justfile or package.json. The scripts in a package.json are read here.
 
 Rule: such a file is read as text and never evaluated, and values of clients must not be evaluated either. make, just
 and npm pass values to a shell, so only plain values are accepted.
@@ -26,7 +26,7 @@ NAME_CHARS = 100
 OTHERS = {"pnpm-lock.yaml": "pnpm", "yarn.lock": "yarn", "bun.lockb": "bun", "bun.lock": "bun"}
 DIRECTORY_OPTION = {"make": "-C", "npm": "--prefix", "pnpm": "--dir", "yarn": "--cwd", "bun": "--cwd"}
 USUAL_NAMES = words_in("Makefile makefile GNUmakefile justfile Justfile .justfile")
-ABOUT_VALUES = "{runner} gives values to a shell, so the description lets only plain ones through (see its patterns)"
+ABOUT_VALUES = "{runner} passes values to a shell, so the description allows only plain ones (see its patterns)"
 
 
 class Parameter(NamedTuple):
@@ -122,7 +122,7 @@ def scripts_in(path: str) -> list[Task]:
         info = infos.get(name) if isinstance(infos, dict) else None
         said = info or scripts.get(f"//{name}") or scripts.get(f"?{name}")
         text = said if isinstance(said, str) else f"Run the script {name}: {script}"
-        words = Parameter("arguments", "Words that are added to the script.", is_repeated=True)
+        words = Parameter("arguments", "Words to append to the script's command line.", is_repeated=True)
         is_plain = is_harmless(f"{script.replace(EDGE, '')} {EDGE}{words.name}{EDGE}", {words.name})
         tasks.append(Task(name, text, (words,)) if is_plain else Task(name, text, refused=(f"words after {name}",)))
     return tasks

@@ -1,5 +1,5 @@
-"""Make a tool of what a help text documents, and write it: a script that people can read and change, and its
-description next to it.
+"""Create a tool from the options that a help text documents, and write its files: a script that people can read and
+change, and a description next to it.
 
 Rule: nothing from a help text or a file becomes code. Names are string literals, comments are one line of printable
 characters. A file that a person has edited is never overwritten: each script has a digest of what was written.
@@ -225,7 +225,7 @@ def blueprint_of(name: str, command: Sequence[str], documented: Documented, *, a
         tuple(arguments),
         tuple(notes),
         separated,
-        f"commands of this kind ({documented.style}) take -- as the end of their options" if is_guess else "",
+        f"commands of this kind ({documented.style}) treat -- as the end of the options" if is_guess else "",
     )
 
 

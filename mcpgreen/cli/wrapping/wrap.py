@@ -1,4 +1,4 @@
-"""`mcpgreen wrap`: make a tool out of a command, or out of each task of a file or operation of a REST service.
+"""`mcpgreen wrap`: create a tool from a command, or from each task in a file or operation of a REST service.
 
 A command is asked for its help, and for nothing else. It gets no stdin, no terminal, little time and limited output. It
 runs in a session of its own, which is killed at the end; on Linux, so are processes that have left the session.
@@ -155,7 +155,7 @@ def _wrap_command(options: Options, only: Sequence[str] | None, target: Target) 
     if not name:
         raise UsageError(f"no tool name can be derived from {words[0]!r}; choose one with --name")
     if other := target.taken().get(name):  # before the command is run
-        raise ProjectError(other, f"there is a tool {name} already; choose another name with --name")
+        raise ProjectError(other, f"there is already a tool {name}; choose another name with --name")
     text, asked_by = _ask_help([program, *rest], directory=target.root, secs=seconds(options))
     for path in filter(os.path.isabs, [program, *rest]):
         text = text.replace(path, os.path.basename(path))  # models need not know where it is
@@ -190,7 +190,7 @@ def _wrap_command(options: Options, only: Sequence[str] | None, target: Target) 
         tell(f"The command requires {', '.join(choice.missing)}, which the tool does not have.\n")
     if documented.subcommands and any(argument.name == "command" for argument in blueprint.arguments):
         example = f"mcpgreen wrap -- {' '.join(words)} {documented.subcommands[0]}"
-        tell(f"It has subcommands, and each makes a better tool of its own: {example}\n")
+        tell(f"It has subcommands; wrapping one of them makes a better tool: {example}\n")
     return 0
 
 

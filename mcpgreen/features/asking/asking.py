@@ -1,4 +1,4 @@
-"""Ask the person or model at the other end while a request is being served.
+"""Ask the user or the client's model while a request is being served.
 
 A script writes its input requests on the control pipe and waits (`scripts`); a handler calls `ask`. A client with a
 session is asked at once, by requests of the server. A stateless client gets an `input_required` result instead, and
@@ -76,7 +76,7 @@ class Parking:
 
     def add(self, parked: Parked) -> str:
         while self._parked and len(self._parked) >= MAX_PARKED:
-            journal.warning("too many scripts are waiting for an answer; stopping the oldest of the busiest client")
+            journal.warning("too many scripts are waiting for an answer; stopping the busiest client's oldest one")
             self._give_up(self._oldest_of_greediest(parked.call.stream.owner))
         handle = os.urandom(16).hex()
         self._parked[handle] = parked, gevent.spawn_later(PARKED_SECS, self._give_up, handle)
@@ -213,7 +213,7 @@ class Asking:
         try:
             answers: Json = parked.answers.get(timeout=timeout_secs)
         except gevent.Timeout:
-            text = f"The client did not continue within {timeout_secs:g} s."
+            text = f"The client did not come back within {timeout_secs:g} s."
             return dict.fromkeys(asked, unanswered("timeout", text))
         finally:
             if not parked.is_past_waiting:

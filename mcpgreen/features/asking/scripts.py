@@ -1,4 +1,4 @@
-"""A script asks while it runs: from its input requests, on the control pipe or in a file, to the reply that it reads.
+"""Questions from a running script: read its input requests from the control pipe or a file, and deliver the replies.
 
 Rule: while an input request is open, the slot of the call is free, its deadline stands still, and nothing of the call
 is written. So a script has one round of input requests open at a time, and the next round waits for its end. The
@@ -123,7 +123,7 @@ class AskingScript:
         outcomes = self._take_settled(open_requests)
         if open_requests and self._call.interaction.state == State.PARKED:
             # The script gave up waiting before the client came back, and nothing can be asked until it does.
-            outcomes |= dict.fromkeys(open_requests, unanswered("timeout", "The client did not continue."))
+            outcomes |= dict.fromkeys(open_requests, unanswered("timeout", "The client did not come back."))
         elif open_requests:
             outcomes |= self._ask_client(open_requests, timeout_secs)
         return {key: outcomes[wire_keys[key]] for key in asked}

@@ -1,4 +1,4 @@
-"""Tell clients about changes: of lists and of subscribed resources.
+"""Notify clients about changes to lists and subscribed resources.
 
 Handshake clients hear of changed lists unasked, and subscribe to a resource by `resources/subscribe`. Stateless clients
 use `subscriptions/listen`, a request that stays open until the server ends it. A listen is acknowledged after the first

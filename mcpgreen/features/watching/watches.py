@@ -1,4 +1,4 @@
-"""Notice changes of subscribed resources, with a greenlet for each subscription that reads when there is a reason.
+"""Notice changes to subscribed resources, with a greenlet for each subscription that reads only when there is a reason.
 
 The reason to read a file is a changed stat: a file event reports it at once, and one clock stats all files every few
 seconds. Resources of scripts and of the network are read by the clock, at the same moment for all subscriptions, so

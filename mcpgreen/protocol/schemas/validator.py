@@ -1,4 +1,4 @@
-"""Check a value by a schema, and tell the sender what to change.
+"""Check a value against a schema, and tell the sender what to change.
 
 The only module that uses jsonschema, which is imported when a value is not obviously valid (`quick`). The draft is the
 one that `$schema` names, else 2020-12. `format` is an annotation: it is never checked.

@@ -1,4 +1,4 @@
-"""What a child may see: its environment variables, with the table of arguments for bash and the trace of a request.
+"""A child's environment variables, including the table of arguments for bash and the request's trace context.
 
 Three modes. `minimal`: PATH, HOME, TMPDIR, LANG and everything named MCP_*, MCPBASH_* or MCPGREEN_*; `allowlist`: also
 the named ones; `inherit`: everything, when the operator has confirmed it. Secrets of the server are in none of them.

@@ -1,4 +1,4 @@
-"""From how a script ended to the canonical tool result (newest revision), or to the exception that says it failed.
+"""Turn the way a script ended into a tool result (in the newest revision), or into an exception that says why.
 
 First match wins: an error that the script chose, output over its limit, deadline, exit status, then what it printed.
 Several rows of that table exist because scripts in the wild rely on them; the tests name each.
@@ -34,7 +34,7 @@ MAX_STRAY_TRIES = 10
 SHOWN_CHARS = 60
 CLOSING = {"{": "}", "[": "]"}
 REMEDY = "print everything but the result to stderr (>&2)"
-CONVERT = "convert its output, as with iconv -f latin1 -t utf-8"
+CONVERT = "convert its output, for example with iconv -f latin1 -t utf-8"
 
 
 class Expectation(NamedTuple):

@@ -47,7 +47,7 @@ class Declined(NotAnswered):
 
 
 class Dismissed(NotAnswered):
-    """The person closed the question without an answer."""
+    """The user dismissed the question."""
 
 
 class AskTimeout(NotAnswered):
@@ -91,9 +91,9 @@ class Answer(NamedTuple):
     def content_or_raise(self) -> Json:
         """Return the values of the form. Raises Declined or Dismissed."""
         if self.action == "decline":
-            raise Declined("The person declined to answer.")
+            raise Declined("The user declined to answer.")
         if self.action == "cancel":
-            raise Dismissed("The person closed the question without an answer.")
+            raise Dismissed("The user dismissed the question.")
         return self.content or {}
 
 

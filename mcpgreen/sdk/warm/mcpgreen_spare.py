@@ -1,4 +1,4 @@
-"""A spare: a process that was forked ahead of a call, and becomes one script.
+"""A spare: a process that is forked ahead of a call, and then runs one script.
 
 The script is run by `runpy`, and Python itself shows its exceptions and ends it: it waits for threads, and calls what
 was registered with `atexit`, at last `leave`. That spares the rest, because to take apart an interpreter that was

@@ -1,4 +1,4 @@
-"""The program that Python scripts are forked from; its arguments are modules to load ahead.
+"""The program that Python scripts are forked from; its arguments are the modules to preload.
 
 Not a part of the server: it imports nothing from mcpgreen, and runs on any CPython since 3.8. The server starts it with
 the interpreter that scripts ask for. On descriptor 3 comes a packet with sockets whenever the server wants spares: one

@@ -1,4 +1,4 @@
-"""The application behind all connections: which path is served by what, and who may use it.
+"""The application behind all connections: which handler serves a path, and who may use it.
 
 Every failure of a request becomes a response here. Only a client that is gone, and a body that cannot be read, raise.
 """
@@ -215,8 +215,8 @@ class Metrics:
             "mcpgreen_http_requests", "HTTP requests by path and status.", ["path", "status"], registry=self._registry
         )
         self._measured("mcpgreen_sessions", "Open sessions of handshake clients.", lambda: len(sessions))
-        self._measured("mcpgreen_running_calls", "Calls that run a script.", lambda: server.load.running)
-        self._measured("mcpgreen_waiting_calls", "Calls that wait for a place.", lambda: server.load.waiting)
+        self._measured("mcpgreen_running_calls", "Calls that are running a script.", lambda: server.load.running)
+        self._measured("mcpgreen_waiting_calls", "Calls that are waiting for a slot.", lambda: server.load.waiting)
         self._measured("mcpgreen_open_listens", "Open subscriptions/listen requests.", lambda: server.load.listens)
         self._measured("mcpgreen_http_connections", "Open HTTP connections.", connections)
         library.ProcessCollector(registry=self._registry)

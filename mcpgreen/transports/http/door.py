@@ -1,4 +1,4 @@
-"""Who may come in: check the host, the web page and the caller of every request, before its body is read.
+"""Access control: check the host, the origin and the caller of every request before its body is read.
 
 A page that a person happens to have open can send requests to this machine, and by a name of its own that leads here
 (DNS rebinding) even read the answers. So the name in `Host` has to be one of ours, and the page in `Origin` one that is
@@ -59,7 +59,7 @@ class Door:
         self._takes_any_host = bool(address.path) or ANY in self._hosts
         self._origins = {origin.rstrip("/").lower() for origin in settings.http_allowed_origins}
         if self._token and len(self._token) < MIN_TOKEN_CHARS:
-            length = f"a token needs at least {MIN_TOKEN_CHARS} characters, this one has {len(self._token)}"
+            length = f"a token needs at least {MIN_TOKEN_CHARS} characters, but this one has {len(self._token)}"
             reason = f"{length}; `openssl rand -hex 32` prints a good one"
             raise ProjectError(settings.origin("http_token"), reason)
         if self._token and SENDABLE.fullmatch(self._token) is None:

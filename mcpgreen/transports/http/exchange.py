@@ -233,7 +233,7 @@ class Reader:
         while piece := request.body.read(PIECE_BYTES):
             if pieces:
                 if not self._room.has_room(request.owner, len(piece)):
-                    raise unavailable("Too many large requests arrive at once; try again later.")
+                    raise unavailable("Too many large requests are arriving at once; try again later.")
                 self._room.take(request.owner, len(piece))
                 counted.append(len(piece))
             pieces.append(piece)

@@ -157,7 +157,7 @@ def test_a_prompt_and_a_resource_are_texts_with_descriptions(root: Path) -> None
         (resource,) = server.result("resources/list")["resources"]
         assert resource["name"] == "notes"
         text = server.result("resources/read", {"uri": resource["uri"]})["contents"][0]["text"]
-        assert text == "Write here what clients shall read.\n"
+        assert text == "Replace this with the text that clients should read.\n"
     finally:
         server.end()
 

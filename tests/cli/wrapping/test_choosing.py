@@ -228,7 +228,7 @@ def test_a_person_at_a_terminal_ticks_the_arguments(
     assert "   1 [x] TREE  \n   2 [ ] -o  (risky) write to FILE\n" in seen.text
     assert "   3 [x] --long-a  does a\n" in seen.text
     for word in ("no", "99"):
-        told = f"{word} is not a number of the list. Type numbers, such as 3 7-9, or press Enter.\n"
+        told = f"{word} is not a number in the list. Type numbers, such as 3 7-9, or press Enter.\n"
         assert (told in seen.text) == (len(typed) > 1)
     assert properties(project) == names
 

@@ -290,7 +290,7 @@ def test_wrapping_again_replaces_what_was_not_edited(project: ProjectBuilder) ->
         (document(servers=[{"url": "https://a@b.example"}]), [], "it does not say where the service is"),
         (document(servers=[{"url": "https://a.example/?x"}]), [], "it does not say where the service is"),
         (document(servers=[{"url": "https://{host}/"}]), [], "it does not say where the service is"),
-        (document(), ["--server", "a.example"], "--server a.example: an address is needed, such as https://"),
+        (document(), ["--server", "a.example"], "--server a.example: a URL is needed, such as https://"),
         (document(paths={"a.example/": {"get": {}}}), [], "it has no operations"),
         (document(paths={"/a": {"$ref": f"#/paths/{'9' * 5000}"}}), [], "is not in the document; put all parts"),
         (document(), ["--only", "b"], "--only b: no such operation (--dry-run lists them)\n"),
@@ -335,7 +335,7 @@ def test_a_person_chooses_among_many_operations(project: ProjectBuilder) -> None
 
 
 def test_a_file_or_service_that_is_not_there_is_told(project: ProjectBuilder, orchard: str) -> None:
-    assert "leave user and password out" in wrap(project, "https://ada:word@a.example/x").stderr
+    assert "leave the user name and password out" in wrap(project, "https://ada:word@a.example/x").stderr
     assert "HTTP Error 418: I'm a Teapot\n" in wrap(project, f"{orchard}/ill").stderr
     assert f"Bearer KEY' -o FILE '{orchard}/closed'), and wrap FILE\n" in wrap(project, f"{orchard}/closed").stderr
     assert wrap(project, "missing.yaml").returncode == 1

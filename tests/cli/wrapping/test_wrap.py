@@ -220,7 +220,7 @@ def test_nothing_is_overwritten_and_the_command_not_even_asked(rake: ProjectBuil
     done = wrap(rake, "--", "rake")
 
     assert (done.returncode, done.stdout) == (1, "")
-    assert "there is a tool rake already; choose another name with --name" in done.stderr
+    assert "there is already a tool rake; choose another name with --name" in done.stderr
     assert (rake.read("tools/rake.py"), rake.read("record")) == (before, "[--help]\n")
 
 
@@ -359,4 +359,4 @@ def test_a_command_with_subcommands_is_told_of(project: ProjectBuilder) -> None:
 
     done = wrap(project, "--", "hive")
 
-    assert "each makes a better tool of its own: mcpgreen wrap -- hive count\n" in done.stderr
+    assert "wrapping one of them makes a better tool: mcpgreen wrap -- hive count\n" in done.stderr

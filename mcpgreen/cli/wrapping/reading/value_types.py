@@ -1,4 +1,4 @@
-"""Find out what values an option takes, from how the help calls and describes them: choices, type, default.
+"""Find out which values an option takes, from how the help names and describes them: choices, type, default.
 
 What the help declares is taken as it is. Everything else is a guess, with a sentence that says so. A default is only
 for the model to read: it is not passed on. Legends explain values further below in the text:
@@ -241,7 +241,7 @@ def value_type(metavar: str, names: Sequence[str], text: str, legend: str = "", 
         return ValueType(declared, minimum=int(least) if least else None, maximum=int(most) if most else None)
     if (number := IS_NUMBER.search(legend)) and not AND_MORE.search(legend):
         kind = "number" if "float" in number[0] else "integer"
-        return ValueType(kind, guesses=(f"a number, since the help says so of {metavar}",))
+        return ValueType(kind, guesses=(f"a number, since the help says so about {metavar}",))
     return _guessed(metavar, names, text)
 
 

@@ -1,4 +1,4 @@
-"""Convert the arguments of a call to the types that a function is annotated with, and its return value to a result.
+"""Convert a call's arguments to the types in the function's annotations, and its return value to a result.
 
 `typing` and `inspect` are not used, because importing them takes longer than most tools run. pydantic converts what is
 annotated with its types, if the tool has imported it. A value with an unknown annotation is passed on unchanged.

@@ -1,4 +1,4 @@
-"""The public keys of an issuer: where they are fetched, when they are fetched again, and which one signed a token.
+"""An issuer's public keys: where and when they are fetched, and which of them signed a token.
 
 A token names its key by `kid`. An unknown key may be new, so the keys are fetched again. But the sender of a token
 chooses what it names. So there is a least time between two fetches, one fetch for all requests that wait, and a limit

@@ -1,4 +1,4 @@
-"""A resource server as in OAuth 2.1: it verifies access tokens, and tells clients where to get one.
+"""An OAuth 2.1 resource server: it verifies access tokens, and tells clients where to get one.
 
 It is not an authorization server: it issues no tokens, keeps no users, and shows no page. Clients learn from its
 metadata (RFC 9728) where to get a token, and from a challenge (RFC 6750) where the metadata is and which scopes they

@@ -1,4 +1,4 @@
-"""One connection: request after request, each answered by the application, and nothing waited for without a limit.
+"""One connection: one request after another, each answered by the application, and a time limit for every wait.
 
 It takes the place of the handler of gevent's own HTTP server, which has no time limits, accepts doubtful heads, and
 takes longer for a head than the server does for its answer. Reading and writing wait in this greenlet only, and other

@@ -1,4 +1,4 @@
-"""Parse the head of a request, or say with which status it is refused. Pure.
+"""Parse the head of a request, or choose the status that rejects it. Pure.
 
 The parser is strict, because a proxy in front may read a doubtful head differently, and one of the two would then take
 the end of a request for the beginning of the next. It accepts no folded lines, no bare newlines, one length or one
