@@ -309,7 +309,8 @@ def test_without_a_command_it_says_what_it_needs(words: list[str]) -> None:
     done = mcpgreen("wrap", *words)
 
     assert done.returncode == 2
-    assert done.stderr == "mcpgreen: wrap needs a command after --, or a file; --update needs a file\nTry: mcpgreen wrap --help\n"
+    lack = "wrap needs a command after --, or a file; --update needs a file"
+    assert done.stderr == f"mcpgreen: {lack}\nTry: mcpgreen wrap --help\n"
 
 
 def test_a_command_that_does_not_end_is_ended_with_all_it_started(project: ProjectBuilder) -> None:
