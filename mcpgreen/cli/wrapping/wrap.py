@@ -12,6 +12,7 @@ from __future__ import annotations
 import gzip
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import time
@@ -42,11 +43,11 @@ SUBCOMMAND = re.compile(r"[A-Za-z0-9@][\w.:@+-]{0,100}")
 INTERPRETER = re.compile(r"(?:python|node|ruby|perl|bash|sh|deno|php)[\d.]*")
 MODULE = re.compile(r"[A-Za-z_][\w.]{0,200}")
 
-# For each option, the function that reads the tasks of the file, and the program that runs them.
-TASK_FILES: dict[str, tuple[Callable[[str], list[Task]], str]] = {
-    "--makefile": (makefiles.targets_in, "make"),
-    "--justfile": (justfiles.recipes_in, "just"),
-    "--package-json": (scripts_in, "npm"),
+# For each option, the function that reads the tasks of the file, the program that runs them, and the file's name.
+TASK_FILES: dict[str, tuple[Callable[[str], list[Task]], str, str]] = {
+    "--makefile": (makefiles.targets_in, "make", r"(?i)(?:gnu)?makefile|.+\.mk"),
+    "--justfile": (justfiles.recipes_in, "just", r"(?i)\.?justfile|.+\.just"),
+    "--package-json": (scripts_in, "npm", r"package\.json"),
 }
 
 # With an argument of these programs, a client could choose what is run.
@@ -174,12 +175,13 @@ def _wrap_command(options: Options, only: Sequence[str] | None, target: Target) 
     always = ["--force-local"] if any("--force-local" in option.names for option in documented.options) else []
     blueprint = tool_file.blueprint_of(name, [program, *rest, *always], choice.documented, asked_by=asked_by)
     if is_installed:
-        blueprint = blueprint._replace(annotations=tool_file.annotations_of(called, is_harmless=choice.is_harmless))
+        hints = tool_file.annotations_of(called, is_harmless=choice.is_harmless)
+        blueprint = blueprint._replace(annotations=hints, status_1=tool_file.STATUS_1.get("-".join(called), ""))
     tool_file.write_tool(tool_file.files_of(blueprint, script_of(blueprint), target.directory))
     count, guesses = len(blueprint.arguments), blueprint.guesses
     told = f", with {guesses} guess{'' if guesses == 1 else 'es'} to check" if guesses else ""
     told = f"{name}: {count} argument{'' if count == 1 else 's'}{told}."
-    tell(f"{told} Try: {shell_words(os.environ)} run-tool {name}\n")
+    tell(f"{told} Try: {shell_words(os.environ)} run-tool {shlex.join([name, *tool_file.example_words(blueprint)])}\n")
     for names, why in (
         (choice.left, "choose with --only NAME,... or take all with --all"),
         (choice.risky, "they can run programs, or write or delete files; take one with --only"),
@@ -208,6 +210,10 @@ def _manual_name(command: Sequence[str]) -> str:
 
 def _program(word: str) -> str:
     """Return the command as a name on the PATH, or as an absolute path. Raises ProjectError."""
+    fitting = [option for option, row in TASK_FILES.items() if re.fullmatch(row[2], os.path.basename(word))]
+    fitting += ["--openapi"] if re.fullmatch(r"https?://.+|.+\.(?:json|ya?ml)", word) else []
+    if fitting and ("://" in word or os.path.isfile(word)):
+        raise ProjectError(word, f"it is not a command; did you mean mcpgreen wrap {fitting[0]} {shlex.quote(word)}?")
     if os.sep in word:
         path = os.path.abspath(os.path.expanduser(word))
         if not os.path.isfile(path):
@@ -283,7 +289,7 @@ def _run(words: Sequence[str], *, directory: str, secs: float) -> children.Ended
 
 def _wrap_tasks(option: str, path: str, only: list[str] | None, *, prefix: str | None, target: Target) -> int:
     path = os.path.abspath(os.path.expanduser(path))
-    read, program = TASK_FILES[option]
+    read, program, _ = TASK_FILES[option]
     found = read(path)
     if unknown := set(only or ()) - {task.name for task in found}:
         raise UsageError(f"--only: {path} has no {', '.join(sorted(unknown))}")

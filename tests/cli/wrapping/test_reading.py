@@ -116,6 +116,14 @@ def test_what_the_help_does_not_say_is_a_guess() -> None:
     assert "# Guess: a whole number, since the default is 250.\ncommand.option(" in script
 
 
+@pytest.mark.parametrize(
+    "entry", ["ARGS:\n    <WHAT>    \n            A thing.\n\n            More.\n", "    <what>\n      A thing."]
+)
+def test_an_operand_has_the_text_that_the_help_has_for_it(entry: str) -> None:
+    made = read(f"USAGE:\n    x [OPTIONS] WHAT\n\n{entry}\n")
+    assert argument(made, "what").schema["description"] == "A thing."
+
+
 @pytest.mark.parametrize("text", ["", "\n\n", "Hello.", "\0\1\2\x1b[2J", "\ufffd" * 1000])
 def test_a_text_that_is_no_help_has_nothing(text: str) -> None:
     found = read_help(text, ["x"])

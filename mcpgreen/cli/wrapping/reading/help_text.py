@@ -263,14 +263,15 @@ def _entries(lines: Sequence[str]) -> tuple[dict[str, str], list[str]]:
             section, name = heading[1].lower() if heading else "", ""
             continue
         found = ENTRY.match(line)
-        if "argument" in section:
-            if found:
-                name = found[1].lower()
-                operands.setdefault(name, found[2] or "")
-            elif name and line.startswith("      ") and len(operands[name]) < MAX_TEXT_CHARS:
-                operands[name] = f"{operands[name]} {line.strip()}".strip()
-        elif section.endswith("commands") and found and found[2]:
+        if found and ("arg" in section or line.lstrip().startswith("<")):
+            name = found[1].lower()
+            operands.setdefault(name, found[2] or "")
+        elif found and found[2] and section.endswith("commands"):
             subcommands.append(found[1])
+        elif not line and operands.get(name):
+            name = ""  # the other paragraphs are about details
+        elif name and line.startswith("      ") and len(operands[name]) < MAX_TEXT_CHARS:
+            operands[name] = f"{operands[name]} {line.strip()}".strip()
     return operands, subcommands[:MAX_SUBCOMMANDS]
 
 
