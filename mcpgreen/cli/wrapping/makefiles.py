@@ -108,11 +108,8 @@ class _Variables:
             has_function = any(groups[6] for groups in REFERENCE.findall(line))
             if has_function or not shell_lines.is_harmless(marked, known):
                 self.refuse(line)
-        return {
-            name: text
-            for name, text in self.offered.items()
-            if not self.unclear and name not in self.refused and not OBEYED.fullmatch(name)
-        }
+        refused = self.offered.keys() if self.unclear else self.refused.keys()
+        return {name: self.offered[name] for name in self.offered.keys() - refused if not OBEYED.fullmatch(name)}
 
     def _marked(self, found: re.Match[str]) -> str:
         if own_of_shell := found[1] or found[2]:
@@ -126,8 +123,7 @@ def targets_in(path: str) -> list[Task]:
     lines = CONTINUATION.sub(rf"\1{EDGE}", text_of(path).replace(EDGE, "")).split("\n")
     texts: dict[str, str] = {}
     uses: dict[str, list[set[str]]] = {}  # what each rule of a target refers to
-    phony: set[str] = set()
-    documented: set[str] = set()
+    phony: set[str] = set()  # or documented with `##`
     variables = _Variables()
     comment: list[str] = []
     used: set[str] = set()
@@ -183,8 +179,7 @@ def targets_in(path: str) -> list[Task]:
             for name in filter(TARGET.fullmatch, names):
                 uses.setdefault(name, []).append(used)
                 texts[name] = texts.get(name) or text or " ".join(comment)
-                if text:
-                    documented.add(name)
+            phony.update(names if text else ())
         elif line:
             variables.refuse(line)
             used = used if is_in_rule else set()
@@ -192,7 +187,7 @@ def targets_in(path: str) -> list[Task]:
     arguments = variables.arguments()
     tasks = []
     for name, rules in uses.items():
-        if name in phony or name in documented or not re.search(r"[./]", name):
+        if name in phony or not re.search(r"[./]", name):
             # Variables with `?=` or without a value that the rules of the target use are there to be given.
             used_here = [each for each in variables.offered if any(each in rule for rule in rules)][:MAX_VARIABLES]
             given = [each for each in used_here if each in arguments]

@@ -47,10 +47,8 @@ JSON_TYPE = re.compile(r"(?i)application/(?:[\w.+-]+\+)?json\b")
 # OpenAPI ignores parameters of the first three names; the others would change what the request is.
 OWN_HEADERS = words_in("accept content-type authorization host content-length transfer-encoding connection cookie")
 # How a key goes into the header Authorization.
-FORMS = {
-    "basic": ("header", "Authorization", "Basic {}"),
-    **dict.fromkeys(("bearer", "oauth2", "openidconnect"), ("header", "Authorization", "Bearer {}")),
-}
+FORMS = dict.fromkeys(("bearer", "oauth2", "openidconnect"), ("header", "Authorization", "Bearer {}"))
+FORMS |= {"basic": ("header", "Authorization", "Basic {}")}
 KEYWORDS = words_in(
     "type description enum const default format pattern examples minimum maximum multipleOf minLength maxLength "
     "minItems maxItems uniqueItems minProperties maxProperties required exclusiveMinimum exclusiveMaximum "
@@ -109,9 +107,7 @@ def tools_in(
 def read_document(place: str) -> Json:
     """Return the document in a file or at a URL. Raises ProjectError."""
     if "@" in _host(place):
-        raise ProjectError(
-            "--openapi", "leave user and password out of the address; fetch the document with another tool"
-        )
+        raise ProjectError("--openapi", "leave user and password out of the address; fetch it with another tool")
     try:
         if ADDRESS.fullmatch(place):
             with urlopen(place, timeout=FETCH_SECS) as response:
@@ -127,8 +123,7 @@ def read_document(place: str) -> Json:
     except ValueError as error:
         raise ProjectError(place, f"it is neither JSON nor YAML: {error}") from error
     if isinstance(document, dict) and "swagger" in document:
-        advice = "convert it to OpenAPI 3, for example with npx swagger2openapi, and wrap the result"
-        raise ProjectError(place, f"it is Swagger 2.0, which wrap does not read; {advice}")
+        raise ProjectError(place, "it is Swagger 2.0; convert it to OpenAPI 3, for example with npx swagger2openapi")
     if not isinstance(document, dict) or not str(document.get("openapi")).startswith("3."):
         raise ProjectError(place, 'it is not an OpenAPI 3 document: its "openapi" field must begin with "3."')
     return document
@@ -198,10 +193,8 @@ class Document:
             yield Argument(tool_file.take_name(name, taken), schema, place, (name, style), is_required=is_required)
         body, kind = self._body(operation)
         if kind is not None:
-            schema, is_required = (
-                self._checked(_object(body["content"][kind]).get("schema")),
-                body.get("required") is True,
-            )
+            schema = self._checked(_object(body["content"][kind]).get("schema"))
+            is_required = body.get("required") is True
             schema.setdefault("description", "The body of the request.")
             yield Argument(tool_file.take_name("body", taken), schema, "body", (kind, ""), is_required=is_required)
         elif self.has_other_body(operation):
@@ -243,11 +236,10 @@ class Document:
                 schema[keyword] = [self._schema(each, around) for each in value]
             elif keyword == "description":
                 schema[keyword] = plain(str(value))
+            elif keyword.startswith("exclusive") and isinstance(value, bool):
+                continue  # OpenAPI 3.0
             elif keyword in KEYWORDS and len(str(value)) <= MAX_VALUE_BYTES:
                 schema[keyword] = value
-        for limit in ("exclusiveMinimum", "exclusiveMaximum"):
-            if isinstance(schema.get(limit), bool):  # OpenAPI 3.0
-                del schema[limit]
         names, known = _list(schema.pop("required", None)), schema.get("properties")
         if needed := [name for name in names if isinstance(name, str) and (known is None or name in known)]:
             schema["required"] = needed
@@ -318,8 +310,7 @@ def source_name(place: str) -> str:
 
 
 def _host(place: str) -> str:
-    found = re.match(r"https?://([^/?#]*)", place)
-    return found[1] if found else ""
+    return found[1] if (found := re.match(r"https?://([^/?#]*)", place)) else ""
 
 
 def _object(value: object) -> Json:

@@ -39,7 +39,7 @@ DESTRUCTIVE = words_in(
     "publish push release remove reset rm rmdir rmi rollback rsync shred teardown truncate undeploy uninstall wipe"
 )
 
-INTERPRETERS = rf"(?:{'|'.join(sorted(SHELLS))}|(?:python|pypy|ruby|perl|php|lua)[\d.]*|node|bun|tsx|ts-node)"
+INTERPRETERS = rf"(?:{'|'.join(sorted(SHELLS))}|(?:python|pypy|ruby|perl|php|lua)[\d.]*|node|deno|bun|tsx|ts-node)"
 INTERPRETER = re.compile(rf"(?:[\w./-]*/)?{INTERPRETERS}")
 # A path below the project. What others wrote and somebody installed there can run its words.
 PLACE = r"(?:\./)?(?:(?!(?:node_modules|v?env|vendor|\w*-packages)/)\w[\w.-]*/)*"

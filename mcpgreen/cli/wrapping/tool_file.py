@@ -34,8 +34,8 @@ NUMBER_OR_EMPTY = r"^(-?[0-9]+(\.[0-9]+)?)?$"
 READ_ONLY = words_in(
     "cat cmp comm cut df diff dig du egrep fgrep find free grep head host id jq ls lsblk md5sum nl od ping ps pwd "
     "readlink realpath rg sha256sum stat strings tac tail tr tree uname uptime wc which who whoami git-blame git-diff "
-    "git-log git-ls-files git-show git-status docker-images docker-inspect docker-logs docker-ps kubectl-describe "
-    "kubectl-explain kubectl-get kubectl-logs kubectl-top systemctl-status"
+    "git-grep git-log git-ls-files git-show git-status docker-images docker-inspect docker-logs docker-ps "
+    "kubectl-describe kubectl-explain kubectl-get kubectl-logs kubectl-top systemctl-status"
 )
 # What exit status 1 means for commands that have 2 and more for failures.
 STATUS_1 = dict.fromkeys(words_in("ack ag egrep fgrep git-grep grep pgrep rg zgrep"), "No match.")
@@ -169,11 +169,10 @@ def annotations_of(command: Sequence[str], *, is_harmless: bool) -> dict[str, bo
 def example_words(blueprint: Blueprint) -> list[str]:
     """Return the required arguments as `run-tool` takes them, with a value or, for text, a word in capitals."""
     words = []
-    for argument in (each for each in blueprint.arguments if each.is_required):
-        value = argument.schema.get("items", argument.schema)
-        usual = {"integer": 1, "number": 1, "boolean": "true"}.get(value["type"], argument.name.upper())
-        usual = value.get("enum", [value.get("default", value.get("minimum", usual))])[0]
-        words += [f"{argument.name}={usual}"] * argument.schema.get("minItems", 1)
+    for each in (each for each in blueprint.arguments if each.is_required):
+        kind = each.schema.get("items", each.schema)
+        usual = {"integer": 1, "number": 1, "boolean": "true"}.get(kind["type"], each.name.upper())
+        words += [f"{each.name}={kind.get('enum', [kind.get('default', usual)])[0]}"] * each.schema.get("minItems", 1)
     return words
 
 

@@ -32,6 +32,7 @@ from mcpgreen.cli.output import can_ask, tell
 from mcpgreen.cli.wrapping import justfiles, makefiles, tool_file
 from mcpgreen.cli.wrapping.choosing import choose
 from mcpgreen.cli.wrapping.reading.help_text import read_help
+from mcpgreen.cli.wrapping.shell_lines import INTERPRETER
 from mcpgreen.cli.wrapping.task_files import Task, blueprints_of, runner_of, scripts_in
 from mcpgreen.cli.wrapping.tool_file import Blueprint, plain, script_of
 from mcpgreen.errors import ProjectError, UsageError
@@ -40,7 +41,6 @@ from mcpgreen.running.processes.stopping import adopted_strays
 from mcpgreen.text.uris import is_within
 
 SUBCOMMAND = re.compile(r"[A-Za-z0-9@][\w.:@+-]{0,100}")
-INTERPRETER = re.compile(r"(?:python|node|ruby|perl|bash|sh|deno|php)[\d.]*")
 MODULE = re.compile(r"[A-Za-z_][\w.]{0,200}")
 
 # For each option, the function that reads the tasks of the file, the program that runs them, and the file's name.
@@ -49,13 +49,9 @@ TASK_FILES: dict[str, tuple[Callable[[str], list[Task]], str, str]] = {
     "--justfile": (justfiles.recipes_in, "just", r"(?i)\.?justfile|.+\.just"),
     "--package-json": (scripts_in, "npm", r"package\.json"),
 }
-
 # With an argument of these programs, a client could choose what is run.
-WRAPPED_BY_FILE = {
-    **dict.fromkeys(("make", "gmake"), "--makefile Makefile"),
-    "just": "--justfile justfile",
-    **dict.fromkeys(("npm run", "yarn run", "pnpm run"), "--package-json package.json"),
-}
+WRAPPED_BY_FILE = dict.fromkeys(("npm run", "yarn run", "pnpm run"), "--package-json package.json")
+WRAPPED_BY_FILE |= {"make": "--makefile Makefile", "gmake": "--makefile Makefile", "just": "--justfile justfile"}
 
 HELP_SECS = 20.0
 MAX_HELP_BYTES = 1 << 20
@@ -69,8 +65,7 @@ MANUAL_NAME = re.compile(
 ROFF = re.compile(r"\\f[A-Z]|\\f\([A-Z]{2}|\\&")
 
 TO_REPLACE = (
-    "To replace a tool, delete its script and its .meta.json, and run wrap again. To compare them first, write the new "
-    "tools elsewhere with --output DIR, or under other names with --name PREFIX.\n"
+    "To replace a tool, delete its script and its .meta.json first. To compare, use --output DIR or --name PREFIX.\n"
 )
 USAGE = re.compile(r"(?i)\busage\b|\bsynopsis\b|^ +--?\w", re.MULTILINE)
 # English, no colours, no pager, and long lines.
@@ -88,10 +83,9 @@ class Target(NamedTuple):
 
     def other(self, name: str) -> str | None:
         """Return the path of an existing tool with this name, or of a file that keeps it from being written."""
-        if self.project is not None and is_within(
-            os.path.realpath(self.directory), os.path.realpath(self.project.tools_dir)
-        ):
-            for tool in discover_tools(self.project, survey(self.project, [self.project.tools_dir])).items:
+        tools = self.project.tools_dir if self.project else ""
+        if self.project and is_within(os.path.realpath(self.directory), os.path.realpath(tools)):
+            for tool in discover_tools(self.project, survey(self.project, [tools])).items:
                 if tool.name == name:
                     return str(tool.path)
         with suppress(OSError):
@@ -144,8 +138,7 @@ def _target(options: Options) -> Target:
 
 def _wrap_command(options: Options, only: Sequence[str] | None, target: Target) -> int:
     words, name, takes_all = [options["CMD"], *options["SUBCOMMAND"]], options["--name"], bool(options["--all"])
-    program = _program(words[0])
-    rest = _subcommands(words)
+    program, rest = _program(words[0]), _subcommands(words)
     program_name = os.path.basename(words[0])
     if instead := WRAPPED_BY_FILE.get(program_name) or WRAPPED_BY_FILE.get(f"{program_name} {words[-1]}"):
         raise ProjectError(words[0], f"it runs whatever its arguments name; use mcpgreen wrap {instead}")
@@ -153,8 +146,7 @@ def _wrap_command(options: Options, only: Sequence[str] | None, target: Target) 
     name = name or tool_file.tool_name(" ".join([stem, *(word for word in words[1:] if word[0] != "-")]))
     if not name:
         raise UsageError(f"no tool name can be derived from {words[0]!r}; choose one with --name")
-    other = target.other(name)
-    if other is not None:  # before the command is run
+    if other := target.other(name):  # before the command is run
         raise ProjectError(other, f"there is a tool {name} already; choose another name with --name")
     text, asked_by = _ask_help([program, *rest], directory=target.root, secs=seconds(options))
     for path in filter(os.path.isabs, [program, *rest]):
@@ -164,13 +156,13 @@ def _wrap_command(options: Options, only: Sequence[str] | None, target: Target) 
     called = [os.path.basename(words[0]), *rest]
     documented = read_help(text, called)
     if not documented.options and not documented.operands and not documented.has_usage:
-        reason = "its help has no options and no usage that can be read; write a tool by hand, as docs/tools.md shows"
-        raise ProjectError(" ".join(words), reason)
+        raise ProjectError(
+            " ".join(words), "its help has no options and no usage that can be read; write a tool by hand"
+        )
     is_installed = os.sep not in words[0]  # a script of the project has no manual, and nothing is known about it
     if is_installed and not documented.summary:
         documented = documented._replace(summary=_manual_name(called))
-    asks = only is None and not takes_all and can_ask()
-    choice = choose(documented, only=only, takes_all=takes_all, asks=asks)
+    choice = choose(documented, only=only, takes_all=takes_all, asks=only is None and not takes_all and can_ask())
     # Without this option, tar and cpio take HOST:FILE for a file of another host, and start rsh.
     always = ["--force-local"] if any("--force-local" in option.names for option in documented.options) else []
     blueprint = tool_file.blueprint_of(name, [program, *rest, *always], choice.documented, asked_by=asked_by)
@@ -182,12 +174,10 @@ def _wrap_command(options: Options, only: Sequence[str] | None, target: Target) 
     told = f", with {guesses} guess{'' if guesses == 1 else 'es'} to check" if guesses else ""
     told = f"{name}: {count} argument{'' if count == 1 else 's'}{told}."
     tell(f"{told} Try: {shell_words(os.environ)} run-tool {shlex.join([name, *tool_file.example_words(blueprint)])}\n")
-    for names, why in (
-        (choice.left, "choose with --only NAME,... or take all with --all"),
-        (choice.risky, "they can run programs, or write or delete files; take one with --only"),
-    ):
-        if names and only is None:
-            tell(f"Left out {len(names)}: {plain(', '.join(names), 2 * SHOWN_CHARS)} ({why})\n")
+    reasons = {choice.left: "choose with --only NAME,... or take all with --all"}
+    reasons[choice.risky] = "they can run programs, or write or delete files; take one with --only"
+    for names in filter(None, reasons if only is None else ()):
+        tell(f"Left out {len(names)}: {plain(', '.join(names), 2 * SHOWN_CHARS)} ({reasons[names]})\n")
     if choice.missing:
         tell(f"The command requires {', '.join(choice.missing)}, which the tool does not have.\n")
     if documented.subcommands and any(argument.name == "command" for argument in blueprint.arguments):
@@ -227,11 +217,9 @@ def _program(word: str) -> str:
 
 
 def _subcommands(words: Sequence[str]) -> list[str]:
-    """Return the words after the command. Raises UsageError for a word that the command might act on: it may only show
-    its help."""
-    rest = list(words[1:])
-    checked = rest
-    if INTERPRETER.fullmatch(os.path.basename(words[0])):
+    """Return the words after the command. Raises UsageError for a word that the command might act on."""
+    rest = checked = list(words[1:])
+    if INTERPRETER.fullmatch(words[0]):
         if len(rest) > 1 and rest[0] == "-m" and MODULE.fullmatch(rest[1]):
             checked = rest[2:]
         elif rest and os.path.isfile(rest[0]):
@@ -240,8 +228,7 @@ def _subcommands(words: Sequence[str]) -> list[str]:
     for word in checked:
         kind = "is a file" if os.path.isfile(word) else "is not a subcommand" if not SUBCOMMAND.fullmatch(word) else ""
         if kind:
-            advice = "name only the command and its subcommands; wrap finds the rest in its help"
-            raise UsageError(f"{word} {kind}: {advice}")
+            raise UsageError(f"{word} {kind}: name only the command and its subcommands; its help has the rest")
     return rest
 
 
@@ -308,21 +295,17 @@ def _wrap_tasks(option: str, path: str, only: list[str] | None, *, prefix: str |
 
 
 def _write_all(tools: Sequence[tuple[Blueprint, str]], source: str, target: Target) -> None:
-    """Write the tools whose names are free, and say which of the others have changed. Raises ProjectError if no name
-    is free."""
-    written = changed = 0
+    """Write the tools whose names are free, and say which of the others have changed. Raises ProjectError."""
+    written, changed = 0, False
     for blueprint, script in tools:
         files = tool_file.files_of(blueprint, script, target.directory)
         other = target.other(blueprint.name)
         if other is None:
             tool_file.write_tool(files)
             written += 1
-        elif files.is_written():
-            tell(f"{other} exists, and is left as it is.\n")
         else:
-            tell(f"{other} exists, differs from what would be written now, and is left as it is.\n")
-            changed += 1
-    if changed:
-        tell(TO_REPLACE)
+            changed |= (differs := not files.is_written())
+            tell(f"{other} exists,{' differs from what would be written now,' * differs} and is left as it is.\n")
+    tell(TO_REPLACE * changed)
     count = f"{written} tool{'' if written == 1 else 's'}" if written else "No new tool"
     tell(f"{count} from {os.path.basename(source)}.\n")

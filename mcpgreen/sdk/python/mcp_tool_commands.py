@@ -30,7 +30,6 @@ Json = dict[str, Any]
 T = TypeVar("T")
 
 LIMIT_BYTES = 1_000_000  # of the output of the command
-NO_STATUSES: Mapping[int, str] = {}
 STDERR_BYTES = 4000  # of the end of its stderr
 MAX_COUNT = 10
 CHUNK_BYTES = 65536
@@ -123,7 +122,7 @@ class CommandLine:
         """Pass this argument as standard input, which is empty otherwise."""
         self._stdin = str(mcp_tool.arg(name, ""))
 
-    def run(self, limit_bytes: int = LIMIT_BYTES, fine: Mapping[int, str] = NO_STATUSES) -> NoReturn:
+    def run(self, limit_bytes: int = LIMIT_BYTES, fine: Mapping[int, str] = {}) -> NoReturn:
         """Run the command, print its output as the result of the tool, and end the script with its status; with 0 if
         the status is in `fine`, which has the result for a command that prints nothing then."""
         is_runner = os.path.basename(self.words[0]) in TASK_RUNNERS

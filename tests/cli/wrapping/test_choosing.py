@@ -159,10 +159,8 @@ def test_what_an_option_could_do_is_seen_in_its_name_and_text(option: Option, ex
 
 
 def test_shown_usual_and_short_options_come_first() -> None:
-    options = [Option((name,)) for name in ("--odd", "--no-odd", "--name", "--in-example")] + [
-        Option(("-s", "--short"))
-    ]
-
+    options = [Option((name,)) for name in ("--odd", "--no-odd", "--name", "--in-example")]
+    options.append(Option(("-s", "--short"), text="--short=0 is the same as --odd"))
     ranked = [option.name for option in rank(options, {"--in-example"})]
     assert ranked == ["--name", "--in-example", "--short", "--odd", "--no-odd"]
 

@@ -259,7 +259,7 @@ def test_wrapping_again_keeps_the_files_and_says_what_changed(project: ProjectBu
     assert (done.returncode, len(done.stdout.splitlines())) == (0, 2)
     for name in "ab":
         assert f"{name}.py exists, differs from what would be written now, and is left as it is.\n" in done.stderr
-    assert "To replace a tool, delete its script and its .meta.json, and run wrap again. To compare" in done.stderr
+    assert "To replace a tool, delete its script and its .meta.json first. To compare" in done.stderr
     assert (project.read("tools/b.py"), project.read("tools/a.meta.json")) == (own, before)
     (project.root / "tools" / "a.py").unlink()
     (project.root / "tools" / "a.meta.json").unlink()
@@ -271,7 +271,7 @@ def test_wrapping_again_keeps_the_files_and_says_what_changed(project: ProjectBu
 @pytest.mark.parametrize(
     ("text", "words", "message"),
     [
-        ('{"swagger": "2.0"}', [], "it is Swagger 2.0, which wrap does not read; convert it to OpenAPI 3, for example"),
+        ('{"swagger": "2.0"}', [], "it is Swagger 2.0; convert it to OpenAPI 3, for example"),
         ('{"openapi": "4.0"}', [], "it is not an OpenAPI 3 document"),
         ("[1, 2]", [], "it is not an OpenAPI 3 document"),
         ("{,", [], "it is neither JSON nor YAML"),
@@ -422,7 +422,4 @@ def test_null_patterns_and_easier_keys_are_kept(project: ProjectBuilder) -> None
     described = json.loads(project.read("tools/patchNote.meta.json"))
     assert described["env"] == ["REST_NOTES_KEY!"]
     written = described["inputSchema"]["properties"]["body"]["properties"]["note"]
-    assert written == {
-        "anyOf": [{"type": "string", "pattern": "^[a-z]+$"}, {"type": "null"}],
-        "description": "A note",
-    }
+    assert written == {"anyOf": [{"type": "string", "pattern": "^[a-z]+$"}, {"type": "null"}], "description": "A note"}

@@ -472,7 +472,7 @@ def test_what_harms_nobody_takes_no_argument_away(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "given", "is_left_out"),
+    ("text", "given", "left"),
     [
         ("a:\n\t./a.sh $(TO)", {"TO": True}, False),
         ("a:\n\t./a.sh $(ARGS)", {"ARGS": False}, False),
@@ -485,12 +485,10 @@ def test_what_harms_nobody_takes_no_argument_away(tmp_path: Path) -> None:
         ("a:\n\techo $$TO $(foreach each,a b,rm $(each))", {}, False),
     ],
 )
-def test_a_variable_without_a_value_is_needed(
-    tmp_path: Path, text: str, given: dict[str, bool], is_left_out: bool
-) -> None:
+def test_a_variable_without_a_value_is_needed(tmp_path: Path, text: str, given: dict[str, bool], left: bool) -> None:
     (tmp_path / "Makefile").write_text(f"{text}\n", encoding="utf-8")
     task = targets_in(str(tmp_path / "Makefile"))[0]
-    assert ({each.name: each.is_required for each in task.parameters}, task.needs_refused) == (given, is_left_out)
+    assert ({each.name: each.is_required for each in task.parameters}, task.needs_refused) == (given, left)
 
 
 DESTRUCTIVE = [
@@ -641,63 +639,31 @@ def test_a_recipe_that_needs_what_no_client_may_choose_is_no_tool(project: Proje
     assert "These tasks are left out, because they need such an argument: run.\n" in done.stderr
 
 
+# Scripts in a package.json, with two spaces between them.
+TAKING_WORDS = """\
+node build.js  NODE_ENV=production node ./scripts/serve.mjs --quiet  echo built  tsx tool.ts
+rm -rf dist && node build.js
+"""
+TAKING_NONE = """\
+rm -rf dist  cat README.md  node build.js && rm -rf dist  mkdir -p  grep -r TODO  eslint .
+NODE_ENV=production webpack --mode production  tsc && cp -r a b  setarch x86_64  c8  nyc  ts-node-dev
+babel-node  electron  shx  zx  per-env  start-server-and-test  ./node_modules/.bin/ts-node  node  node --test
+cross-env A=1 node  npm run build --  sh -c  bash  env  timeout 5  tsc &&  tsc;  tsc |  A=1  git -c
+tar --to-command  cat >  echo `  echo $(  echo '  $npm_execpath  npx  concurrently a b
+"""
+
+
+def scripts_of(table: str) -> list[str]:
+    return [script for line in table.splitlines() for script in line.split("  ")]
+
+
 @pytest.mark.parametrize(
-    ("script", "has_arguments"),
-    [
-        ("node build.js", True),
-        ("NODE_ENV=production node ./scripts/serve.mjs --quiet", True),
-        ("echo built", True),
-        ("tsx tool.ts", True),
-        ("rm -rf dist && node build.js", True),
-        ("rm -rf dist", False),
-        ("cat README.md", False),
-        ("node build.js && rm -rf dist", False),
-        ("mkdir -p", False),
-        ("grep -r TODO", False),
-        ("eslint .", False),
-        ("NODE_ENV=production webpack --mode production", False),
-        ("tsc && cp -r a b", False),
-        ('echo "$npm_package_version"', False),
-        ("setarch x86_64", False),
-        ("c8", False),
-        ("nyc", False),
-        ("ts-node-dev", False),
-        ("babel-node", False),
-        ("electron", False),
-        ("shx", False),
-        ("zx", False),
-        ("per-env", False),
-        ("start-server-and-test", False),
-        ("./node_modules/.bin/ts-node", False),
-        ("node", False),
-        ("node --test", False),
-        ("cross-env A=1 node", False),
-        ("npm run build --", False),
-        ("sh -c", False),
-        ("bash", False),
-        ("env", False),
-        ("timeout 5", False),
-        ("tsc &&", False),
-        ("tsc;", False),
-        ("tsc |", False),
-        ("A=1", False),
-        ("git -c", False),
-        ("tar --to-command", False),
-        ("cat >", False),
-        ("echo `", False),
-        ("echo $(", False),
-        ("echo '", False),
-        ("$npm_execpath", False),
-        ("npx", False),
-        ("concurrently a b", False),
-        ("a\nb", False),
-        ("", False),
-    ],
+    "script", [*scripts_of(TAKING_WORDS), *scripts_of(TAKING_NONE), 'echo "$npm_package_version"', "a\nb", ""]
 )
-def test_words_are_added_to_a_script_only_behind_a_program(tmp_path: Path, script: str, *, has_arguments: bool) -> None:
+def test_words_are_added_to_a_script_only_behind_a_program(tmp_path: Path, script: str) -> None:
     (tmp_path / "package.json").write_text(json.dumps({"scripts": {"x": script}}), encoding="utf-8")
     (task,) = scripts_in(str(tmp_path / "package.json"))
-    assert [each.name for each in task.parameters] == ["arguments"] * has_arguments
+    assert [each.name for each in task.parameters] == ["arguments"] * (script in scripts_of(TAKING_WORDS))
 
 
 OBEYED = "SHELL MAKEFLAGS GNUMAKEFLAGS MAKEFILES MAKE PATH VPATH CC CFLAGS F77 OBJC TARGET_ARCH LDLIBS HOME"
