@@ -158,8 +158,7 @@ def targets_in(path: str) -> list[Task]:
         if line.startswith("#"):
             comment.append(line.lstrip("#! ").strip())
             continue
-        rule = RULE.match(line)
-        assignment = ASSIGNMENT.match(line)
+        rule, assignment = RULE.match(line), ASSIGNMENT.match(line)
         is_in_rule = is_in_rule and WITHIN_RECIPE.match(line) is not None
         if assignment:
             variables.define(assignment[1], assignment[2], assignment[3])
@@ -172,29 +171,29 @@ def targets_in(path: str) -> list[Task]:
             text = rule[2].partition("##")[2].strip()
             needs = needs.partition("##")[0]
             variables.refuse(f"{rule[1]} {needs}")
-            if names == [".PHONY"]:
-                phony.update(needs.split())
             used = variables.use(recipe) | ({DESTROYS} if is_destructive(needs) else set())
             is_in_rule = True
             for name in filter(TARGET.fullmatch, names):
                 uses.setdefault(name, []).append(used)
                 texts[name] = texts.get(name) or text or " ".join(comment)
-            phony.update(names if text else ())
+            phony.update(needs.split() if names == [".PHONY"] else names if text else ())
         elif line:
             variables.refuse(line)
             used = used if is_in_rule else set()
         comment = []
     arguments = variables.arguments()
+    order = {name: at for at, name in enumerate(variables.offered)}
     tasks = []
     for name, rules in uses.items():
         if name in phony or not re.search(r"[./]", name):
             # Variables with `?=` or without a value that the rules of the target use are there to be given.
-            used_here = [each for each in variables.offered if any(each in rule for rule in rules)][:MAX_VARIABLES]
+            used = set().union(*rules)
+            used_here = sorted(used & order.keys(), key=order.__getitem__)[:MAX_VARIABLES]
             given = [each for each in used_here if each in arguments]
             others = {each: variables.refused.get(each) or variables.unclear for each in used_here if each not in given}
             refused = tuple(f"{each} ({plain(why or 'make uses it', LINE_CHARS)})" for each, why in others.items())
             needed, words = variables.needed, {each: (UNEXPORT.format(each), f"{each}={{}}") for each in given}
             parameters = tuple(Parameter(each, arguments[each], words[each], each in needed) for each in given)
-            destroys = is_destructive(name) or any(DESTROYS in rule for rule in rules)
-            tasks.append(Task(name, texts[name], parameters, refused, not needed.isdisjoint(others), destroys))
+            is_missing, destroys = not needed.isdisjoint(used.difference(given)), DESTROYS in used
+            tasks.append(Task(name, texts[name], parameters, refused, is_missing, destroys or is_destructive(name)))
     return tasks
