@@ -50,11 +50,11 @@ _PROGRAM = r"(?:command|program|prog|script|cmd|executable|hook|action|helper)s?
 DOES_RISKY = re.compile(
     rf"(?i)\b(?:run|execute|invoke|launch|evaluate)s? {_WHICH}{_PROGRAM}|\bprogram to\b|\bto be (?:executed|run)\b"
     rf"|\b{_PROGRAM} to (?:run|execute|use|invoke|be)\b|\b(?:through|with|by|via) {_WHICH}(?:command|program|prog)\b"
-    r"|\bas (?:the |a )?(?:pager|editor|shell)\b|\bremote shell\b"
+    r"|\bas (?:the |a )?(?:pager|editor|shell)\b|\bremote shell\b|\bdebugger for\b"
     r"|\b(?:write|save|dump|log|send|append|output|redirect)(?:s|ing)?\b[^.;]{0,60}?\b(?:to|into) "
     rf"{_WHICH}<?(?:file|path|filename|directory|dir|prefix)\b"
     r"|\b(?:pid|ipc|uts|user|cgroup) (?:namespace|mode)\b"  # of the host
-    r"|\bdelet(?:e|es|ing) (?:\w+ ){0,3}(?:files?|objects?|directories)\b"
+    r"|\bdelet(?:e|es|ing) (?:\w+ ){0,3}(?:files?|objects?|directories)\b|\bload (?:\w+ ){0,2}(?:plugin|module)"
 )
 COMMON = words_in(
     "all all-namespaces an archive author branch compress context count create data depth detach directory dry-run "

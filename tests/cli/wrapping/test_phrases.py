@@ -259,8 +259,8 @@ OPTIONS: dict[str, tuple[str, dict[str, str]]] = {
         {"file": "string", "command": "string"},
     ),
     "an option with two names and one value": (
-        "usage: x [(-O | --open) [<with>]] [(-m | --most) <num>] <what>\n  -s N[kMG]   how much\n",
-        {"open": "string", "most": "integer", "s": "string", "what": "string"},
+        "usage: x [(-O | --open) [<with>]] [(-n | -m | --most) <num> | --fix [(a|b):]<c>] <what>\n  -s N[kMG]   how\n",
+        {"open": "string", "most": "integer", "fix": "string", "s": "string", "what": "string"},
     ),
     "parts of an operand": ("Usage: x [FILE] [[+]OFFSET[.][b]]\n", {"file": "string", "offset": "string"}),
     "dots behind alternatives are for operands": (

@@ -380,6 +380,7 @@ $(eval Y = $$($(N)))
 $(foreach name,X,$($(name)))
 """
 PREAMBLE = "X ?= harmless\nN = X\nNAME := plain\nQ = @\nPYTHON ?= python3\nSEP = ;\nDASH := -\n\n"
+OBEYED = "SHELL MAKEFLAGS GNUMAKEFLAGS MAKEFILES MAKE PATH VPATH CC CFLAGS F77 OBJC TARGET_ARCH LDLIBS HOME"
 
 
 def parameters_of(path: Path, text: str) -> list[list[str]]:
@@ -662,9 +663,6 @@ def test_words_are_added_to_a_script_only_behind_a_program(tmp_path: Path, scrip
     (tmp_path / "package.json").write_text(json.dumps({"scripts": {"x": script}}), encoding="utf-8")
     (task,) = scripts_in(str(tmp_path / "package.json"))
     assert [each.name for each in task.parameters] == ["arguments"] * (script in scripts_of(TAKING_WORDS))
-
-
-OBEYED = "SHELL MAKEFLAGS GNUMAKEFLAGS MAKEFILES MAKE PATH VPATH CC CFLAGS F77 OBJC TARGET_ARCH LDLIBS HOME"
 
 
 @pytest.mark.parametrize("name", OBEYED.split())
