@@ -33,7 +33,7 @@ OBEYED = re.compile(
     r"|TEXI2DVI|C?WEAVE|C?TANGLE|RM|LDLIBS|LOADLIBES|TARGET_(?:ARCH|MACH)|(?:COMPILE|LINK|PREPROCESS)\w*|OUTPUT_OPTION"
 )
 # Set in the environment, as a rule; and empty, as a rule.
-IN_ENVIRONMENT = re.compile(r"USER|LOGNAME|PWD|HOST(?:NAME)?|LANG|TE?MP(?:DIR)?|\w*(?:TOKEN|SECRET|PASSWORD|KEY)\w*")
+IN_ENVIRONMENT = re.compile(r"OS|USER|LOGNAME|PWD|HOST(?:NAME)?|LANG|TE?MP(?:DIR)?|\w*(?:TOKEN|SECRET|PASSWORD|KEY)\w*")
 OPTIONAL = re.compile(r"(?i)DESTDIR|SUDO|\w*(?:ARGS?|OPTS?|OPTIONS|EXTRA|VERBOSE|DEBUG|FORCE|QUIET|DRY_?RUN)")
 # Not with MAKEFLAGS either, from which a make that a script runs would take them.
 UNEXPORT = "--eval=unexport {} MAKEFLAGS"

@@ -51,7 +51,7 @@ COMPUTED_NAME = re.compile(
 )
 ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
 # Functions of make that only print, what a line prints or has in quotes, and comments.
-MESSAGE = r"\$\((?:error|info|warning)\s[^()$`]*\)"
+MESSAGE = r"(?<!\$)\$\((?:error|info|warning)\s[^()$`]*\)"
 QUOTED = r"'[^']*'|\"(?:[^\"\\]|\\.)*\"|\\['\"#]"
 TEXT = re.compile(rf"(?<![\w./-])(?:echo|printf)\b(?:{QUOTED}|[^;&|'\"])*|{QUOTED}|{MESSAGE}|(?<!\S)#.*")
 RUNS_TEXT = re.compile(

@@ -218,6 +218,7 @@ f() { $(X); }; f
 f() { echo $(X); }; f
 A=(echo $(X))
 echo{ $(X)
+echo $$(info a) $(X)
 sudo $(X)
 sudo -u me $(X)
 env A=1 $(X)
