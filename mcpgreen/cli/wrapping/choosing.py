@@ -50,19 +50,19 @@ _PROGRAM = r"(?:command|program|prog|script|cmd|executable|hook|action|helper)s?
 DOES_RISKY = re.compile(
     rf"(?i)\b(?:run|execute|invoke|launch|evaluate)s? {_WHICH}{_PROGRAM}|\bprogram to\b|\bto be (?:executed|run)\b"
     rf"|\b{_PROGRAM} to (?:run|execute|use|invoke|be)\b|\b(?:through|with|by|via) {_WHICH}(?:command|program|prog)\b"
-    r"|\bas (?:the |a )?(?:pager|editor|shell)\b|\bremote shell\b"
+    r"|\bas (?:the |a )?(?:pager|editor|shell)\b|\bremote shell\b|\bdebugger for\b"
     r"|\b(?:write|save|dump|log|send|append|output|redirect)(?:s|ing)?\b[^.;]{0,60}?\b(?:to|into) "
     rf"{_WHICH}<?(?:file|path|filename|directory|dir|prefix)\b"
     r"|\b(?:pid|ipc|uts|user|cgroup) (?:namespace|mode)\b"  # of the host
-    r"|\bdelet(?:e|es|ing) (?:\w+ ){0,3}(?:files?|objects?|directories)\b"
+    r"|\bdelet(?:e|es|ing) (?:\w+ ){0,3}(?:files?|objects?|directories)\b|\bload (?:\w+ ){0,2}(?:plugin|module)"
 )
 COMMON = words_in(
     "all all-namespaces an archive author branch compress context count create data depth detach directory dry-run "
-    "env to exclude extract file filter format from glob grep gzip header hidden host ignore-case iname include input "
-    "key last ss level limit line-number list max-count max-depth maxdepth memory method mtime name name-only "
-    "numeric-sort namespace network newer number oneline output patch path pattern port publish query raw recursive "
-    "regexp request reverse rm selector since size sort sort-by stat tag time type unique until url user vf vn where "
-    "width word-regexp workdir"
+    "env to exclude extract file filter format from glob grep gzip header hidden host human-readable ignore-case iname "
+    "include input key last ss level limit line-number list max-count max-depth maxdepth memory method mtime name "
+    "name-only numeric-sort namespace network newer number oneline output patch path pattern port publish query raw "
+    "recursive regexp request reverse rm selector since size sort sort-by stat tag time type unique until url user "
+    "vf vn where summarize width word-regexp workdir"
 )
 # There is no person at a terminal, and the tool has to end.
 USELESS = words_in(
@@ -72,7 +72,7 @@ USELESS = words_in(
 ABOUT_ITSELF = re.compile(
     r"(?i)^(?:-- )?(?:show|print|display|get) (?:this |basic )?(?:help|version|license|options)\b|\bcolori[sz]e\b|^-h$"
 )
-DEPRECATED = re.compile(r"(?i)\bdeprecated\b|\bobsolete\b|\balias (?:of|for)\b|\bsame as -")
+DEPRECATED = re.compile(r"(?i)\bdeprecated\b|\bobsolete\b|\balias (?:of|for)\b|^same as -")
 
 
 class Choice(NamedTuple):
@@ -142,14 +142,11 @@ def choose(documented: Documented, *, only: Sequence[str] | None, takes_all: boo
     kept = tuple(each for each in options if each.name in chosen)
     is_excused = any(not documented.excusing.isdisjoint(each.names) for each in kept)
     left = [each for each in options if each.name not in chosen]
+    taking = [each for each in documented.operands if each.name in chosen]
     return Choice(
         documented._replace(
             options=kept,
-            operands=tuple(
-                each._replace(is_required=each.is_required and not is_excused)
-                for each in documented.operands
-                if each.name in chosen
-            ),
+            operands=tuple(each._replace(is_required=each.is_required and not is_excused) for each in taking),
             reads_stdin=documented.reads_stdin and STDIN.name in chosen,
             options_before=sum(each.name in chosen for each in options[: documented.options_before]),
         ),

@@ -50,10 +50,8 @@ JSON_TYPE = re.compile(r"(?i)application/(?:[\w.+-]+\+)?json\b")
 # OpenAPI ignores parameters of the first three names; the others would change what the request is.
 OWN_HEADERS = words_in("accept content-type authorization host content-length transfer-encoding connection cookie")
 # How a key goes into the header Authorization.
-FORMS = {
-    "basic": ("header", "Authorization", "Basic {}"),
-    **dict.fromkeys(("bearer", "oauth2", "openidconnect"), ("header", "Authorization", "Bearer {}")),
-}
+FORMS = dict.fromkeys(("bearer", "oauth2", "openidconnect"), ("header", "Authorization", "Bearer {}"))
+FORMS |= {"basic": ("header", "Authorization", "Basic {}")}
 KEYWORDS = words_in(
     "type description enum const default format pattern examples minimum maximum multipleOf minLength maxLength "
     "minItems maxItems uniqueItems minProperties maxProperties required exclusiveMinimum exclusiveMaximum "
@@ -141,8 +139,7 @@ def read_document(place: str) -> Json:
     except ValueError as error:
         raise ProjectError(place, f"it is neither JSON nor YAML: {error}") from error
     if isinstance(document, dict) and "swagger" in document:
-        advice = "convert it to OpenAPI 3, for example with npx swagger2openapi, and wrap the result"
-        raise ProjectError(place, f"it is Swagger 2.0, which wrap does not read; {advice}")
+        raise ProjectError(place, "it is Swagger 2.0; convert it to OpenAPI 3, for example with npx swagger2openapi")
     if not isinstance(document, dict) or not str(document.get("openapi")).startswith("3."):
         raise ProjectError(place, 'it is not an OpenAPI 3 document: its "openapi" field must begin with "3."')
     return document
@@ -263,11 +260,10 @@ class Document:
                 schema[keyword] = [self._schema(each, around) for each in value]
             elif keyword == "description":
                 schema[keyword] = plain(str(value))
+            elif keyword.startswith("exclusive") and isinstance(value, bool):
+                continue  # OpenAPI 3.0
             elif keyword in KEYWORDS and len(str(value)) <= MAX_VALUE_BYTES:
                 schema[keyword] = value
-        for limit in ("exclusiveMinimum", "exclusiveMaximum"):
-            if isinstance(schema.get(limit), bool):  # OpenAPI 3.0
-                del schema[limit]
         names, known = _list(schema.pop("required", None)), schema.get("properties")
         if needed := [name for name in names if isinstance(name, str) and (known is None or name in known)]:
             schema["required"] = needed
@@ -338,8 +334,7 @@ def source_name(place: str) -> str:
 
 
 def _host(place: str) -> str:
-    found = re.match(r"https?://([^/?#]*)", place)
-    return found[1] if found else ""
+    return found[1] if (found := re.match(r"https?://([^/?#]*)", place)) else ""
 
 
 def _object(value: object) -> Json:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from mcpgreen.cli.wrapping import tool_file
 from mcpgreen.cli.wrapping.reading.value_types import words_in
-from mcpgreen.cli.wrapping.shell_lines import EDGE, PLAIN_VALUE, is_harmless
+from mcpgreen.cli.wrapping.shell_lines import EDGE, PLAIN_VALUE, is_destructive, is_harmless
 from mcpgreen.cli.wrapping.tool_file import Argument, Blueprint, list_schema, plain
 from mcpgreen.errors import ProjectError
 from mcpgreen.files.regular_files import content_of
@@ -26,6 +26,7 @@ NAME_CHARS = 100
 OTHERS = {"pnpm-lock.yaml": "pnpm", "yarn.lock": "yarn", "bun.lockb": "bun", "bun.lock": "bun"}
 DIRECTORY_OPTION = {"make": "-C", "npm": "--prefix", "pnpm": "--dir", "yarn": "--cwd", "bun": "--cwd"}
 USUAL_NAMES = words_in("Makefile makefile GNUmakefile justfile Justfile .justfile")
+DESTROYS = "!"  # among the names that readers collect from the lines of a task: one of the lines is destructive
 ABOUT_VALUES = "{runner} passes values to a shell, so the description allows only plain ones (see its patterns)"
 
 
@@ -45,6 +46,7 @@ class Task(NamedTuple):
     parameters: tuple[Parameter, ...] = ()
     refused: tuple[str, ...] = ()  # parameters that clients must not choose, each with its place
     needs_refused: bool = False  # the task cannot be run without one of them
+    is_destructive: bool = False
 
 
 def text_of(path: str) -> str:
@@ -85,6 +87,7 @@ def blueprints_of(tasks: Sequence[Task], runner: Sequence[str], *, path: str, pr
             arguments,
             (ABOUT_VALUES.format(runner=runner[0]),) if arguments else (),
             first if runner[0] == "npm" else None,
+            annotations={"destructiveHint": True} if task.is_destructive else {},
         )
     return list(found.values())
 
@@ -124,5 +127,7 @@ def scripts_in(path: str) -> list[Task]:
         text = said if isinstance(said, str) else f"Run the script {name}: {script}"
         words = Parameter("arguments", "Words to append to the script's command line.", is_repeated=True)
         is_plain = is_harmless(f"{script.replace(EDGE, '')} {EDGE}{words.name}{EDGE}", {words.name})
-        tasks.append(Task(name, text, (words,)) if is_plain else Task(name, text, refused=(f"words after {name}",)))
+        parameters, refused = ((words,), ()) if is_plain else ((), (f"words after {name}",))
+        destroys = any(is_destructive(name, str(scripts.get(f"{when}{name}", ""))) for when in ("pre", "", "post"))
+        tasks.append(Task(name, text, parameters, refused, is_destructive=destroys))
     return tasks

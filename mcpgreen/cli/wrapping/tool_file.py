@@ -21,6 +21,7 @@ from mcpgreen.cli.wrapping.reading.help_text import Documented
 from mcpgreen.cli.wrapping.reading.options import Option
 from mcpgreen.cli.wrapping.reading.usage_lines import Operand
 from mcpgreen.cli.wrapping.reading.value_types import COUNTS, REPEATS, ValueType, default_of, value_type, words_in
+from mcpgreen.cli.wrapping.shell_lines import DESTRUCTIVE
 from mcpgreen.text.json_types import Json
 
 DESCRIPTION_SUFFIX = ".meta.json"
@@ -32,14 +33,16 @@ MAX_COUNT = 10
 DIGEST_CHARS = 12
 MARK = "\n# Written by mcpgreen wrap"
 NUMBER_OR_EMPTY = r"^(-?[0-9]+(\.[0-9]+)?)?$"
-# Commands that are known to change nothing, to destroy something, or to use the network; with their subcommand, if any.
+# Commands that are known to change nothing, or to use the network; with their subcommand, if any.
 READ_ONLY = words_in(
     "cat cmp comm cut df diff dig du egrep fgrep find free grep head host id jq ls lsblk md5sum nl od ping ps pwd "
     "readlink realpath rg sha256sum stat strings tac tail tr tree uname uptime wc which who whoami git-blame git-diff "
-    "git-log git-ls-files git-show git-status docker-images docker-inspect docker-logs docker-ps kubectl-describe "
-    "kubectl-explain kubectl-get kubectl-logs kubectl-top systemctl-status"
+    "git-grep git-log git-ls-files git-show git-status docker-images docker-inspect docker-logs docker-ps "
+    "kubectl-describe kubectl-explain kubectl-get kubectl-logs kubectl-top systemctl-status"
 )
-DESTRUCTIVE = words_in("dd rm rmdir rsync shred truncate git-clean git-reset docker-rm docker-rmi kubectl-delete")
+# What exit status 1 means for commands that have 2 and more for failures.
+STATUS_1 = dict.fromkeys(words_in("ack ag egrep fgrep git-grep grep pgrep rg zgrep"), "No match.")
+STATUS_1 |= {"cmp": "They differ.", "diff": "They differ."}
 OPEN_WORLD = words_in("curl dig host ping rsync scp ssh wget whois git-clone git-fetch git-pull git-push docker-run")
 VERBOSE = {"--verbose", "--quiet", "-v", "-q"}
 
@@ -67,6 +70,7 @@ class Blueprint(NamedTuple):
     separator_guess: str = ""
     annotations: Mapping[str, bool] = MappingProxyType({})
     env: tuple[str, ...] = ()  # variables that the script reads; ! marks a required one
+    status_1: str = ""  # what this exit status means, if it is no failure
 
     @property
     def guesses(self) -> int:
@@ -120,7 +124,8 @@ def describe(text: str, command: Sequence[str]) -> str:
 
 def script_of(blueprint: Blueprint) -> str:
     words = ", ".join(map(literal, blueprint.command))
-    lines = [f"command = mcp_tool.CommandLine({words})", *_calls(blueprint), "command.run()"]
+    fine = f"fine={{1: {literal(blueprint.status_1)}}}" if blueprint.status_1 else ""
+    lines = [f"command = mcp_tool.CommandLine({words})", *_calls(blueprint), f"command.run({fine})"]
     # With `format`, which looks for no places in what it fills in.
     return filled("wrapping/tool.python").format(
         source=comment(f"Made from {blueprint.source}"),
@@ -159,9 +164,19 @@ def description_of(blueprint: Blueprint) -> str:
 
 def annotations_of(command: Sequence[str], *, is_harmless: bool) -> dict[str, bool]:
     """Return what is known about a command. With an option that may write or run programs, it does not only read."""
-    known = {"readOnlyHint": READ_ONLY if is_harmless else (), "destructiveHint": DESTRUCTIVE}
-    known["openWorldHint"] = OPEN_WORLD
-    return {hint: True for hint, commands in known.items() if "-".join(command) in commands}
+    name = "-".join(command)
+    known = {"readOnlyHint": is_harmless and name in READ_ONLY, "destructiveHint": command[-1] in DESTRUCTIVE}
+    return {hint: True for hint, is_so in {**known, "openWorldHint": name in OPEN_WORLD}.items() if is_so}
+
+
+def example_words(blueprint: Blueprint) -> list[str]:
+    """Return the required arguments as `run-tool` takes them, with a value or, for text, a word in capitals."""
+    words = []
+    for each in (each for each in blueprint.arguments if each.is_required):
+        kind = each.schema.get("items", each.schema)
+        usual = {"integer": 1, "number": 1, "boolean": "true"}.get(kind["type"], each.name.upper())
+        words += [f"{each.name}={kind.get('enum', [kind.get('default', usual)])[0]}"] * each.schema.get("minItems", 1)
+    return words
 
 
 def literal(text: str) -> str:

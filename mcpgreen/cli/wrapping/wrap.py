@@ -12,6 +12,7 @@ from __future__ import annotations
 import gzip
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import time
@@ -31,6 +32,7 @@ from mcpgreen.cli.output import can_ask, say, tell
 from mcpgreen.cli.wrapping import justfiles, makefiles, tool_file
 from mcpgreen.cli.wrapping.choosing import choose
 from mcpgreen.cli.wrapping.reading.help_text import read_help
+from mcpgreen.cli.wrapping.shell_lines import INTERPRETER
 from mcpgreen.cli.wrapping.task_files import Task, blueprints_of, runner_of, scripts_in
 from mcpgreen.cli.wrapping.tool_file import Blueprint, plain, script_of
 from mcpgreen.errors import ProjectError, UsageError
@@ -39,22 +41,17 @@ from mcpgreen.running.processes.stopping import adopted_strays
 from mcpgreen.text.uris import is_within
 
 SUBCOMMAND = re.compile(r"[A-Za-z0-9@][\w.:@+-]{0,100}")
-INTERPRETER = re.compile(r"(?:python|node|ruby|perl|bash|sh|deno|php)[\d.]*")
 MODULE = re.compile(r"[A-Za-z_][\w.]{0,200}")
 
-# For each option, the function that reads the tasks of the file, and the program that runs them.
-TASK_FILES: dict[str, tuple[Callable[[str], list[Task]], str]] = {
-    "--makefile": (makefiles.targets_in, "make"),
-    "--justfile": (justfiles.recipes_in, "just"),
-    "--package-json": (scripts_in, "npm"),
+# For each option, the function that reads the tasks of the file, the program that runs them, and the file's name.
+TASK_FILES: dict[str, tuple[Callable[[str], list[Task]], str, str]] = {
+    "--makefile": (makefiles.targets_in, "make", r"(?i)(?:gnu)?makefile|.+\.mk"),
+    "--justfile": (justfiles.recipes_in, "just", r"(?i)\.?justfile|.+\.just"),
+    "--package-json": (scripts_in, "npm", r"package\.json"),
 }
-
 # With an argument of these programs, a client could choose what is run.
-WRAPPED_BY_FILE = {
-    **dict.fromkeys(("make", "gmake"), "--makefile Makefile"),
-    "just": "--justfile justfile",
-    **dict.fromkeys(("npm run", "yarn run", "pnpm run"), "--package-json package.json"),
-}
+WRAPPED_BY_FILE = dict.fromkeys(("npm run", "yarn run", "pnpm run"), "--package-json package.json")
+WRAPPED_BY_FILE |= {"make": "--makefile Makefile", "gmake": "--makefile Makefile", "just": "--justfile justfile"}
 
 HELP_SECS = 20.0
 MAX_HELP_BYTES = 1 << 20
@@ -145,8 +142,7 @@ def _target(options: Options) -> Target:
 
 def _wrap_command(options: Options, only: Sequence[str] | None, target: Target) -> int:
     words, name, takes_all = [options["CMD"], *options["SUBCOMMAND"]], options["--name"], bool(options["--all"])
-    program = _program(words[0])
-    rest = _subcommands(words)
+    program, rest = _program(words[0]), _subcommands(words)
     program_name = os.path.basename(words[0])
     if instead := WRAPPED_BY_FILE.get(program_name) or WRAPPED_BY_FILE.get(f"{program_name} {words[-1]}"):
         raise ProjectError(words[0], f"it runs whatever its arguments name; use mcpgreen wrap {instead}")
@@ -164,22 +160,24 @@ def _wrap_command(options: Options, only: Sequence[str] | None, target: Target) 
     called = [os.path.basename(words[0]), *rest]
     documented = read_help(text, called)
     if not documented.options and not documented.operands and not documented.has_usage:
-        reason = "its help has no options and no usage that can be read; write a tool by hand, as docs/tools.md shows"
-        raise ProjectError(" ".join(words), reason)
+        raise ProjectError(
+            " ".join(words), "its help has no options and no usage that can be read; write a tool by hand"
+        )
     is_installed = os.sep not in words[0]  # a script of the project has no manual, and nothing is known about it
     if is_installed and not documented.summary:
         documented = documented._replace(summary=_manual_name(called))
-    asks = only is None and not takes_all and can_ask()
-    choice = choose(documented, only=only, takes_all=takes_all, asks=asks)
+    choice = choose(documented, only=only, takes_all=takes_all, asks=only is None and not takes_all and can_ask())
     # Without this option, tar and cpio take HOST:FILE for a file of another host, and start rsh.
     always = ["--force-local"] if any("--force-local" in option.names for option in documented.options) else []
     blueprint = tool_file.blueprint_of(name, [program, *rest, *always], choice.documented, asked_by=asked_by)
     if is_installed:
-        blueprint = blueprint._replace(annotations=tool_file.annotations_of(called, is_harmless=choice.is_harmless))
+        hints = tool_file.annotations_of(called, is_harmless=choice.is_harmless)
+        blueprint = blueprint._replace(annotations=hints, status_1=tool_file.STATUS_1.get("-".join(called), ""))
     tool_file.write_tool(tool_file.files_of(blueprint, script_of(blueprint), target.directory))
     count, guesses = len(blueprint.arguments), blueprint.guesses
-    told = f", with {guesses} guess{'es' * (guesses != 1)} to check" if guesses else ""
-    tell(f"{name}: {count} argument{'s' * (count != 1)}{told}. Try: {shell_words(os.environ)} run-tool {name}\n")
+    told = f", with {guesses} guess{'' if guesses == 1 else 'es'} to check" if guesses else ""
+    told = f"{name}: {count} argument{'' if count == 1 else 's'}{told}."
+    tell(f"{told} Try: {shell_words(os.environ)} run-tool {shlex.join([name, *tool_file.example_words(blueprint)])}\n")
     for names, why in (
         (choice.left, "choose with --only NAME,... or take all with --all"),
         (choice.risky, "they can run programs, or write or delete files; take one with --only"),
@@ -208,6 +206,10 @@ def _manual_name(command: Sequence[str]) -> str:
 
 def _program(word: str) -> str:
     """Return the command as a name on the PATH, or as an absolute path. Raises ProjectError."""
+    fitting = [option for option, row in TASK_FILES.items() if re.fullmatch(row[2], os.path.basename(word))]
+    fitting += ["--openapi"] if re.fullmatch(r"https?://.+|.+\.(?:json|ya?ml)", word) else []
+    if fitting and ("://" in word or os.path.isfile(word)):
+        raise ProjectError(word, f"it is not a command; did you mean mcpgreen wrap {fitting[0]} {shlex.quote(word)}?")
     if os.sep in word:
         path = os.path.abspath(os.path.expanduser(word))
         if not os.path.isfile(path):
@@ -224,7 +226,7 @@ def _subcommands(words: Sequence[str]) -> list[str]:
     """Return the words after the command. Raises UsageError for a word that the command might act on: it may only show
     its help."""
     rest = checked = list(words[1:])
-    if INTERPRETER.fullmatch(os.path.basename(words[0])):
+    if INTERPRETER.fullmatch(words[0]):
         if len(rest) > 1 and rest[0] == "-m" and MODULE.fullmatch(rest[1]):
             checked = rest[2:]
         elif rest and os.path.isfile(rest[0]):
@@ -233,8 +235,7 @@ def _subcommands(words: Sequence[str]) -> list[str]:
     for word in checked:
         kind = "is a file" if os.path.isfile(word) else "is not a subcommand" if not SUBCOMMAND.fullmatch(word) else ""
         if kind:
-            advice = "name only the command and its subcommands; wrap finds the rest in its help"
-            raise UsageError(f"{word} {kind}: {advice}")
+            raise UsageError(f"{word} {kind}: name only the command and its subcommands; its help has the rest")
     return rest
 
 
@@ -282,7 +283,7 @@ def _run(words: Sequence[str], *, directory: str, secs: float) -> children.Ended
 
 def _task_tools(option: str, only: list[str] | None, options: Options, target: Target) -> list[tuple[Blueprint, str]]:
     path = os.path.abspath(os.path.expanduser(options[option]))
-    read, program = TASK_FILES[option]
+    read, program, _ = TASK_FILES[option]
     found = read(path)
     if unknown := set(only or ()) - {task.name for task in found}:
         raise UsageError(f"--only: {path} has no {', '.join(sorted(unknown))}")

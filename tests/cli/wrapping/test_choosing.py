@@ -150,6 +150,7 @@ def test_a_name_that_is_unknown_is_refused_with_a_suggestion() -> None:
         (Option(("--pid",), ("string",), text="PID namespace to use"), True),
         (Option(("-p", "--pid"), ("PIDLIST",), text="Select by process ID"), False),
         (Option(("--delete-after",)), True),
+        (Option(("-p",), ("name",), text="Early-load given plugin module name"), True),
         (Option(("--glob",), ("GLOB",), text="Files on the command line override it."), False),
         (Option(("--rm",), text="Remove the container when it exits"), False),
     ],
@@ -159,12 +160,10 @@ def test_what_an_option_could_do_is_seen_in_its_name_and_text(option: Option, ex
 
 
 def test_shown_usual_and_short_options_come_first() -> None:
-    options = [Option((name,)) for name in ("--odd", "--no-odd", "--name", "--in-example")] + [
-        Option(("-s", "--short"))
-    ]
-
-    ranked = [option.name for option in rank(options, {"--in-example"})]
-    assert ranked == ["--name", "--in-example", "--short", "--odd", "--no-odd"]
+    options = [Option((name,)) for name in ("--odd", "--no-odd", "--name", "--in-example")]
+    options.append(Option(("-s", "--short"), text="--short=0 is the same as --odd"))
+    ranked = " ".join(option.name for option in rank(options, {"--in-example"}))
+    assert ranked == "--name --in-example --short --odd --no-odd"
 
 
 @pytest.mark.parametrize(

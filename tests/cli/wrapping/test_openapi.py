@@ -278,7 +278,7 @@ def test_wrapping_again_replaces_what_was_not_edited(project: ProjectBuilder) ->
 @pytest.mark.parametrize(
     ("text", "words", "message"),
     [
-        ('{"swagger": "2.0"}', [], "it is Swagger 2.0, which wrap does not read; convert it to OpenAPI 3, for example"),
+        ('{"swagger": "2.0"}', [], "it is Swagger 2.0; convert it to OpenAPI 3, for example"),
         ('{"openapi": "4.0"}', [], "it is not an OpenAPI 3 document"),
         ("[1, 2]", [], "it is not an OpenAPI 3 document"),
         ("{,", [], "it is neither JSON nor YAML"),
@@ -441,7 +441,4 @@ def test_null_patterns_and_easier_keys_are_kept(project: ProjectBuilder) -> None
     described = json.loads(project.read("tools/patchNote.meta.json"))
     assert described["env"] == ["REST_NOTES_KEY!"]
     written = described["inputSchema"]["properties"]["body"]["properties"]["note"]
-    assert written == {
-        "anyOf": [{"type": "string", "pattern": "^[a-z]+$"}, {"type": "null"}],
-        "description": "A note",
-    }
+    assert written == {"anyOf": [{"type": "string", "pattern": "^[a-z]+$"}, {"type": "null"}], "description": "A note"}

@@ -80,7 +80,7 @@ def test_it_writes_a_script_and_a_description_and_prints_their_paths(project: Pr
     written = [project.root / "tools" / name for name in ("rake.py", "rake.meta.json")]
     assert (done.returncode, done.stdout.splitlines()) == (0, [str(path) for path in written])
     assert [path.stat().st_mode & 0o777 for path in written] == [0o755, 0o644]
-    assert re.search(r"Try: \S*mcpgreen run-tool rake", done.stderr)
+    assert re.search(r"Try: \S*mcpgreen run-tool rake pattern=PATTERN\n", done.stderr)
 
 
 def test_the_command_is_run_for_its_help_and_for_nothing_else(rake: ProjectBuilder) -> None:
@@ -168,6 +168,13 @@ def test_status_and_the_end_of_stderr_reach_the_model(rake: ProjectBuilder) -> N
         "started\n",
     ]
     assert result["_meta"]["exitCode"] == 7
+
+
+def test_no_match_is_no_failure(project: ProjectBuilder) -> None:
+    assert wrap(project, "--", "grep").returncode == 0
+    found = [call(project, "grep", patterns="a", stdin=text) for text in ("a", "b")]
+    assert [(text_of(each), each["isError"]) for each in found] == [("a\n", False), ("No match.", False)]
+    assert call(project, "grep", patterns="[")["isError"]
 
 
 def test_what_a_command_prints_is_only_text(project: ProjectBuilder) -> None:
@@ -284,6 +291,8 @@ def test_directories_that_it_makes_are_writable_by_the_owner_alone(tmp_path: Pat
         ),
         (["--", "./missing"], "./missing: there is no such file"),
         (["--", "./plain.txt"], "./plain.txt: it is not executable; make it so with chmod +x"),
+        (["plain.mk"], "plain.mk: it is not a command; did you mean mcpgreen wrap --makefile plain.mk?"),
+        (["https://x.example/y"], "did you mean mcpgreen wrap --openapi https://x.example/y?"),
         (["--", "mute"], "mute: its --help could not be read; let it print a usage line for --help"),
         (["--", "rude"], "rude: its --help could not be read (what do you want?); let it print a usage line"),
         (["--", "chatty"], "chatty: its help has no options and no usage that can be read"),
@@ -292,6 +301,7 @@ def test_directories_that_it_makes_are_writable_by_the_owner_alone(tmp_path: Pat
 )
 def test_what_cannot_be_wrapped_is_told_with_a_remedy(project: ProjectBuilder, words: list[str], message: str) -> None:
     project.write("plain.txt", "")
+    project.write("plain.mk", "")
     project.program("bin/mute", "exit 0")
     project.program("bin/rude", "echo 'what do you want?' >&2; exit 2")
     project.program("bin/chatty", "echo Hello.")
