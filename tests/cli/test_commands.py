@@ -11,6 +11,7 @@ import pytest
 
 from tests.support.forking import can_fork
 from tests.support.prerequisites import without_privileges
+from tests.support.programs import completed
 from tests.support.project import ProjectBuilder
 from tests.support.wire import CHECKOUT, Wire, clean_environment, nursery, text_of
 
@@ -25,16 +26,7 @@ def mcpgreen(
     environment = clean_environment(env)
     if stdin == subprocess.DEVNULL and not prefix and can_fork(environment):
         return nursery().run(arguments, environment, str(cwd) if cwd else None, timeout=120)
-    return subprocess.run(
-        [*prefix, sys.executable, "-m", "mcpgreen", *arguments],
-        stdin=stdin,
-        capture_output=True,
-        text=True,
-        env=environment,
-        cwd=cwd,
-        timeout=120,
-        check=False,
-    )
+    return completed([*prefix, sys.executable, "-m", "mcpgreen", *arguments], stdin=stdin, env=environment, cwd=cwd)
 
 
 def run_tool(project: ProjectBuilder, *arguments: str, **options: object) -> subprocess.CompletedProcess[str]:

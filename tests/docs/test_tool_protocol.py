@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from tests.docs.reader import DOCS, Reader, blocks_of, values_in
 from tests.support.asking import Say, Talk, answered, talk, unanswered
 from tests.support.client import Speak
 from tests.support.prerequisites import require_perl_modules, require_program
+from tests.support.programs import completed
 from tests.support.project import ProjectBuilder
 from tests.support.questions import ALL
 from tests.support.wire import Start, Wire, text_of
@@ -195,13 +195,9 @@ def test_a_tool_says_that_asking_failed(run: Any, tool: str, status: str) -> Non
 
 @each_tool
 def test_a_tool_runs_at_the_desk(project_of_the_page: Path, tool: str) -> None:
-    done = subprocess.run(
+    done = completed(
         [str(project_of_the_page / TOOLS[tool])],
         env={"PATH": os.environ["PATH"], "MCP_TOOL_ARGS_JSON": '{"text": "a\\n\\nb"}'},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=120,
         check=True,
     )
 

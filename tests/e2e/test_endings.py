@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.programs import completed
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import PATIENCE_SECS, eventually, is_alive
 from tests.support.wire import Start, Wire, clean_environment
@@ -132,13 +133,12 @@ def test_a_whole_conversation_may_be_piped_in(project: ProjectBuilder) -> None:
     project.tool("hello", "sleep 0.1; echo hello")
     calls = [call_of("hello", id=number) for number in range(1, 6)]
     conversation = "".join(json.dumps(message) + "\n" for message in (HELLO, READY, *calls)).rstrip("\n")
-    done = subprocess.run(
+    done = completed(
         [sys.executable, "-m", "mcpgreen", "serve", "--project-root", str(project.root)],
         input=conversation.encode(),
-        capture_output=True,
         env=clean_environment(),
         timeout=PATIENCE_SECS,
-        check=False,
+        encoding=None,
     )
 
     answers = [json.loads(line) for line in done.stdout.splitlines()]

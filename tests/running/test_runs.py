@@ -6,7 +6,6 @@ import json
 import os
 import re
 import resource
-import subprocess
 import sys
 import time
 from contextlib import suppress
@@ -19,6 +18,7 @@ import pytest
 from mcpgreen.running.processes import spawning
 from mcpgreen.running.processes.spawning import spawn_helper
 from mcpgreen.testing import FakeLink, serving
+from tests.support.programs import completed
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually
 from tests.support.wire import Start, Wire, text_of
@@ -75,9 +75,7 @@ def test_calls_have_different_numbers(project: ProjectBuilder, client: Wire) -> 
 
 
 def test_an_outcome_says_which_process_it_was_what_that_used_and_which_limit_it_met(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", THREE_RUNS], cwd=tmp_path, capture_output=True, check=True, timeout=120
-    )
+    done = completed([sys.executable, "-c", THREE_RUNS], cwd=tmp_path, check=True)
     busy, idle, wordy = json.loads(done.stdout)
 
     assert [run[0] for run in (busy, idle, wordy)] == ["exit", "exit", "stdout limit"]

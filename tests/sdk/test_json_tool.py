@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 
 from mcpgreen.sdk import json_tool
+from tests.support.programs import completed
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually
 from tests.support.wire import Wire, text_of
@@ -68,14 +69,7 @@ ENV = {"PATH": os.environ["PATH"], "LANG": "C", "MCPGREEN_PYTHON": sys.executabl
 
 
 def run(*arguments: str, given: str = DOCUMENT, tool: str = str(OWN_TOOL), **env: str) -> Ended:
-    return subprocess.run(
-        [tool, *arguments],
-        input=given,
-        capture_output=True,
-        encoding="utf-8",
-        env={**ENV, **env},
-        timeout=120,
-    )
+    return completed([tool, *arguments], input=given, env={**ENV, **env})
 
 
 @pytest.fixture

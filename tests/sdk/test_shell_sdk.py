@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
 import threading
 from pathlib import Path
 
 import pytest
 
 from tests.docs.reader import blocks_of
+from tests.support.programs import completed
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually, is_alive
 from tests.support.wire import Start, text_of
@@ -32,9 +32,7 @@ def test_the_sdk_needs_nothing_but_its_own_place() -> None:
     script = (
         'source "$MCP_SDK/tool-sdk.sh"; mcp_progress 5 x; mcp_log_info a b; mcp_debug d; mcp_is_cancelled || echo on'
     )
-    ended = subprocess.run(
-        ["bash", "-uc", script], env={"MCP_SDK": str(SDK)}, capture_output=True, text=True, timeout=120
-    )
+    ended = completed(["bash", "-uc", script], env={"MCP_SDK": str(SDK)})
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "on\n", "")
 
 
