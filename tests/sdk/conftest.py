@@ -170,6 +170,12 @@ def minimal(tmp_path: Path) -> Bench:
     return Bench(tmp_path, "")
 
 
+@pytest.fixture
+def bench(minimal: Bench) -> Bench:
+    """For the Python SDK, which never needs a JSON tool."""
+    return minimal
+
+
 @pytest.fixture(params=["full", "minimal"])
 def either(request: pytest.FixtureRequest) -> Bench:
     """With a JSON tool and without: the behaviour must not depend on it."""

@@ -21,12 +21,6 @@ SOURCE = SDK / "python" / "mcp_tool.py"
 UGLY = 'quote " backslash \\ newline \n one \x01 ü 日 🎈'
 
 
-@pytest.fixture
-def bench(minimal: Bench) -> Bench:
-    """The Python SDK never needs a JSON tool."""
-    return minimal
-
-
 def failure(message: str, code: int = -32602) -> dict[str, object]:
     return {"code": code, "message": message, "data": None}
 
