@@ -179,15 +179,13 @@ def test_without_a_project_the_bundled_example_is_served_and_says_so(tmp_path: P
 @pytest.mark.parametrize("home", ["", "/proc/nobody"])
 def test_a_home_is_not_needed_to_serve(project: ProjectBuilder, home: str) -> None:
     project.tool("greet", "echo hi")
-    with Wire(project.root, env={"HOME": home}) as wire:
-        wire.handshake()
+    with Wire(project.root, env={"HOME": home}).greeted() as wire:
         assert text_of(wire.call_tool("greet")) == "hi\n"
         assert wire.stderr == ""
 
 
 def test_what_the_bundled_example_tells_to_do_makes_a_server(tmp_path: Path) -> None:
-    with Wire(None, cwd=tmp_path, env={"HOME": str(tmp_path)}) as wire:
-        wire.handshake()
+    with Wire(None, cwd=tmp_path, env={"HOME": str(tmp_path)}).greeted() as wire:
         told = text_of(wire.call_tool("getting_started"))
     commands = [line for line in told.splitlines() if line.startswith(("mkdir", "printf", "chmod"))]
     subprocess.run(["sh", "-euc", "\n".join(commands)], check=True)

@@ -106,8 +106,7 @@ class Reader:
             logged = iter(self._logged.splitlines())
             assert [line for line in comparable(block.text).splitlines() if line not in logged] == [], self._logged
         elif word == "listed":
-            with Wire(self.place) as server:
-                server.handshake()
+            with Wire(self.place).greeted() as server:
                 assert json.loads(block.text) in server.result("tools/list")["tools"]
         elif block.language == "bash" and not word:
             self._printed = self._run(block.text)

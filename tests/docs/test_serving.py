@@ -186,8 +186,7 @@ def test_the_tool_of_the_page_is_forked(tmp_path: Path, monkeypatch: pytest.Monk
     (code,) = (block for block in blocks_of(WARM_PYTHON) if block.language.startswith("python"))
     (line,) = (block.text for block in blocks_of(WARM_PYTHON) if block.language == "text")
     reader.take(code)
-    with Wire(tmp_path, env={"MCPGREEN_STDERR_LEVEL": "info"}) as server:
-        server.handshake()
+    with Wire(tmp_path, env={"MCPGREEN_STDERR_LEVEL": "info"}).greeted() as server:
 
         def is_forked() -> bool:
             result = server.call_tool("prices", {"text": "[1, 2.5]"})

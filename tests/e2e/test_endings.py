@@ -85,8 +85,7 @@ def test_without_exit_the_server_ends_by_itself_and_takes_its_scripts_along(
     project: ProjectBuilder, start: Start
 ) -> None:
     project.tool("stuck", STUCK)
-    wire = start(shutdown_timeout=0.3)
-    wire.handshake()
+    wire = start(shutdown_timeout=0.3).greeted()
     wire.send(call_of("stuck"))
     pid = pid_in(project, "stuck.pid")
     wire.result("shutdown")
@@ -119,8 +118,7 @@ def test_a_running_call_delivers_after_the_end_of_input(project: ProjectBuilder,
 @pytest.mark.requirement("G-eof-delivers")
 def test_after_the_grace_a_running_call_is_given_up(project: ProjectBuilder, start: Start) -> None:
     project.tool("stuck", STUCK)
-    wire = start(EOF_GRACE_SECS=0.2)
-    wire.handshake()
+    wire = start(EOF_GRACE_SECS=0.2).greeted()
     wire.send(call_of("stuck"))
     pid = pid_in(project, "stuck.pid")
 
@@ -209,8 +207,7 @@ def test_no_temporary_files_stay_behind(project: ProjectBuilder, start: Start, t
     project.tool("stuck", STUCK + "")
     scratch = tmp_path / "scratch"
     scratch.mkdir()
-    wire = start(tmp_root=scratch, EOF_GRACE_SECS=0.1)
-    wire.handshake()
+    wire = start(tmp_root=scratch, EOF_GRACE_SECS=0.1).greeted()
     wire.send(call_of("stuck"))
     pid = pid_in(project, "stuck.pid")
     assert os.listdir(scratch)

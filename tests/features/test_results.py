@@ -220,7 +220,6 @@ def test_a_failure_tells_exit_code_and_stderr(
 @pytest.mark.requirement("G-diagnostics")
 def test_only_the_end_of_a_long_stderr_is_told(project: ProjectBuilder, start: Start) -> None:
     project.tool("chatty", r"printf '%0100d\n' 0 >&2; printf 'the\000end' >&2; echo out")
-    wire = start(tool_stderr_tail_limit=10, result_meta="always")
-    wire.handshake()
+    wire = start(tool_stderr_tail_limit=10, result_meta="always").greeted()
 
     assert wire.call_tool("chatty")["_meta"]["stderr"] == "00\ntheend"

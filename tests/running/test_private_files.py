@@ -62,8 +62,7 @@ def test_the_state_directory_is_ours_alone_and_on_no_command_line(
     project: ProjectBuilder, start: Start, scratch: Path
 ) -> None:
     project.tool("where", WHERE)
-    wire = start(tmp_root=scratch)
-    wire.handshake()
+    wire = start(tmp_root=scratch).greeted()
     directory = state_dir_of(wire)
 
     status = directory.lstat()
@@ -92,8 +91,7 @@ def test_what_has_taken_the_place_of_the_state_directory_is_left_alone(
     victim = scratch.parent / "victim"
     victim.mkdir()
     (victim / "precious").write_text("as it was")
-    wire = start(tmp_root=scratch, env_payload_threshold=0)
-    wire.handshake()
+    wire = start(tmp_root=scratch, env_payload_threshold=0).greeted()
     old = state_dir_of(wire)
     shutil.rmtree(old)
     if kind == "directory":
@@ -120,8 +118,7 @@ def test_the_guardian_removes_the_directory_that_was_made_last(
     project: ProjectBuilder, start: Start, scratch: Path
 ) -> None:
     project.tool("where", WHERE)
-    wire = start(tmp_root=scratch)
-    wire.handshake()
+    wire = start(tmp_root=scratch).greeted()
     old = state_dir_of(wire)
     shutil.rmtree(old)
     old.mkdir()
@@ -136,8 +133,7 @@ def test_a_directory_that_is_cleaned_away_during_a_call_costs_that_call_its_file
 ) -> None:
     project.tool("where", WHERE)
     project.tool("hold", 'touch up; until [ -e go ]; do sleep 0.01; done; echo x >"$MCP_TOOL_ERROR_FILE"; echo held')
-    wire = start(tmp_root=scratch)
-    wire.handshake()
+    wire = start(tmp_root=scratch).greeted()
     old = state_dir_of(wire)
     held = wire.start_request("tools/call", {"name": "hold"})
     eventually((project.root / "up").exists)
@@ -326,8 +322,7 @@ def test_nothing_is_left_when_server_and_directory_go_at_once(
     project.tool(
         "deep", 'p=$MCP_TOOL_ERROR_FILE.d; for n in $(seq 300); do mkdir "$p" && cd "$p"; p=d; done; echo $PPID'
     )
-    wire = start(tmp_root=scratch)
-    wire.handshake()
+    wire = start(tmp_root=scratch).greeted()
     assert is_alive(text_of(wire.call_tool("deep")))
     assert wire.stop() == 0
 

@@ -56,8 +56,7 @@ runner.close(is_clean=True)
 def test_one_number_joins_request_process_and_files(project: ProjectBuilder, start: Start) -> None:
     project.write("server.d/policy.sh", 'echo "$MCPGREEN_CALL" > asked; mcp_tools_policy_check() { return 0; }')
     project.tool("tell", 'echo "$MCPGREEN_CALL $MCP_TOOL_ERROR_FILE"; grep "realtime timeout" /proc/self/limits')
-    wire = start(stderr_level="debug")
-    wire.handshake()
+    wire = start(stderr_level="debug").greeted()
     told = text_of(wire.call_tool("tell"))
 
     tag, file, limit = re.findall(r"^(\d+) (\S+)\nMax realtime timeout +(\d+) ", told)[0]
@@ -104,8 +103,7 @@ def test_output_that_comes_through_a_filter_after_the_exit_arrives_whole(project
 def test_what_writes_without_end_after_the_exit_is_cut_off_with_a_word(project: ProjectBuilder, start: Start) -> None:
     project.tool("endless", "(while sleep 0.02; do echo more; done) &\necho first\n")
     project.tool("silent", "sleep 60 &\necho first\n")
-    wire = start(DRAIN_SECS=0.1)
-    wire.handshake()
+    wire = start(DRAIN_SECS=0.1).greeted()
     began_at = time.monotonic()
     text = text_of(wire.call_tool("endless"))
     assert text.startswith("first\nmore\nmore\n")

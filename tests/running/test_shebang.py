@@ -72,8 +72,7 @@ def test_a_tool_without_a_first_line_is_run_by_the_shell_that_it_is_named_for(
 
 def test_without_bash_sh_runs_what_is_named_for_it(project: ProjectBuilder, tmp_path: Path) -> None:
     without_first_line(project, "said.sh", "printf hello\n")
-    with Wire(project.root, env={"PATH": str(tmp_path)}) as server:
-        server.handshake()
+    with Wire(project.root, env={"PATH": str(tmp_path)}).greeted() as server:
         assert text_of(server.call_tool("said")) == "hello"
 
 

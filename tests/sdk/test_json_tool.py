@@ -396,8 +396,7 @@ def test_tools_read_json_on_a_host_without_jq(
       mcp_result_success "$("$MCPBASH_JSON_TOOL_BIN" -nc --arg name "$name" --arg mode "$MCPBASH_MODE" \
         --arg tool "$MCPBASH_JSON_TOOL" '{$name, $mode, $tool}')" """
     project.tool("greet", script)
-    client = start(env={"PATH": path_without_jq})
-    client.handshake()
+    client = start(env={"PATH": path_without_jq}).greeted()
     result: Any = client.call_tool("greet", {"name": "Ada"})
     expected = {"name": "Ada", "mode": "full", "tool": "jq"}
     assert json.loads(text_of(result)) == {"success": True, "result": expected}

@@ -722,8 +722,7 @@ def test_a_run_with_progress_outlives_the_timeout_of_its_tool(project: ProjectBu
       work() { for n in 1 2 3 4 5 6 7; do echo "progress=$((n * 10))" >&2; sleep 0.4; done; echo done; }
       mcp_run_with_progress --pattern 'progress=([0-9]+)' --extract match1 -- work"""
     project.tool("steady", script, timeoutSecs=2, progressExtendsTimeout=True)
-    client = start()
-    client.handshake()
+    client = start().greeted()
 
     result = client.call_tool("steady", _meta={"progressToken": "t"})
 

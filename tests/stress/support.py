@@ -108,8 +108,7 @@ class Stand:
         """A server after its handshake."""
         wire = Wire(self.project.root, env=self.env)
         self._started.append(wire)
-        wire.handshake()
-        return wire
+        return wire.greeted()
 
     def start_peer(self, *, reads: bool = True, capabilities: Json | None = None) -> Peer:
         peer = Peer(self.project.root, env=self.env, reads=reads, capabilities=capabilities)

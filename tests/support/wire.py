@@ -168,6 +168,15 @@ class Wire(Asker):
         self.notify("notifications/initialized")
         return result
 
+    def greeted(self) -> Wire:
+        """The same server, after a handshake."""
+        try:
+            self.handshake()
+        except BaseException:
+            self.end()
+            raise
+        return self
+
     def call_tool(self, name: str, arguments: Json | None = None, **params: Any) -> Json:
         """Handshake era: the result of a tool."""
         return self.result("tools/call", {"name": name, "arguments": arguments or {}, **params})
