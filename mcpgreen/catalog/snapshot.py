@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from mcpgreen import journal
 from mcpgreen.catalog.item_kinds import registry_file
 from mcpgreen.catalog.items import Item
-from mcpgreen.files.regular_files import new_file, unguessable
+from mcpgreen.files.regular_files import replacing
 from mcpgreen.project.project import Project
 from mcpgreen.protocol import pagination, revision_fields
 from mcpgreen.protocol.revisions import Revision
@@ -64,12 +64,7 @@ class Snapshot(NamedTuple):
 
 
 def snapshot_of(
-    kind: str,
-    items: Sequence[Item],
-    earlier: Snapshot | None,
-    listed_names: Mapping[str, str] = NO_NAMES,
-    *,
-    is_found: bool = True,
+    kind: str, items: Sequence[Item], earlier: Snapshot | None, listed_names: Mapping[str, str], *, is_found: bool
 ) -> Snapshot:
     """Return a snapshot of these items, or the earlier one if nothing has changed, so that its `cache` stays valid."""
     digest = jsontext.digest([item.registry_entry for item in items])
@@ -204,7 +199,8 @@ class RegistryFiles:
             return
         try:
             os.makedirs(directory, mode=0o700, exist_ok=True)
-            replace_file(path, text or file_text(snapshot))
+            with replacing(path) as file:
+                file.write(text or file_text(snapshot))
         except OSError as error:
             storage = self._storage
             if storage is not None and storage.failed(error, directory=directory, what="the registry") is not None:
@@ -231,17 +227,3 @@ def file_text(snapshot: Snapshot) -> bytes:
     }
     # A lone surrogate has no UTF-8; its backslash form happens to be the JSON escape for it.
     return jsontext.pretty(envelope).encode("utf-8", "backslashreplace")
-
-
-def replace_file(path: str, text: bytes) -> None:
-    """Replace a file as a whole: programs that read it see the old file or the new one, never a part."""
-    directory, name = os.path.split(path)
-    draft = os.path.join(directory, f".{name}.{unguessable()}")
-    descriptor = new_file(draft)
-    try:
-        with open(descriptor, "wb") as file:
-            file.write(text)
-        os.replace(draft, path)
-    except BaseException:
-        os.unlink(draft)  # on a full disk as well as when this greenlet is killed
-        raise

@@ -11,7 +11,7 @@ from pathlib import Path
 import gevent
 import pytest
 
-from mcpgreen.catalog.snapshot import replace_file
+from mcpgreen.files.regular_files import replacing
 from mcpgreen.running.scripts import replies
 from mcpgreen.running.scripts import scratch as scratch_files
 from mcpgreen.running.scripts.scratch import PrivateDirectory, StateDir, Storage
@@ -257,7 +257,8 @@ def test_a_fifo_at_a_guessed_name_does_not_hold_up_the_server(
     if name == "probe":
         assert scratch_files._has_room(str(scratch))
     else:
-        replace_file(str(scratch / "tools.json"), b"{}")
+        with replacing(str(scratch / "tools.json")) as file:
+            file.write(b"{}")
         assert (scratch / "tools.json").read_bytes() == b"{}"
 
 
@@ -266,16 +267,16 @@ def test_even_the_right_name_leads_to_nothing_of_others(
     scratch: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     monkeypatch.setattr("mcpgreen.running.scripts.scratch.unguessable", lambda: "guessed")
-    monkeypatch.setattr("mcpgreen.catalog.snapshot.unguessable", lambda: "guessed")
-    for known in (".mcpgreen.probe.guessed", ".tools.json.guessed"):
+    monkeypatch.setattr("mcpgreen.files.regular_files.unguessable", lambda: "guessed")
+    for known in (".mcpgreen.probe.guessed", ".mcpgreen-guessed"):
         if kind == "fifo":
             os.mkfifo(scratch / known)
         else:
             (scratch / known).symlink_to(scratch / "victim")
 
     assert scratch_files._has_room(str(scratch))  # it is no sign of a full disk
-    with pytest.raises(FileExistsError):
-        replace_file(str(scratch / "tools.json"), b"{}")
+    with pytest.raises(FileExistsError), replacing(str(scratch / "tools.json")):
+        pass
     assert not (scratch / "victim").exists()
 
 

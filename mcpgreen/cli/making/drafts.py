@@ -1,4 +1,4 @@
-"""Write new files together, or none of them; replace a file as a whole; fill in templates; and check new names.
+"""Write new files together, or none of them; fill in templates; and check new names.
 
 An existing file is never overwritten, not even one that appears while we write. A script becomes executable at the end.
 
@@ -9,17 +9,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
-from typing import BinaryIO
 
 from mcpgreen import PACKAGE_DIR
 from mcpgreen.errors import ProjectError
-from mcpgreen.files.regular_files import new_file, unguessable
 from mcpgreen.files.writers import WRITABLE_BY_OTHERS
 
-HIDDEN = ".mcpgreen-"  # how a name begins until all is written; hidden, so that no server looks at it
 # Clients put names of servers and tools together, and models accept no more than this.
 SAFE_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 SCHEME = re.compile(r"[a-z][a-z0-9-]{0,63}")
@@ -71,21 +67,6 @@ def _make_directories(path: str, made: list[str]) -> None:
     _make_directories(os.path.dirname(path), made)
     made.append(path)
     os.mkdir(path, 0o755)
-
-
-@contextmanager
-def replacing(path: str, *, mode: int) -> Iterator[BinaryIO]:
-    """Open a file that replaces `path` once it is complete. An error or an interrupt leaves `path` as it was."""
-    hidden = os.path.join(os.path.dirname(path), HIDDEN + unguessable())
-    try:
-        with open(new_file(hidden), "wb") as file:
-            yield file
-            os.fchmod(file.fileno(), mode)
-        os.replace(hidden, path)
-    except BaseException:
-        with suppress(OSError):
-            os.unlink(hidden)
-        raise
 
 
 def filled(template: str, **values: str) -> str:
