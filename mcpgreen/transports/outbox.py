@@ -144,7 +144,6 @@ class Outbox:
     def close(self) -> None:
         self._stop_watcher()
         if self._hangup is not None:
-            self._hangup.stop()
             self._hangup.close()
             self._hangup = None
         self._room.set()
@@ -203,7 +202,6 @@ class Outbox:
 
     def _stop_watcher(self) -> None:
         if self._watcher is not None:
-            self._watcher.stop()
             self._watcher.close()
             self._watcher = None
 

@@ -65,11 +65,8 @@ KIND_OF_BASE = {
     **dict.fromkeys(("enum.Enum", "enum.IntEnum", "enum.StrEnum"), "enum"),
 }
 FACTORIES: Json = {"list": [], "dict": {}, "set": [], "tuple": [], "str": "", "int": 0, "bool": False}
-WRITTEN = (
-    "decimal.Decimal",
-    "pathlib.Path",
-    "uuid.UUID",
-)  # a default of these types is known by the text that it is made from
+# A default of these types is known by the text that it is made from.
+WRITTEN = ("decimal.Decimal", "pathlib.Path", "uuid.UUID")
 
 
 class Member(NamedTuple):

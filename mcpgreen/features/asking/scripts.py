@@ -193,7 +193,6 @@ class ElicitationFiles:
         self._timer.start(self._look)
 
     def __exit__(self, *_: object) -> None:
-        self._timer.stop()
         self._timer.close()
 
     def _look(self) -> None:

@@ -312,7 +312,6 @@ class HangupWatch:
 
     def stop(self) -> None:
         if self._watcher is not None:
-            self._watcher.stop()
             self._watcher.close()
             self._watcher = None
 
