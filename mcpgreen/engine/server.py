@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mcpgreen import journal
 from mcpgreen.catalog.catalog import Catalog
@@ -91,29 +91,11 @@ class Server:
         for path in refused_directories(project, settings):
             journal.warning("resources_roots: %s is ignored: files in /proc, /sys and /dev are never served", path)
 
-    def open_session(
-        self,
-        sink: Sink,
-        *,
-        handshake: Handshake | None = None,
-        needs_token: bool = False,
-        principal: Principal | None = None,
-        waits_for_initialized: bool = True,
-    ) -> Session:
-        """Open a session. `sink` is for messages that belong to no request; `needs_token` means that others than the
-        client can write to the server, too."""
-        services = self.services
-        session = Session(
-            sink,
-            services.settings,
-            services.roots,
-            handshake=handshake,
-            needs_token=needs_token,
-            principal=principal,
-            waits_for_initialized=waits_for_initialized,
-        )
+    def open_session(self, sink: Sink, **options: Any) -> Session:
+        """Open a session. `sink` is for messages that belong to no request; the options are those of `Session`."""
+        session = Session(sink, self.services.settings, self.services.roots, **options)
         self._sessions.add(session)
-        services.subscriptions.add_session(session)
+        self.services.subscriptions.add_session(session)
         return session
 
     def close_session(self, session: Session) -> None:

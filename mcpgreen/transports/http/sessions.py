@@ -50,7 +50,7 @@ class HttpSession:
         self.used_at = time.monotonic()
         self.in_use = 0  # requests that are being served, and streams that are open
         self._outlets: dict[int, Outlet] = {STANDING_KEY: standing}
-        self._keys = count(STANDING_KEY + 1)
+        self.new_key = count(STANDING_KEY + 1).__next__
 
     def __enter__(self) -> None:
         self.in_use += 1
@@ -58,9 +58,6 @@ class HttpSession:
     def __exit__(self, *_: object) -> None:
         self.in_use -= 1
         self.used_at = time.monotonic()
-
-    def new_key(self) -> int:
-        return next(self._keys)
 
     def keep(self, key: int, outlet: Outlet) -> None:
         """Keep a stream that the client may resume. Beyond the limit, the oldest ones that are over are forgotten."""
