@@ -33,8 +33,6 @@ ARROWS = {"in": "-->", "out": "<--"}
 
 
 class CallLog:
-    """Writes the lines of one server."""
-
     def __init__(self, services: Services) -> None:
         self.confidential = services.confidential
         self._mentions = Mentions()
@@ -169,8 +167,6 @@ def _shown(text: str) -> str:
 
 
 class FrameLog:
-    """The frame logger of one server."""
-
     def __init__(self, services: Services) -> None:
         self._services = services
         self._confidential = services.confidential

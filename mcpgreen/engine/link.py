@@ -150,7 +150,6 @@ class Link:
             waiting.wait_for_room(read_bytes / HEAVY_BYTES_A_SEC)
 
     def wait_until_served(self) -> None:
-        """Wait until all postponed messages are served."""
         self._postponed.wait_until_served()
 
     def receive(

@@ -180,7 +180,6 @@ def _cursor_scope(name: str, argument: str) -> str:
 
 
 def _page_of(values: list[str], request: CompletionRequest) -> Answer:
-    """Return the requested part of all values."""
     end = request.offset + request.limit
     return values[request.offset : end], len(values), end if end < len(values) else None
 

@@ -114,8 +114,6 @@ class Parking:
 
 
 class Asking:
-    """Asks for all calls of one server."""
-
     def __init__(self, *, seal: Seal) -> None:
         self._seal = seal
         self.parking = Parking()

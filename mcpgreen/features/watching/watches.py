@@ -67,8 +67,6 @@ class SharedRead:
 
 
 class SharedReads:
-    """The shared reads of one server."""
-
     def __init__(self, providers: Callable[[], Providers]) -> None:
         self._providers = providers
         self._slots = Places(READS_AT_A_TIME)

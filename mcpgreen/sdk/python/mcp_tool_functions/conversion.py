@@ -423,7 +423,6 @@ def plain(value: Any) -> Any:
 
 
 def is_block(value: Any) -> bool:
-    """Tell whether a value is a content block."""
     if not isinstance(value, dict) or not isinstance(value.get("type"), str):
         return False
     from mcp_tool_content import REQUIRED_MEMBERS
