@@ -20,7 +20,7 @@ import gevent
 
 from mcpgreen.engine.server import Server
 from mcpgreen.links.principal import Principal
-from mcpgreen.links.session import Session
+from mcpgreen.links.session import Session, Stream
 from mcpgreen.links.sink import MemorySink
 from mcpgreen.project.project import open_project
 from mcpgreen.protocol import admission, revisions
@@ -56,7 +56,8 @@ class FakeLink:
     ) -> None:
         self._server = server
         self.sink = MemorySink()
-        self.link = server.connect(self.sink, transport=transport, session=session, principal=principal, owner=owner)
+        stream = Stream(self.sink, transport=transport, principal=principal, owner=owner)
+        self.link = server.connect(stream, session)
 
     @property
     def session(self) -> Session:

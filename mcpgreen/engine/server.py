@@ -1,12 +1,12 @@
 """The server as a whole: builds its parts from settings and project, opens sessions and links, stops in good order.
 
-No file descriptors, sockets or signals: a transport calls `connect` with a sink and feeds the link. There is no
+No file descriptors, sockets or signals: a transport calls `connect` with a stream and feeds the link. There is no
 module-level state, so two servers can run in one process.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -22,7 +22,7 @@ from mcpgreen.links.session import Session, Stream
 from mcpgreen.links.sink import MemorySink, Sink
 from mcpgreen.project.project import Project
 from mcpgreen.project.roots import Roots, configured_roots, refused_directories
-from mcpgreen.protocol.admission import Handshake, Identity
+from mcpgreen.protocol.admission import Identity
 from mcpgreen.running.disk_watcher import DiskWatcher
 from mcpgreen.running.scripts import temporary
 from mcpgreen.running.scripts.scratch import Storage
@@ -30,7 +30,6 @@ from mcpgreen.running.system import descriptor_limit, scripts_that_fit
 from mcpgreen.settings.settings import Settings
 
 if TYPE_CHECKING:
-    from mcpgreen.links.principal import Principal
     from mcpgreen.protocol.token import RemoteToken
 
 
@@ -113,41 +112,26 @@ class Server:
         self.close_session(session)
 
     def connect(
-        self,
-        sink: Sink,
-        *,
-        transport: str,
-        session: Session | None = None,
-        handshake: Handshake | None = None,
-        token: RemoteToken | None = None,
-        principal: Principal | None = None,
-        owner: Hashable = None,
+        self, stream: Stream, session: Session | None = None, *, token: RemoteToken | None = None, **options: Any
     ) -> Link:
-        """Open another stream of a session, or the only one of a new session, which ends with it. Raises Denied for the
-        session of another caller."""
+        """Open another stream of a session, or the only one of a new session, which has these options and ends with it.
+        Raises Denied for the session of another caller."""
         is_own = session is None
         if session is None:
-            session = self.open_session(sink, handshake=handshake, needs_token=token is not None, principal=principal)
-        elif session.principal != principal:
+            session = self.open_session(
+                stream.sink, needs_token=token is not None, principal=stream.principal, **options
+            )
+        elif session.principal != stream.principal:
             raise Denied("This session belongs to another caller.")
-        stream = Stream(sink, transport=transport, principal=principal, owner=owner)
-        link = Link(self._router, session, stream, token=token, owns_session=is_own)
-        session.streams.add(link.stream)
-        self._links[link] = None
-        return link
+        session.streams.add(stream)
+        return self._linked(session, stream, token, owns_session=is_own)
 
-    def connect_stateless(
-        self,
-        sink: Sink,
-        *,
-        transport: str,
-        token: RemoteToken | None = None,
-        principal: Principal | None = None,
-        owner: Hashable = None,
-    ) -> Link:
+    def connect_stateless(self, stream: Stream, token: RemoteToken | None) -> Link:
         """Open a stream without a session: each request on it describes its client."""
-        stream = Stream(sink, transport=transport, principal=principal, owner=owner)
-        link = Link(self._router, self._without_session, stream, token=token, owns_session=False)
+        return self._linked(self._without_session, stream, token, owns_session=False)
+
+    def _linked(self, session: Session, stream: Stream, token: RemoteToken | None, *, owns_session: bool) -> Link:
+        link = Link(self._router, session, stream, token=token, owns_session=owns_session)
         self._links[link] = None
         return link
 

@@ -22,6 +22,7 @@ import gevent
 from mcpgreen import journal
 from mcpgreen.engine.link import FAULT, Link
 from mcpgreen.engine.server import Server
+from mcpgreen.links.session import Stream
 from mcpgreen.links.sink import MAX_BACKLOG_BYTES
 from mcpgreen.protocol.admission import Handshake
 from mcpgreen.protocol.messages import ANSWER, END_BYTES, id_at_ends, ids_in, unreadable_answer
@@ -278,7 +279,7 @@ def serve(
     outbox = Outbox(target, max_backlog_bytes=MAX_BACKLOG_BYTES)
     if opening.unsent:
         outbox.respond(opening.unsent.removesuffix(b"\n"))
-    link = server.connect(outbox, transport="stdio", handshake=opening.handshake, token=token)
+    link = server.connect(Stream(outbox, transport="stdio"), handshake=opening.handshake, token=token)
     session = link.session
     outbox.on_broken = lambda: session.end("client does not read")
     guard = CorruptionGuard(settings, on_limit=lambda: session.end("faulty output"))

@@ -16,7 +16,7 @@ import gevent
 from mcpgreen import journal
 from mcpgreen.engine.link import Link
 from mcpgreen.engine.server import Server
-from mcpgreen.links.session import Session
+from mcpgreen.links.session import Session, Stream
 from mcpgreen.links.sink import Sink
 from mcpgreen.running.shares import Shares, Turns
 from mcpgreen.settings.settings import Settings
@@ -130,20 +130,13 @@ class HttpSessions:
 
     def connect(self, session: HttpSession, sink: Sink) -> Link:
         """Another stream of a session, which counts for the share of its owner."""
-        return self._server.connect(
-            sink,
-            transport=TRANSPORT,
-            session=session.session,
-            token=self._token,
-            principal=session.principal,
-            owner=session.owner,
-        )
+        stream = Stream(sink, transport=TRANSPORT, principal=session.principal, owner=session.owner)
+        return self._server.connect(stream, session.session, token=self._token)
 
     def connect_stateless(self, sink: Sink, principal: Principal | None, owner: Hashable) -> Link:
         """Return a stream without a session."""
-        return self._server.connect_stateless(
-            sink, transport=TRANSPORT, token=self._token, principal=principal, owner=owner
-        )
+        stream = Stream(sink, transport=TRANSPORT, principal=principal, owner=owner)
+        return self._server.connect_stateless(stream, self._token)
 
     def find(self, key: str, principal: Principal | None) -> HttpSession | None:
         """Find the session of this caller. If the caller has a new token, it counts from now on."""
