@@ -33,22 +33,14 @@ def run_tool(project: ProjectBuilder, *arguments: str, **options: object) -> sub
     return mcpgreen("run-tool", *arguments, "--project-root", str(project.root), **options)  # type: ignore[arg-type]
 
 
-def test_without_a_terminal_it_serves(project: ProjectBuilder) -> None:
-    read_end, write_end = os.pipe()
-    os.write(write_end, b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n')
-    os.close(write_end)
-    done = mcpgreen(stdin=read_end, env={"MCPBASH_PROJECT_ROOT": str(project.root)})
-    os.close(read_end)
-    assert (done.returncode, json.loads(done.stdout)) == (0, {"jsonrpc": "2.0", "id": 1, "result": {}})
-
-
-@pytest.mark.parametrize("options", [["--project-root", "."], ["--project-root=."], ["--project", "."]])
-def test_options_without_a_command_serve(project: ProjectBuilder, options: list[str]) -> None:
+@pytest.mark.parametrize("options", [[], ["--project-root", "."], ["--project-root=."], ["--project", "."]])
+def test_without_a_command_and_a_terminal_it_serves(project: ProjectBuilder, options: list[str]) -> None:
     """Clients that were set up for mcp-bash start it so."""
     read_end, write_end = os.pipe()
     os.write(write_end, b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n')
     os.close(write_end)
-    done = mcpgreen(*options, stdin=read_end, cwd=project.root)
+    env = {} if options else {"MCPBASH_PROJECT_ROOT": str(project.root)}
+    done = mcpgreen(*options, stdin=read_end, cwd=project.root if options else None, env=env)
     os.close(read_end)
     assert (done.returncode, json.loads(done.stdout)) == (0, {"jsonrpc": "2.0", "id": 1, "result": {}})
 

@@ -507,23 +507,16 @@ def test_the_questions_of_a_prompt_are_asked(project: ProjectBuilder, client: Cl
 
 
 @pytest.mark.requirement("P-200", "G-ask-elsewhere")
-def test_a_prompt_program_is_parked(project: ProjectBuilder, client: Client) -> None:
+def test_a_prompt_program_and_a_provider_are_parked(project: ProjectBuilder, client: Client) -> None:
     body = f"#!{sys.executable}\n{ASK}\nnote('acts')\nreply = ask({{'who': {NAME!r}}})['who']"
     project.prompt("letter.py", f"{body}\nprint('Dear', reply['result']['content']['name'])")
-    talk = Talk(client, "prompts/get", name="letter").begun()
-
-    assert talk.answer(accept(name="Zoë"))["messages"][0]["content"]["text"] == "Dear Zoë"
-    assert project.read("acts") == "\n"
-
-
-@pytest.mark.requirement("P-200", "G-ask-elsewhere")
-def test_a_provider_is_parked(project: ProjectBuilder, client: Client) -> None:
-    body = f"#!{sys.executable}\n{ASK}\nnote('acts')\nreply = ask({{'who': {NAME!r}}})['who']"
     project.provider("people.py", f"{body}\nprint(sys.argv[1], reply['result']['content']['name'], end='')")
-    talk = Talk(client, "resources/read", uri="people://x").begun()
+    letter = Talk(client, "prompts/get", name="letter").begun()
+    person = Talk(client, "resources/read", uri="people://x").begun()
 
-    assert talk.answer(accept(name="Zoë"))["contents"][0]["text"] == "people://x Zoë"
-    assert project.read("acts") == "\n"
+    assert letter.answer(accept(name="Zoë"))["messages"][0]["content"]["text"] == "Dear Zoë"
+    assert person.answer(accept(name="Zoë"))["contents"][0]["text"] == "people://x Zoë"
+    assert project.read("acts") == "\n\n"
 
 
 @pytest.mark.requirement("P-204")

@@ -107,21 +107,15 @@ def test_the_operator_can_allow_debuggers_and_core_files(ordinary: ProjectBuilde
         assert {"fd", "environ", "maps"} <= set(attacked(wire))
 
 
-def test_a_hook_that_runs_before_the_greeting_cannot_either(ordinary: ProjectBuilder) -> None:
+@pytest.mark.parametrize("is_allowed", [False, True])
+def test_a_hook_that_runs_before_the_greeting_cannot_either(ordinary: ProjectBuilder, is_allowed: bool) -> None:
     ordinary.write("attack.py", ATTACK.replace("file.write", "str") + "print(','.join(done))")
+    ordinary.write("server.d/env", "MCPGREEN_CORE_DUMPS=true\n" if is_allowed else "")
     ordinary.write("server.d/env.sh", f'export MCP_SEEN=$(VICTIM=$PPID "{python_of_ordinary_user()}" attack.py)')
     ordinary.tool("seen", 'echo "<$MCP_SEEN>"')
     with serve(ordinary).greeted() as wire:
-        assert text_of(wire.call_tool("seen")) == "<>\n"
-
-
-def test_a_hook_may_if_the_project_says_so(ordinary: ProjectBuilder) -> None:
-    ordinary.write("attack.py", ATTACK.replace("file.write", "str") + "print(','.join(done))")
-    ordinary.write("server.d/env", "MCPGREEN_CORE_DUMPS=true\n")
-    ordinary.write("server.d/env.sh", f'export MCP_SEEN=$(VICTIM=$PPID "{python_of_ordinary_user()}" attack.py)')
-    ordinary.tool("seen", 'echo "<$MCP_SEEN>"')
-    with serve(ordinary).greeted() as wire:
-        assert "environ" in text_of(wire.call_tool("seen"))
+        seen = text_of(wire.call_tool("seen"))
+        assert "environ" in seen if is_allowed else seen == "<>\n"
 
 
 def test_a_provider_cannot_either(ordinary: ProjectBuilder) -> None:
