@@ -42,8 +42,7 @@ def serving(project_root: str | os.PathLike[str], **settings: Any) -> Iterator[S
 
 
 class FakeLink:
-    """One stream, as a client sees it: of a session of its own, or of that of another link. `owner`: whose it is, where
-    clients take turns."""
+    """One stream as a client sees it, of its own session or of another link's. `owner`: whose turn it takes."""
 
     def __init__(
         self,

@@ -71,8 +71,7 @@ class SourceState:
 
 
 class Catalog:
-    """The current items of a project. `on_change` is called with a source and its number of items when its listing
-    differs from the last one."""
+    """The current items of a project. `on_change` gets a source and its number of items when its listing changes."""
 
     def __init__(
         self,

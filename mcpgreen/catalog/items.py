@@ -37,8 +37,7 @@ class Discovery(NamedTuple):
 
 
 class ItemFile(NamedTuple):
-    """A file that may be an item. `origin` is its description, or else the file itself. Warnings and hints about it are
-    collected here."""
+    """A file that may be an item, and warnings and hints about it. `origin` is its description, or the file itself."""
 
     project: Project
     directory: Directory

@@ -38,8 +38,7 @@ class CallLog:
         self._mentions = Mentions()
 
     def ended(self, call: Call, result: Json | bytes, failure: ToolFailure | None) -> None:
-        """Log a call that has a result. `failure` is set if the server says there that the tool failed; the tool may
-        say so itself."""
+        """Log a call that has a result. `failure` is set if the server says that the tool failed, not the tool."""
         if failure is not None:
             self.failed(call, failure)
         elif isinstance(result, dict) and result.get("isError"):

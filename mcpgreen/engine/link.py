@@ -134,8 +134,7 @@ class Link:
 
     @property
     def is_waited_on(self) -> bool:
-        """Whether the client waits for something: the end of a call, a person who answers an input request, or news of
-        a subscription."""
+        """Whether the client waits for a call, for a person who answers, or for news of a subscription."""
         services, stream = self._router.services, self.stream
         is_subscribed = services.subscriptions.has_subscribed(self.session)
         is_serving = bool(stream.in_flight or stream.listens or self._postponed.greenlet is not None)
@@ -233,8 +232,7 @@ class Link:
             self._receive_request(message, method, sink, weight_bytes)
 
     def _take_token(self, message: Json, sink: Sink, token: RemoteToken) -> bool:
-        """Take the remote token out of a message. If it is missing or wrong, refuse a request or drop a notification,
-        and return False."""
+        """Take the remote token out of a message. If it is wrong, refuse or drop the message, and return False."""
         if token.take(message.get("params")):
             return True
         error = token.refusal(time.monotonic())
@@ -362,8 +360,7 @@ def _is_urgent(message: object) -> bool:
 
 @lru_cache(maxsize=64)
 def _unnamed_error(kind: type[RpcError], message: str | None = None, data: str | None = None) -> bytes:
-    """Encode the error for a message without an id. Cached, because a client that sends one often sends many, and its
-    next request waits behind them."""
+    """Encode the error for a message without an id. Cached: a client that sends one often sends many."""
     return messages.error(None, revision_fields.error_object(kind(message, data=data)))
 
 

@@ -137,8 +137,7 @@ class Server:
 
     @cached_property
     def _without_session(self) -> Session:
-        """Stands for a session where there is none. It has no handshake and no streams, so nothing of one client
-        reaches another."""
+        """Stands for a session where there is none: it has no handshake, and no streams that could be mixed up."""
         return Session(MemorySink(), self.services.settings, self.services.roots)
 
     def watch(self) -> None:
@@ -190,8 +189,7 @@ class Server:
 
 
 def _within_descriptors(settings: Settings) -> Settings:
-    """Lower the number of concurrent scripts to what the limit of descriptors allows, so that the others wait instead
-    of failing."""
+    """Lower the number of concurrent scripts to what descriptors allow, so that the others wait and do not fail."""
     limit = descriptor_limit()
     fitting = scripts_that_fit(settings.max_concurrent_requests, limit)
     if fitting == settings.max_concurrent_requests:

@@ -114,8 +114,7 @@ class Project:
         return name if isinstance(name, str) and name else self.default_name
 
     def server_info(self) -> Json:
-        """Return the `serverInfo` of the protocol: name, title and version always; description, websiteUrl and icons if
-        server.meta.json has them."""
+        """Return the `serverInfo` of the protocol. Description, website and icons are only in it if they are set."""
         path = self.server_file("server.meta.json")
         fields = object_in(path)
         given: Json = {}

@@ -250,8 +250,7 @@ class CorruptionGuard:
 
 
 def is_sound(line: Line) -> bool:
-    """Tell whether this is one line of UTF-8. Of a line in pieces the ends are checked; the text between them was
-    encoded in pieces."""
+    """Tell whether this is one line of UTF-8. Of a line in pieces only the ends are checked: the rest was encoded."""
     if isinstance(line, list):
         return is_sound(line[0]) and is_sound(line[-1])
     try:

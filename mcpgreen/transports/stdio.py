@@ -146,8 +146,7 @@ class LineReader:
             self._link.session.end("eof")
 
     def _next_chunk(self, watcher: Any) -> bytes:
-        """Read; return b"" at the end. Waits before each read, so that a client that never pauses cannot starve other
-        greenlets."""
+        """Read; return b"" at the end. Waits first, so that a client that never pauses starves no greenlet."""
         while True:
             if watcher is None:
                 gevent.sleep(0)
@@ -180,8 +179,7 @@ class LineReader:
             self._keep(rest)
 
     def _give_turn(self) -> None:
-        """Let the outbox send what has been answered so far, and other greenlets run. Also called by the greenlet that
-        serves postponed messages."""
+        """Let the outbox send what has been answered, and others run. Also called for postponed messages."""
         self._outbox.wait_for_room()
         let_others()
         self._turn_ends_at = time.monotonic() + TURN_SECS

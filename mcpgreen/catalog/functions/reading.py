@@ -195,8 +195,7 @@ def _calls_of_run(module: Module, tree: ast.Module) -> list[ast.Call]:
 
 
 def _candidates(module: Module, run: ast.Call) -> list[Function]:
-    """Return the functions that a call of `mcp_tool.run` may mean: the one it names, or else every public function
-    apart from the one with the call."""
+    """Return the functions that `mcp_tool.run` may mean: the one it names, or all public ones that do not call it."""
     named = [run.args[0]] if run.args else [each.value for each in run.keywords if each.arg == "function"]
     if named:
         function = module.functions.get(module.dotted(named[0]))
@@ -217,8 +216,7 @@ class SignatureReader:
         self._required: list[str] = []
 
     def described(self, mark: ast.expr | None, text_of_file: str) -> FunctionTool:
-        """Describe the function as a tool. `mark` is its decorator; `text_of_file` describes a function without a
-        docstring."""
+        """Describe the function as a tool. `mark` is its decorator; `text_of_file` stands in for a docstring."""
         text = self._documented.text or docstrings.read(text_of_file).text
         fields: Json = {"description": text, "inputSchema": self._input_schema(), "outputSchema": self._output_schema()}
         fields = {key: value for key, value in fields.items() if value not in ("", None)}

@@ -79,8 +79,7 @@ def compile_schema(schema: object, *, noun: str = "argument") -> Checker:
 
 
 def clean_copy(schema: object) -> Json:
-    """Return the schema as plain JSON. Raises BadSchema for what YAML can express beyond that: dates, cycles, a million
-    aliases."""
+    """Return the schema as plain JSON. Raises BadSchema for what only YAML has: dates, cycles, a million aliases."""
     if not isinstance(schema, dict):
         raise BadSchema(f"A schema must be an object, not {type(schema).__name__}.")
     for number, (_, depth) in enumerate(jsontext.walked(schema), 1):

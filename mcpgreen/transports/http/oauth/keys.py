@@ -81,8 +81,7 @@ class KeySet:
         self._fetching: gevent.Greenlet | None = None
 
     def find(self, key_id: str | None, algorithm: str) -> Any:
-        """Find the key of a token, fetching the keys again if it is unknown. Raises UnknownKey; Unavailable if the
-        issuer does not answer."""
+        """Find the key of a token; fetch the keys again if it is unknown. Raises UnknownKey and Unavailable."""
         key = self._known(key_id, algorithm)
         if key is None:
             self._wait_for_fetch()
@@ -94,8 +93,7 @@ class KeySet:
         raise UnknownKey("the issuer has no such key" if key_id else "it names no key, and the issuer has several")
 
     def current(self) -> list[Key]:
-        """Return all known keys; another list after each fetch. If the last one is long ago, start one for which no
-        request waits."""
+        """Return all known keys, another list after each fetch. If they are old, begin to fetch them; do not wait."""
         if self._keys and time.monotonic() - self._known_at > REFRESH_SECS:
             self._start_fetch()
         return self._keys
