@@ -6,8 +6,7 @@ Messages that came together and take long are postponed, and served in turns wit
 seven hundred requests, and each may need a look at the disk. Meanwhile the reader goes on, and serves urgent messages,
 such as a ping, at once.
 
-Rule: while one message waits or is being served, all messages that are not urgent wait behind it. A client may rely on
-their order.
+Rule: while one message waits or is being served, those that are not urgent wait behind it: clients rely on the order.
 """
 
 from __future__ import annotations

@@ -205,8 +205,7 @@ def find_project(explicit: str | None, *, cwd: str, directories: Mapping[str, st
     """Find the project that `explicit` names, else the nearest one around `cwd`, else None. Folders with MARKER come
     before folders that `unmarked` finds.
 
-    Raises ProjectError if `explicit` is not a usable directory: to serve another project would be worse than not to
-    start.
+    Raises ProjectError if `explicit` is not a usable directory: to serve another project would be worse.
     """
     if explicit:
         root = os.path.join(cwd, os.path.expanduser(explicit))
@@ -241,8 +240,7 @@ def open_project(
     Return it, all settings, including those in its `server.d/env`, `env.sh` and `.debug`, and the environment with the
     variables of these files.
 
-    Raises ProjectError; with `needs_own` also if only the bundled project is left. Without `runs_hooks`, `env.sh` is
-    not run."""
+    Raises ProjectError; with `needs_own` also if only the bundled one is left. `env.sh` is run if `runs_hooks`."""
     settings = load(flags, environ, {})
     directories = {name: getattr(settings, name) for name in DEFAULT_DIRECTORIES}
     try:

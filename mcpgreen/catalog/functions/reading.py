@@ -4,8 +4,7 @@ A file has such tools if it marks functions with `mcp_tool.tool`; if it calls `m
 never imported: its code runs only when a tool is called. A file that cannot be parsed, because it is too large or
 written for a newer Python, is a tool that takes anything.
 
-Rule: scopes protect a tool. If a file marks functions in a way that is not understood here and mentions scopes, it is
-not served at all.
+Rule: scopes protect a tool. A file that mentions them and marks functions in a way that we do not know is not served.
 """
 
 from __future__ import annotations

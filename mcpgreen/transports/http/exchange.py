@@ -80,8 +80,7 @@ def answer_post(
 ) -> Response:
     """Serve the message of a POST. Raises ClientGone.
 
-    Without a session, the request is cancelled when the connection is lost. `key` names the stream, if the client may
-    resume it.
+    Without a session, the request is cancelled when the connection is lost. `key` names a stream that can be resumed.
     """
     request, message, _, accepts = post
     connection = request.connection

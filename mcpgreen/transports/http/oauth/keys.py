@@ -8,8 +8,7 @@ stay. Fetching uses gevent's sockets, so that one `gevent.Timeout` limits all of
 handshakes that hang, slow heads and bodies.
 
 Rules: a key is used only for the algorithms that its type and the issuer allow, whatever the token says. Documents come
-only from where the operator said. Nothing is fetched without TLS except from this machine, no redirect is followed, and
-no proxy is used.
+only from where the operator said. Nothing is fetched without TLS except from this machine, nor by redirect or proxy.
 """
 
 from __future__ import annotations
