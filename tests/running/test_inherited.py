@@ -85,18 +85,12 @@ def test_no_more_scripts_run_at_a_time_than_there_are_descriptors_for(project: P
         assert wire.stop() == 0
 
 
-@pytest.mark.parametrize("script", ["mcp_run_with_progress --pattern '^([0-9]+)%' -- echo out"])
-def test_the_shell_sdk_needs_no_high_descriptor(project: ProjectBuilder, script: str) -> None:
+def test_a_hook_and_the_shell_sdk_need_no_high_descriptor(project: ProjectBuilder) -> None:
+    script = "mcp_run_with_progress --pattern '^([0-9]+)%' -- echo out"
     project.tool("runs", f'. "{CHECKOUT}/mcpgreen/sdk/tool-sdk.sh"\n{script}\n')
+    project.write("server.d/policy.sh", "mcp_tools_policy_check() { [[ $1 == runs ]]; }")
     with Wire(project.root, command=limited_to(64)).greeted() as wire:
         assert text_of(wire.call_tool("runs")) == "out\n"
-
-
-def test_a_hook_finds_its_way_back_with_few_descriptors(project: ProjectBuilder) -> None:
-    project.tool("hello", "echo hello")
-    project.write("server.d/policy.sh", "mcp_tools_policy_check() { [[ $1 == hello ]]; }")
-    with Wire(project.root, command=limited_to(64)).greeted() as wire:
-        assert text_of(wire.call_tool("hello")) == "hello\n"
 
 
 @pytest.mark.parametrize("limit", [1024, 98, 97, 64, 40, 20])
