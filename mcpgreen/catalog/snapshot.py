@@ -123,15 +123,9 @@ def page(snapshot: Snapshot, revision: Revision, params: Json, terms: Terms, *, 
 
     A page of the regular size is cached with the snapshot; pages of another size, by `limit`, are not.
     """
-    start, stop, next_cursor = pagination.page(
-        snapshot.total,
-        params.get("cursor", params.get("nextCursor")),
-        limit=params.get("limit"),
-        collection=snapshot.kind,
-        hash=snapshot.hash,
-        timestamp=snapshot.generated_at,
-        page_size=terms.page_size,
-    )
+    cursor = params.get("cursor", params.get("nextCursor"))
+    start = pagination.offset_in(cursor, snapshot.kind, snapshot.hash, snapshot.total)
+    stop = min(start + pagination.page_length(params.get("limit"), terms.page_size), snapshot.total)
     key = (revision.name, start, stop, for_fastmcp)
     is_regular = start % terms.page_size == 0 and stop == min(start + terms.page_size, snapshot.total)
     body: bytes | None = snapshot.cache.get(key)
@@ -140,14 +134,13 @@ def page(snapshot: Snapshot, revision: Revision, params: Json, terms: Terms, *, 
         definitions = [listed_definition(snapshot, item, for_fastmcp=for_fastmcp) for item in items]
         result: Json = {"ttlMs": LIST_TTL_MS, "_meta": {TOTAL_KEY: snapshot.total}}
         result[snapshot.kind] = [FIT[snapshot.kind](definition, revision) for definition in definitions]
-        if next_cursor is not None:
-            result["nextCursor"] = next_cursor
+        if stop < snapshot.total:
+            result["nextCursor"] = pagination.encode(snapshot.kind, stop, snapshot.hash, snapshot.generated_at)
         encoded = jsontext.dumps(revision_fields.finish(result, revision, terms.info))
         if not terms.limit_bytes or len(encoded) <= terms.limit_bytes or stop - start <= 1:
             body = encoded
         else:  # about as many items as fit into a response, and fewer in each round
             stop = start + max(1, min((stop - start) * terms.limit_bytes // len(encoded), stop - start - 1))
-            next_cursor = pagination.encode(snapshot.kind, stop, snapshot.hash, snapshot.generated_at)
     if is_regular:
         snapshot.cache[key] = body
     return body
