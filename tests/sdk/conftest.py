@@ -135,6 +135,10 @@ def _json_of(path: Path) -> Any:
     return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
 
 
+def failure(message: str, code: int = -32602) -> dict[str, object]:
+    return {"code": code, "message": message, "data": None}
+
+
 @pytest.fixture(scope="session")
 def path_without_jq(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A directory with every program of PATH except those that read JSON."""

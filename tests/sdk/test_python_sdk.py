@@ -15,14 +15,10 @@ import pytest
 from tests.support.programs import completed
 from tests.support.waiting import eventually, is_alive
 
-from .conftest import SDK, Bench
+from .conftest import SDK, Bench, failure
 
 SOURCE = SDK / "python" / "mcp_tool.py"
 UGLY = 'quote " backslash \\ newline \n one \x01 ü 日 🎈'
-
-
-def failure(message: str, code: int = -32602) -> dict[str, object]:
-    return {"code": code, "message": message, "data": None}
 
 
 FILES = sorted([*SOURCE.parent.glob("mcp_tool*.py"), *SOURCE.parent.glob("mcp_tool*/*.py")])

@@ -16,16 +16,12 @@ from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually, is_alive
 from tests.support.wire import Start, text_of
 
-from .conftest import SDK, Bench, Run
+from .conftest import SDK, Bench, Run, failure
 
 SOURCE = SDK / "tool-sdk.sh"
 PAGE = SDK.parents[1] / "docs" / "sdk-shell.md"
 SOURCES = sorted(SDK.glob("*.sh"))
 UGLY = 'quote " backslash \\ tab \t newline \n bell \a escape \x1b one \x01 unit \x1f delete \x7f amp & ü 日 🎈'
-
-
-def failure(message: str, code: int = -32602) -> dict[str, object]:
-    return {"code": code, "message": message, "data": None}
 
 
 def test_the_sdk_needs_nothing_but_its_own_place() -> None:
