@@ -67,8 +67,7 @@ class InsufficientScope(RpcError, code=-32600, summary="Insufficient scope"):
     """The caller is known, but its token lacks scopes.
 
     -32600, because only another token would help: -32602 would make a model try other parameters. A transport that
-    knows tokens also reports it in its own way: over HTTP, 403 and a challenge with `required`. `data` has both lists
-    for clients that see only the error object.
+    knows tokens also reports it in its own way, from `data`: over HTTP, by 403 and a challenge.
     """
 
     def __init__(self, missing: Sequence[str], *, required: Sequence[str]) -> None:
@@ -76,8 +75,6 @@ class InsufficientScope(RpcError, code=-32600, summary="Insufficient scope"):
             f"This needs the scope {' '.join(missing)}, which the caller does not have.",
             data={"requiredScopes": list(required), "missingScopes": list(missing)},
         )
-        self.missing = tuple(missing)
-        self.required = tuple(required)
 
 
 class InternalError(RpcError):

@@ -71,8 +71,7 @@ class SourceState:
 
 
 class Catalog:
-    """The current items of a project. `on_change` is called with a source and its number of items when its listing
-    differs from the last one."""
+    """The current items of a project. `on_change` gets a source and its number of items when its listing changes."""
 
     def __init__(
         self,
@@ -240,14 +239,9 @@ class Catalog:
         if kept is not None:
             tree, items = NOTHING, kept
         else:
-            tree = look_at_disk(
-                self.project,
-                source,
-                registered=registration.hash if registration is not None else None,
-                only_below=self.only_below,
-                pace=pace,
-                memory=None if force else earlier_tree.memory,
-            )
+            registered = registration.hash if registration is not None else None
+            memory = {} if force else earlier_tree.memory
+            tree = look_at_disk(self.project, source, registered, only_below=self.only_below, pace=pace, earlier=memory)
             # A file that was just written may be written again without a new time, so the next look must read it again.
             if not force and earlier_tree.is_settled and tree.fingerprint == earlier_tree.fingerprint:
                 return state.scan._replace(tree=tree._replace(memory=earlier_tree.memory), warnings=None, texts={})

@@ -35,8 +35,7 @@ STRETCH_SECS = 0.005
 
 
 class Pace:
-    """Lets other greenlets run during long work: `turn` is called every few milliseconds. Without a `turn` the work is
-    done in one go."""
+    """Lets other greenlets run during long work: `turn`, if there is one, is called every few milliseconds."""
 
     def __init__(self, turn: Callable[[], object] | None = None) -> None:
         self._turn = turn
@@ -188,8 +187,7 @@ class _Walk:
             self.directories.append(Directory(path, files, frozenset(unusable)))
 
     def _accept_name(self, path: str) -> bool:
-        """Return False, and warn, for a name that cannot be part of a line of UTF-8: registry, environment and log
-        consist of such lines."""
+        """Return False, and warn, for a name that cannot be part of a line of UTF-8, as in the registry and the log."""
         if path.isprintable():
             return True
         name = os.path.basename(path)

@@ -33,15 +33,12 @@ ARROWS = {"in": "-->", "out": "<--"}
 
 
 class CallLog:
-    """Writes the lines of one server."""
-
     def __init__(self, services: Services) -> None:
         self.confidential = services.confidential
         self._mentions = Mentions()
 
     def ended(self, call: Call, result: Json | bytes, failure: ToolFailure | None) -> None:
-        """Log a call that has a result. `failure` is set if the server says there that the tool failed; the tool may
-        say so itself."""
+        """Log a call that has a result. `failure` is set if the server says that the tool failed, not the tool."""
         if failure is not None:
             self.failed(call, failure)
         elif isinstance(result, dict) and result.get("isError"):
@@ -169,8 +166,6 @@ def _shown(text: str) -> str:
 
 
 class FrameLog:
-    """The frame logger of one server."""
-
     def __init__(self, services: Services) -> None:
         self._services = services
         self._confidential = services.confidential

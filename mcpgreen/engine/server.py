@@ -1,14 +1,14 @@
 """The whole server: builds its parts from settings and project, opens sessions and links, and shuts down cleanly.
 
-No file descriptors, sockets or signals: a transport calls `connect` with a sink and feeds the link. There is no
+No file descriptors, sockets or signals: a transport calls `connect` with a stream and feeds the link. There is no
 module-level state, so two servers can run in one process.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mcpgreen import journal
 from mcpgreen.catalog.catalog import Catalog
@@ -22,7 +22,7 @@ from mcpgreen.links.session import Session, Stream
 from mcpgreen.links.sink import MemorySink, Sink
 from mcpgreen.project.project import Project
 from mcpgreen.project.roots import Roots, configured_roots, refused_directories
-from mcpgreen.protocol.admission import Handshake, Identity
+from mcpgreen.protocol.admission import Identity
 from mcpgreen.running.disk_watcher import DiskWatcher
 from mcpgreen.running.scripts import temporary
 from mcpgreen.running.scripts.scratch import Storage
@@ -30,7 +30,6 @@ from mcpgreen.running.system import descriptor_limit, scripts_that_fit
 from mcpgreen.settings.settings import Settings
 
 if TYPE_CHECKING:
-    from mcpgreen.links.principal import Principal
     from mcpgreen.protocol.token import RemoteToken
 
 
@@ -91,29 +90,11 @@ class Server:
         for path in refused_directories(project, settings):
             journal.warning("resources_roots: %s is ignored: files in /proc, /sys and /dev are never served", path)
 
-    def open_session(
-        self,
-        sink: Sink,
-        *,
-        handshake: Handshake | None = None,
-        needs_token: bool = False,
-        principal: Principal | None = None,
-        waits_for_initialized: bool = True,
-    ) -> Session:
-        """Open a session. `sink` is for messages that belong to no request; `needs_token` means that others than the
-        client can write to the server, too."""
-        services = self.services
-        session = Session(
-            sink,
-            services.settings,
-            services.roots,
-            handshake=handshake,
-            needs_token=needs_token,
-            principal=principal,
-            waits_for_initialized=waits_for_initialized,
-        )
+    def open_session(self, sink: Sink, **options: Any) -> Session:
+        """Open a session. `sink` is for messages that belong to no request; the options are those of `Session`."""
+        session = Session(sink, self.services.settings, self.services.roots, **options)
         self._sessions.add(session)
-        services.subscriptions.add_session(session)
+        self.services.subscriptions.add_session(session)
         return session
 
     def close_session(self, session: Session) -> None:
@@ -131,48 +112,32 @@ class Server:
         self.close_session(session)
 
     def connect(
-        self,
-        sink: Sink,
-        *,
-        transport: str,
-        session: Session | None = None,
-        handshake: Handshake | None = None,
-        token: RemoteToken | None = None,
-        principal: Principal | None = None,
-        owner: Hashable = None,
+        self, stream: Stream, session: Session | None = None, *, token: RemoteToken | None = None, **options: Any
     ) -> Link:
-        """Open another stream of a session, or the only one of a new session, which ends with it. Raises Denied for the
-        session of another caller."""
+        """Open another stream of a session, or the only one of a new session, which has these options and ends with it.
+        Raises Denied for the session of another caller."""
         is_own = session is None
         if session is None:
-            session = self.open_session(sink, handshake=handshake, needs_token=token is not None, principal=principal)
-        elif session.principal != principal:
+            session = self.open_session(
+                stream.sink, needs_token=token is not None, principal=stream.principal, **options
+            )
+        elif session.principal != stream.principal:
             raise Denied("This session belongs to another caller.")
-        stream = Stream(sink, transport=transport, principal=principal, owner=owner)
-        link = Link(self._router, session, stream, token=token, owns_session=is_own)
-        session.streams.add(link.stream)
-        self._links[link] = None
-        return link
+        session.streams.add(stream)
+        return self._linked(session, stream, token, owns_session=is_own)
 
-    def connect_stateless(
-        self,
-        sink: Sink,
-        *,
-        transport: str,
-        token: RemoteToken | None = None,
-        principal: Principal | None = None,
-        owner: Hashable = None,
-    ) -> Link:
+    def connect_stateless(self, stream: Stream, token: RemoteToken | None) -> Link:
         """Open a stream without a session: each request on it describes its client."""
-        stream = Stream(sink, transport=transport, principal=principal, owner=owner)
-        link = Link(self._router, self._without_session, stream, token=token, owns_session=False)
+        return self._linked(self._without_session, stream, token, owns_session=False)
+
+    def _linked(self, session: Session, stream: Stream, token: RemoteToken | None, *, owns_session: bool) -> Link:
+        link = Link(self._router, session, stream, token=token, owns_session=owns_session)
         self._links[link] = None
         return link
 
     @cached_property
     def _without_session(self) -> Session:
-        """Stands for a session where there is none. It has no handshake and no streams, so nothing of one client
-        reaches another."""
+        """Stands for a session where there is none: it has no handshake, and no streams that could be mixed up."""
         return Session(MemorySink(), self.services.settings, self.services.roots)
 
     def watch(self) -> None:
@@ -224,8 +189,7 @@ class Server:
 
 
 def _within_descriptors(settings: Settings) -> Settings:
-    """Lower the number of concurrent scripts to what the limit of descriptors allows, so that the others wait instead
-    of failing."""
+    """Lower the number of concurrent scripts to what descriptors allow, so that the others wait and do not fail."""
     limit = descriptor_limit()
     fitting = scripts_that_fit(settings.max_concurrent_requests, limit)
     if fitting == settings.max_concurrent_requests:

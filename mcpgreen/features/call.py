@@ -410,7 +410,6 @@ class Run:
             self.stderr_end = outcome.stderr[-STDERR_END_BYTES:]
 
     def leave_places(self) -> None:
-        """Leave the places to others."""
         self.slot.leave()
         if self.turn is not None:
             self.turn.leave()
@@ -470,5 +469,4 @@ class Route(Generic[Target]):
 
 
 def without_target(serve: Callable[[Call], Json | bytes], *, uses_catalog: bool = False) -> Route[None]:
-    """Return a route for a method without a target."""
     return Route(lambda call: None, lambda call, target: serve(call), uses_catalog=uses_catalog)

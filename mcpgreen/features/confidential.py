@@ -22,8 +22,6 @@ SHORTEST_VARIABLE = 8  # that is taken as a secret; a shorter value may be any w
 
 
 class Confidential:
-    """Knows the secrets of one server."""
-
     def __init__(self, services: Services, environ: Mapping[str, str]) -> None:
         settings = services.settings
         self._services = services

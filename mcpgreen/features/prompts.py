@@ -281,8 +281,7 @@ def _from_output(call: Call, prompt: Prompt, text: str, printed: Json | list[Any
 
 
 def _ask_inputs(call: Call, prompt: Prompt, arguments: Json) -> Json:
-    """Ask the input requests of a prompt and return arguments by name. Raises InvalidParams if the user does not
-    answer."""
+    """Ask the input requests of a prompt and return arguments by name. Raises InvalidParams without an answer."""
     asked = {
         key: request
         for key, request in prompt.input_requests.items()

@@ -89,8 +89,7 @@ class OpenFile:
         self.close()
 
     def chunks(self, limit_bytes: int) -> Iterator[bytes]:
-        """Return the content, from the beginning at each call. Raises TooLarge: at once if the file is too large, later
-        if it grows while it is read."""
+        """Return the content, from the beginning at each call. Raises TooLarge: at once, or when the file grows."""
         if self.size > limit_bytes:
             raise TooLarge(limit_bytes)
         return self._read(limit_bytes)

@@ -137,8 +137,7 @@ class LastWords:
             start = end
 
     def _end_of_piece(self, text: str, start: int) -> int:
-        """Where the piece that begins here can end: behind a line or a word, but not within a key or another secret of
-        several lines."""
+        """Where the piece that begins here can end: after a line or a word, and not within a secret."""
         most = start + PIECE_CHARS
         if len(text) <= most:
             return len(text)

@@ -62,8 +62,7 @@ def configured_roots(
 ) -> Roots:
     """Return the roots for a client that names none: the setting, else `config/roots.json`, else the project.
 
-    Raises ProjectError if one of the colon-separated `configured` paths is not usable. Such entries of the file are
-    skipped.
+    Raises ProjectError if one of the colon-separated `configured` paths is not usable. In the file, it is skipped.
     """
     named = []
     for path in filter(None, configured.split(":")):

@@ -116,10 +116,6 @@ def _media_as_resource(block: Json) -> Json:
     return {**rest, "type": "resource", "resource": resource}
 
 
-def _link_as_text(block: Json) -> Json:
-    return {"type": "text", "text": f"{block.get('title') or block['name']} <{block['uri']}>"}
-
-
 COMMON: dict[str, Check] = {"annotations": _annotations, "_meta": _object}  # members that every type may have
 _MEDIA: dict[str, Check] = {"mimeType": _string, "data": _base64}
 CONTENT_TYPES: dict[str, ContentType] = {
@@ -134,6 +130,6 @@ CONTENT_TYPES: dict[str, ContentType] = {
         lambda block: f"{block.get('name', '')}: {block.get('uri', '')}",
         optional={"title": _string, "description": _string, "mimeType": _string, "size": _size},
         since=Feature.RESOURCE_LINKS,
-        for_older=_link_as_text,
+        for_older=lambda block: {"type": "text", "text": f"{block.get('title') or block['name']} <{block['uri']}>"},
     ),
 }

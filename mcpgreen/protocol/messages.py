@@ -42,8 +42,7 @@ def size_of(line: Line) -> int:
 def normal_id(value: object) -> RequestId | None:
     """Return the id as we keep and echo it, or None if it is not a valid id.
 
-    `1.0` is the integer 1, because JSON makes no difference. Null, booleans, fractions, arrays, objects and long
-    strings are not valid ids.
+    `1.0` is the integer 1, as in JSON. Null, booleans, fractions, arrays, objects and long strings are not valid ids.
     """
     if type(value) is int or (type(value) is str and len(value) <= MAX_ID_CHARS):
         return value

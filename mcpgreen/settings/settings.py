@@ -358,8 +358,7 @@ FORMER = frozenset((
 ))
 # fmt: on
 
-# Variables that are not settings: the launcher reads one and sets one, and one is set for scripts, which may start a
-# server.
+# Not settings: the launcher reads one and sets one, and one is set for scripts, which may start a server.
 OTHER_VARIABLES = ("MCPGREEN_PYTHON", "MCPGREEN_LAUNCHER", "MCPGREEN_CALL")
 
 

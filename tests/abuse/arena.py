@@ -29,6 +29,7 @@ from tests.abuse.scripts import hostile
 from tests.support.constants import variables_of
 from tests.support.descriptors import descriptors_of, new_descriptors
 from tests.support.processes import MIB, command_of, memory_bytes, proc_text
+from tests.support.programs import completed
 from tests.support.project import ProjectBuilder
 from tests.support.wire import CHECKOUT, LATEST_HANDSHAKE, clean_environment, modern_meta
 
@@ -435,9 +436,7 @@ def _can_nobody_read(checkout: Path) -> bool:
     command = [sys.executable, "-c", "import mcpgreen.__main__"]
     env = {"PYTHONPATH": str(checkout), "PATH": os.environ.get("PATH", os.defpath)}
     try:
-        ended = subprocess.run(
-            command, user=NOBODY, group=NOBODY, extra_groups=[], cwd="/", env=env, capture_output=True
-        )
+        ended = completed(command, user=NOBODY, group=NOBODY, extra_groups=[], cwd="/", env=env)
     except OSError:
         return False
     return ended.returncode == 0

@@ -46,8 +46,7 @@ def test_an_environment_has_no_program_that_cannot_run(cache: Path) -> None:
 def test_it_becomes_the_server_and_names_itself(launcher: Path, cache: Path, tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(launcher)
     env = {"XDG_CACHE_HOME": str(cache), "MCPGREEN_PYTHON": sys.executable, "PATH": os.environ["PATH"]}
-    with Wire(None, command=["./link", "serve"], env=env, cwd=tmp_path) as wire:
-        wire.handshake()
+    with Wire(None, command=["./link", "serve"], env=env, cwd=tmp_path).greeted() as wire:
         assert wire.call_tool("hello")["isError"] is False
         told = text_of(wire.call_tool("getting_started"))
         running = Path(f"/proc/{wire.process.pid}/cmdline").read_bytes().split(b"\0")
@@ -125,8 +124,7 @@ def test_environments_of_older_launchers_are_removed_unless_they_are_in_use(tmp_
 
 def test_a_server_that_runs_keeps_its_environment(launcher: Path, own_cache: Path) -> None:
     environment = environment_in(own_cache)
-    with Wire(None, command=[str(launcher)], env={"XDG_CACHE_HOME": str(own_cache)}) as wire:
-        wire.handshake()
+    with Wire(None, command=[str(launcher)], env={"XDG_CACHE_HOME": str(own_cache)}).greeted():
         install._remove_older(str(environment.parent), str(environment.parent / "9.9.9-newer"))
         assert environment.is_dir()
     install._remove_older(str(environment.parent), str(environment.parent / "9.9.9-newer"))

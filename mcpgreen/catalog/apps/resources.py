@@ -80,8 +80,7 @@ def discover_apps(project: Project, server_name: str, pace: Pace = UNPACED) -> t
 
 
 def app_for(uri: str, project: Project, server_name: str) -> App | None:
-    """Return the app of `ui://<server>/<name>` or `ui://<name>`. Raises InvalidParams for any other URI. Reads no other
-    app: there may be thousands."""
+    """Return the app of `ui://<server>/<name>` or `ui://<name>`; read no other. Raises InvalidParams."""
     name = _name_in(uri)
     if name.startswith(".") or not name.isprintable():
         return None

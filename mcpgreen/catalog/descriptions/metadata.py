@@ -176,8 +176,7 @@ def is_accompanying(file_name: str) -> bool:
 
 
 def completions_beside(path: str) -> list[str]:
-    """Return the completion scripts of an item, by its file, or its description if it has none. The first that is
-    executable counts."""
+    """Return the completion scripts next to an item's file or description. The first that is executable counts."""
     directory, file_name = os.path.split(path)
     owners = [described_stem(file_name)] if is_description(file_name) else [file_name, stem_of(file_name)]
     try:

@@ -4,8 +4,7 @@ A file has such tools if it marks functions with `mcp_tool.tool`; if it calls `m
 never imported: its code runs only when a tool is called. A file that cannot be parsed, because it is too large or
 written for a newer Python, is a tool that takes anything.
 
-Rule: scopes protect a tool. If a file marks functions in a way that is not understood here and mentions scopes, it is
-not served at all.
+Rule: scopes protect a tool. A file that mentions them and marks functions in a way that we do not know is not served.
 """
 
 from __future__ import annotations
@@ -195,8 +194,7 @@ def _calls_of_run(module: Module, tree: ast.Module) -> list[ast.Call]:
 
 
 def _candidates(module: Module, run: ast.Call) -> list[Function]:
-    """Return the functions that a call of `mcp_tool.run` may mean: the one it names, or else every public function
-    apart from the one with the call."""
+    """Return the functions that `mcp_tool.run` may mean: the one it names, or all public ones that do not call it."""
     named = [run.args[0]] if run.args else [each.value for each in run.keywords if each.arg == "function"]
     if named:
         function = module.functions.get(module.dotted(named[0]))
@@ -217,8 +215,7 @@ class SignatureReader:
         self._required: list[str] = []
 
     def described(self, mark: ast.expr | None, text_of_file: str) -> FunctionTool:
-        """Describe the function as a tool. `mark` is its decorator; `text_of_file` describes a function without a
-        docstring."""
+        """Describe the function as a tool. `mark` is its decorator; `text_of_file` stands in for a docstring."""
         text = self._documented.text or docstrings.read(text_of_file).text
         fields: Json = {"description": text, "inputSchema": self._input_schema(), "outputSchema": self._output_schema()}
         fields = {key: value for key, value in fields.items() if value not in ("", None)}

@@ -91,8 +91,7 @@ class Registrar:
         self._counting: Registration | None = None
 
     def current(self) -> Registration | None:
-        """Return the registration that counts now; None if all items are found on disk. Raises ProjectError if it
-        cannot be used."""
+        """Return the registration that counts now; None if all items are found on disk. Raises ProjectError."""
         if self._is_final:
             return self._counting
         said = self._read_json()
@@ -187,8 +186,7 @@ def read_register_json(project: Project) -> Registration | None:
 
 
 def run_register_sh(project: Project, settings: Settings, *, run: Callable[[Hook], HookEnd]) -> Registration | None:
-    """Run the hook by `run`, a method of `HookShell`, and read its answer; None if it is not allowed or does not exist.
-    Raises ProjectError if it fails."""
+    """Run the hook by `run` and read its answer; None if it is not allowed or does not exist. Raises ProjectError."""
     path = project.server_file("register.sh")
     if not settings.allow_project_hooks or not os.path.lexists(path):
         return None

@@ -71,8 +71,6 @@ def discoveries(project: Project, registration: Registration | None) -> Found:
 
 
 class Checks:
-    """The checks of one project."""
-
     def __init__(
         self, project: Project, settings: Settings, environ: Mapping[str, str], registration: Registration | None
     ) -> None:

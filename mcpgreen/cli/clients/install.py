@@ -17,9 +17,8 @@ from contextlib import contextmanager, nullcontext, suppress
 from typing import NamedTuple
 
 from mcpgreen.cli.clients.formats.spot import Format, Spot, Unfit
-from mcpgreen.cli.making.drafts import replacing
 from mcpgreen.errors import ProjectError
-from mcpgreen.files.regular_files import without_waiting
+from mcpgreen.files.regular_files import replacing, without_waiting
 from mcpgreen.text.json_types import Json
 
 # An entry without both is not ours; what we write always has the second.

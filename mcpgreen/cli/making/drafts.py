@@ -1,4 +1,4 @@
-"""Write several new files or none, replace files atomically, fill in templates, and check new names.
+"""Write several new files or none, fill in templates, and check new names.
 
 `write` never overwrites a file, not even one that appears while we write. A script becomes executable at the end.
 
@@ -9,17 +9,14 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
-from typing import BinaryIO
 
 from mcpgreen import PACKAGE_DIR
 from mcpgreen.errors import ProjectError
-from mcpgreen.files.regular_files import content_of, new_file, unguessable
+from mcpgreen.files.regular_files import content_of, replacing
 from mcpgreen.files.writers import WRITABLE_BY_OTHERS
 
-HIDDEN = ".mcpgreen-"  # how a name begins until all is written; hidden, so that no server looks at it
 # Clients put names of servers and tools together, and models accept no more than this.
 SAFE_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 MAX_FILE_BYTES = 4 << 20
@@ -36,9 +33,18 @@ class Draft(dict[str, str]):
         except (ProjectError, ValueError):
             return []
 
-    def write(self, *, replaces: bool = False) -> None:
-        """Raises ProjectError if a file exists (without `replaces`) or cannot be written; then no new one is there."""
-        for path in () if replaces else self:
+    def replace(self) -> None:
+        """Write them in place of files that exist. Raises ProjectError."""
+        for path, content in self.items():
+            try:
+                with replacing(path, mode=os.stat(path).st_mode & 0o777) as file:
+                    file.write(content.encode())
+            except OSError as error:
+                raise ProjectError(path, f"cannot write to it: {error.strerror}") from error
+
+    def write(self) -> None:
+        """Raises ProjectError if a file exists or cannot be written; then none of them is there."""
+        for path in self:
             if os.path.lexists(path):
                 reason = "it already exists, and was not changed; choose another name, or move it away"
                 raise ProjectError(path, reason)
@@ -47,10 +53,6 @@ class Draft(dict[str, str]):
         made: list[str] = []  # noted before it is made, so that an interrupt leaves nothing
         try:
             for path, content in self.items():
-                if replaces:
-                    with replacing(path, mode=os.stat(path).st_mode & 0o777) as file:
-                        file.write(content.encode())
-                    continue
                 _make_directories(os.path.dirname(path), made)
                 made.append(path)
                 try:
@@ -76,21 +78,6 @@ def _make_directories(path: str, made: list[str]) -> None:
     _make_directories(os.path.dirname(path), made)
     made.append(path)
     os.mkdir(path, 0o755)
-
-
-@contextmanager
-def replacing(path: str, *, mode: int) -> Iterator[BinaryIO]:
-    """Open a file that replaces `path` once it is complete. An error or an interrupt leaves `path` as it was."""
-    hidden = os.path.join(os.path.dirname(path), HIDDEN + unguessable())
-    try:
-        with open(new_file(hidden), "wb") as file:
-            yield file
-            os.fchmod(file.fileno(), mode)
-        os.replace(hidden, path)
-    except BaseException:
-        with suppress(OSError):
-            os.unlink(hidden)
-        raise
 
 
 def filled(template: str, **values: str) -> str:

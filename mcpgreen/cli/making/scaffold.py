@@ -26,10 +26,11 @@ from mcpgreen.catalog.tree_scan import survey
 from mcpgreen.cli import children
 from mcpgreen.cli.clients.launch import program_words, shell_words
 from mcpgreen.cli.commands import Options
-from mcpgreen.cli.making.drafts import Draft, filled, nearest_name, replacing, require_name, require_scheme, title_of
+from mcpgreen.cli.making.drafts import Draft, filled, nearest_name, require_name, require_scheme, title_of
 from mcpgreen.cli.opening import open_named
 from mcpgreen.cli.output import ask, can_ask, say
 from mcpgreen.errors import ProjectError
+from mcpgreen.files.regular_files import replacing
 from mcpgreen.project.project import Project
 
 TRIALS = {"tool": "run-tool {}", "prompt": "prompt {} topic=tides", "resource": "read {}"}

@@ -184,7 +184,6 @@ def _unanswered(method: str, keys: Sequence[str], answer: Json) -> Json:
 
 
 def answer_at_terminal(method: str, params: Json) -> Json:
-    """Let a person answer."""
     try:
         if method == SAMPLE:
             return _sample(params)

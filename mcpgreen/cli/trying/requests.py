@@ -31,6 +31,7 @@ from mcpgreen.cli.trying.screen import Bars, Screen, wants_json
 from mcpgreen.engine.server import Server
 from mcpgreen.errors import InternalError, InvalidParams, McpgreenError, RpcError, UsageError
 from mcpgreen.features.tools import terms_of
+from mcpgreen.links.session import Stream
 from mcpgreen.links.sink import MemorySink
 from mcpgreen.project.project import Project, find_project, require_tmp_root
 from mcpgreen.protocol.revisions import LATEST_HANDSHAKE
@@ -80,7 +81,7 @@ class LocalClient:
     ) -> None:
         self._answer = answer
         self._sink = MemorySink(on_request=partial(gevent.spawn, self._answer_script), on_notification=on_notification)
-        self._link = server.connect(self._sink, transport="stdio")
+        self._link = server.connect(Stream(self._sink, transport="stdio"))
         self._last_id = 0
         params = {"protocolVersion": LATEST_HANDSHAKE.name, "capabilities": CAPABILITIES if answer else {}}
         self.ask("initialize", {**params, "clientInfo": {"name": "mcpgreen", "version": "1"}})

@@ -165,7 +165,6 @@ def uncoloured(text: str) -> str:
 
 
 def _repeats(block: Json, structured: object) -> bool:
-    """Tell whether a text block repeats the structured result."""
     try:
         return block.get("type") == "text" and bool(jsontext.loads(block["text"]) == structured)
     except ValueError:

@@ -212,7 +212,10 @@ def _digest(texts: Iterable[str]) -> str:
 
 def write_tool(files: Draft, *, replaces: bool = False) -> None:
     """Write script and description, and print where they are. Raises ProjectError."""
-    files.write(replaces=replaces)
+    if replaces:
+        files.replace()
+    else:
+        files.write()
     say("".join(f"{path}\n" for path in reversed(files)), is_exact=True)
 
 

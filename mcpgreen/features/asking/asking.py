@@ -114,8 +114,6 @@ class Parking:
 
 
 class Asking:
-    """Asks for all calls of one server."""
-
     def __init__(self, *, seal: Seal) -> None:
         self._seal = seal
         self.parking = Parking()
@@ -172,8 +170,7 @@ class Asking:
                 slot.take()
 
     def ask_live(self, call: Call, asked: Json, timeout_secs: float | None) -> Json:
-        """Ask a client that has a session, all requests at once, and return the outcome of each. They are tidy, and the
-        client can be asked."""
+        """Ask a client that has a session all these tidy requests at once, and return the outcome of each."""
         secs = timeout_secs or ASK_SECS
         askers = {key: gevent.spawn(self._ask_one, call, request, secs) for key, request in asked.items()}
         try:

@@ -39,8 +39,7 @@ MAX_OPEN_BYTES = 1 << 20  # of all open rounds; reading stops at this size
 MAX_ROUNDS = 10_000  # of one run
 MENTIONED_KEYS = 1000  # in the refusal of a round that has too many
 MENTIONED_FAULTS = 5  # a script that makes a mistake makes it often
-# One for the process, as the hub is: a script whose input requests are refused at once could keep the server busy with
-# writing replies.
+# One for the process, as the hub is: a script whose requests are refused at once could keep it busy with replies.
 REPLIES = OneAtATime()
 
 LOOK_SECS = 0.1
@@ -193,7 +192,6 @@ class ElicitationFiles:
         self._timer.start(self._look)
 
     def __exit__(self, *_: object) -> None:
-        self._timer.stop()
         self._timer.close()
 
     def _look(self) -> None:

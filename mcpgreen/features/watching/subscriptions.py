@@ -171,8 +171,7 @@ class Subscriptions:
         watch.start()
 
     def unsubscribe(self, call: Call) -> Json:
-        """Serve `resources/unsubscribe`, by URI or by the id of the subscription. A subscription that does not exist is
-        no error."""
+        """Serve `resources/unsubscribe`, by URI or by id. A subscription that does not exist is no error."""
         named = [each for each in map(call.params.get, ("uri", "subscriptionId")) if isinstance(each, str)]
         if not named:
             raise InvalidParams("resources/unsubscribe needs uri or subscriptionId (a string).")

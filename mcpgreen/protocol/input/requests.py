@@ -247,8 +247,7 @@ def tidy(request: Json) -> Json:
 
 
 def fit(request: Json, revision: Revision, *, elicitation_id: str) -> Json:
-    """The params of a tidy input request for a client of this revision. Raises ValueError if the revision has no form
-    of it."""
+    """The params of a tidy input request for a client of this revision. Raises ValueError if it has no form of it."""
     params = dict(request["params"])
     if request["method"] == SAMPLE:
         if Feature.SAMPLING_TOOLS not in revision.features:

@@ -4,8 +4,7 @@ A question goes out through the control pipe, and the server puts the reply into
 a question for `ask`; the other functions ask one question and wait. A function that returns the answer itself raises a
 `NotAnswered` if there is no answer.
 
-Rules: the file is removed when `ask` returns or raises. An answer is data from outside: if it does not fit the
-question, raise AskFailed.
+Rules: the file is removed when `ask` ends. An answer is data from outside: if it does not fit, raise AskFailed.
 """
 
 from __future__ import annotations

@@ -40,8 +40,6 @@ KNOWN_PATHS = (ENDPOINT, HEALTH, METRICS, handshake.LEGACY_STREAM, handshake.LEG
 
 
 class Application:
-    """The application of one server."""
-
     def __init__(self, parts: Parts, door: Door, reader: Reader, connections: Callable[[], int]) -> None:
         self._parts = parts
         self._handshake = handshake.HandshakeEra(parts)

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from tests.cli.checking.correct_project import correct_project
 from tests.cli.test_commands import mcpgreen
 from tests.sdk.conftest import path_without_jq  # noqa: F401 (a fixture)
 from tests.support.project import ProjectBuilder
@@ -19,11 +18,6 @@ NAMES = {
     *("python", "packages", "loop", "jq", "bash", "project", "permissions", "settings", "hooks", "registry", "items"),
     "client",
 }
-
-
-@pytest.fixture
-def correct(tmp_path: Path) -> ProjectBuilder:
-    return correct_project(tmp_path / "project")
 
 
 def doctor(project: ProjectBuilder, *flags: str, env: dict[str, str] | None = None) -> tuple[int, Any]:

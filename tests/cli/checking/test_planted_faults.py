@@ -5,14 +5,12 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
 from tests.cli.checking.correct_project import (
     COUNT,
-    correct_project,
     described,
     faults_in,
     greet,
@@ -322,11 +320,6 @@ BY_LINT = [
     Fault("instructions", written("server.d/server.instructions.md", "Do. " * 600), "instructions-long",
           "server.d/server.instructions.md"),
 ]  # fmt: skip
-
-
-@pytest.fixture
-def correct(tmp_path: Path) -> ProjectBuilder:
-    return correct_project(tmp_path / "project")
 
 
 def name_of(fault: Fault) -> str:

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.test_commands import mcpgreen
+from tests.support.programs import completed
 from tests.support.wire import CHECKOUT, clean_environment
 
 PROJECT = {
@@ -66,13 +67,9 @@ def test_the_first_tool_runs_and_the_tests_of_the_project_pass(tmp_path: Path) -
     mcpgreen("new", "demo", cwd=tmp_path)
     launcher = str(CHECKOUT / "scripts" / "mcpgreen")
 
-    done = subprocess.run(
+    done = completed(
         [tmp_path / "demo/test/run.sh"],
         env=clean_environment({"MCPGREEN": launcher, "MCPGREEN_PYTHON": sys.executable}),
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
     )
 
     assert (done.returncode, done.stderr) == (0, "")
@@ -107,21 +104,16 @@ def test_the_image_needs_no_index_that_has_us(tmp_path: Path) -> None:
     assert f"FROM python:{sys.version_info[0]}.{sys.version_info[1]}-slim" in (tmp_path / "demo/Dockerfile").read_text()
     place = shutil.copytree(tmp_path / "demo", tmp_path / "srv")
     env = {"PATH": os.environ["PATH"], "MCPGREEN_PYTHON": sys.executable, "HOME": "/nowhere"}
-    ran = subprocess.run(
-        [place / "run-server.sh", "run-tool", "hello", "--plain"], env=env, capture_output=True, timeout=60, check=False
-    )
+    ran = completed([place / "run-server.sh", "run-tool", "hello", "--plain"], env=env, encoding=None)
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, b"Hello, World!\n", b"")
 
 
 def test_nothing_of_it_is_writable_by_others_whatever_the_umask(tmp_path: Path) -> None:
     """With a umask of 002 the server refused each new tool."""
-    subprocess.run(
+    completed(
         ["sh", "-c", 'umask 000; exec "$0" -m mcpgreen new demo', sys.executable],
         cwd=tmp_path,
         env=clean_environment(None),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        timeout=120,
         check=True,
     )
 

@@ -187,22 +187,16 @@ def test_an_answer_that_one_caller_leaves_unread_costs_no_other_its_own(
     assert "unread" not in server.stderr
 
 
-def test_without_principals_the_address_tells_callers_apart(serve: Serve, project: ProjectBuilder) -> None:
-    with HttpServer(project.root, max_concurrent_requests=4) as server:
+@pytest.mark.parametrize("token", ["", TOKEN], ids=["none", "shared"])
+def test_callers_without_a_name_are_told_apart_by_their_addresses(
+    serve: Serve, project: ProjectBuilder, token: str
+) -> None:
+    with HttpServer(project.root, max_concurrent_requests=4, http_token=token) as server:
         for _ in range(5):
-            server.stateless().start_tool("wait")
+            server.stateless(token=token).start_tool("wait")
         eventually(lambda: count_began(project) == 3)
 
-        assert is_done(server.stateless(source="127.0.0.2").call_tool("quick"))
-
-
-def test_callers_of_one_shared_token_are_told_apart_by_their_addresses(serve: Serve, project: ProjectBuilder) -> None:
-    with HttpServer(project.root, max_concurrent_requests=4, http_token=TOKEN) as server:
-        for _ in range(5):
-            server.stateless(token=TOKEN).start_tool("wait")
-        eventually(lambda: count_began(project) == 3)
-
-        assert is_done(server.stateless(token=TOKEN, source="127.0.0.2").call_tool("quick"))
+        assert is_done(server.stateless(token=token, source="127.0.0.2").call_tool("quick"))
 
 
 def test_connections_make_way_at_the_address_that_has_most(serve: Serve, project: ProjectBuilder) -> None:

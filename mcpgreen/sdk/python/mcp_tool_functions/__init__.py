@@ -246,7 +246,6 @@ def _has_ended_well() -> bool:
 
 
 def _run(function: Function | None) -> int:
-    """Run a function, and return the exit status."""
     try:
         if not _is_called():
             return _run_by_hand(function)

@@ -325,8 +325,7 @@ def is_enum(kind: Any) -> bool:
 
 
 def member_of_enum(member: Any) -> Any:
-    """Return the value of an enum member in JSON, as in the schema: its value if all are strings or all integers, else
-    its name."""
+    """Return an enum member as the schema has it: by value if all are strings or all integers, else by name."""
     values = {type(each.value) for each in type(member)}
     return member.value if values in ({str}, {int}) else member.name
 
@@ -423,7 +422,6 @@ def plain(value: Any) -> Any:
 
 
 def is_block(value: Any) -> bool:
-    """Tell whether a value is a content block."""
     if not isinstance(value, dict) or not isinstance(value.get("type"), str):
         return False
     from mcp_tool_content import REQUIRED_MEMBERS

@@ -50,8 +50,7 @@ REASONS: dict[type[Exception], str] = {
 
 
 class TokenRefused(McpgreenError):
-    """A token that is refused: the status of the answer, and the text of the challenge. `scopes` are needed, if they
-    are the reason."""
+    """A token that is refused: the status of the answer, the text of the challenge, and the scopes it needs."""
 
     def __init__(self, status: int, error: str, description: str, *, scopes: Sequence[str] = ()) -> None:
         super().__init__(description)
@@ -142,8 +141,7 @@ class ResourceServer:
         return {name: value for name, value in document.items() if value}
 
     def challenge(self, *, error: str = "", description: str = "", scopes: Sequence[str] = ()) -> str:
-        """Return the value of `WWW-Authenticate`. Without an error, for a request without a token, it names the
-        required scopes."""
+        """Return the value of `WWW-Authenticate`. For a request without a token, it names the required scopes."""
         members = {
             "error": error,
             "error_description": description,

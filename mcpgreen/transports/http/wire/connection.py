@@ -4,8 +4,7 @@ It takes the place of the handler of gevent's own HTTP server, which has no time
 takes longer for a head than the server does for its answer. Reading and writing wait in this greenlet only, and other
 greenlets get a turn between two requests, however fast they come.
 
-Rule: while a connection waits for its client, to send or to read, the server knows that it waits, and may close it to
-make room for a new client.
+Rule: while a connection waits for its client, the server knows that, and may close it to make room for a new client.
 """
 
 from __future__ import annotations
@@ -312,7 +311,6 @@ class HangupWatch:
 
     def stop(self) -> None:
         if self._watcher is not None:
-            self._watcher.stop()
             self._watcher.close()
             self._watcher = None
 

@@ -29,8 +29,7 @@ PARAM = "mcp-param-"  # a tool may have chosen a name with an underscore
 
 
 class BadRequest(Exception):
-    """A request that is refused; `reason` is for the client. The connection has to end: where the next request begins
-    is unknown."""
+    """A request that is refused; `reason` is for the client. The next one cannot be found, so the connection ends."""
 
     def __init__(self, reason: str, status: str = BAD) -> None:
         super().__init__(reason)
