@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from mcpgreen import journal
 from mcpgreen.catalog.catalog import Catalog
@@ -22,7 +22,7 @@ from mcpgreen.links.session import Session, Stream
 from mcpgreen.links.sink import MemorySink, Sink
 from mcpgreen.project.project import Project
 from mcpgreen.project.roots import Roots, configured_roots, refused_directories
-from mcpgreen.protocol.admission import Identity
+from mcpgreen.protocol.admission import Handshake, Identity
 from mcpgreen.running.disk_watcher import DiskWatcher
 from mcpgreen.running.scripts import temporary
 from mcpgreen.running.scripts.scratch import Storage
@@ -30,6 +30,7 @@ from mcpgreen.running.system import descriptor_limit, scripts_that_fit
 from mcpgreen.settings.settings import Settings
 
 if TYPE_CHECKING:
+    from mcpgreen.links.principal import Principal
     from mcpgreen.protocol.token import RemoteToken
 
 
@@ -90,9 +91,25 @@ class Server:
         for path in refused_directories(project, settings):
             journal.warning("resources_roots: %s is ignored: files in /proc, /sys and /dev are never served", path)
 
-    def open_session(self, sink: Sink, **options: Any) -> Session:
+    def open_session(
+        self,
+        sink: Sink,
+        *,
+        handshake: Handshake | None = None,
+        needs_token: bool = False,
+        principal: Principal | None = None,
+        waits_for_initialized: bool = True,
+    ) -> Session:
         """Open a session. `sink` is for messages that belong to no request; the options are those of `Session`."""
-        session = Session(sink, self.services.settings, self.services.roots, **options)
+        session = Session(
+            sink,
+            self.services.settings,
+            self.services.roots,
+            handshake=handshake,
+            needs_token=needs_token,
+            principal=principal,
+            waits_for_initialized=waits_for_initialized,
+        )
         self._sessions.add(session)
         self.services.subscriptions.add_session(session)
         return session
@@ -112,14 +129,19 @@ class Server:
         self.close_session(session)
 
     def connect(
-        self, stream: Stream, session: Session | None = None, *, token: RemoteToken | None = None, **options: Any
+        self,
+        stream: Stream,
+        session: Session | None = None,
+        *,
+        token: RemoteToken | None = None,
+        handshake: Handshake | None = None,
     ) -> Link:
-        """Open another stream of a session, or the only one of a new session, which has these options and ends with it.
-        Raises Denied for the session of another caller."""
+        """Open another stream of a session, or the only one of a new session, which ends with it. Raises Denied for the
+        session of another caller."""
         is_own = session is None
         if session is None:
             session = self.open_session(
-                stream.sink, needs_token=token is not None, principal=stream.principal, **options
+                stream.sink, handshake=handshake, needs_token=token is not None, principal=stream.principal
             )
         elif session.principal != stream.principal:
             raise Denied("This session belongs to another caller.")
