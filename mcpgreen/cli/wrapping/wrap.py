@@ -125,7 +125,7 @@ def run(options: Options) -> int:
         elif gone:
             stems = [os.path.relpath(os.path.join(target.directory, name)) for name in gone]
             files = [stem + suffix for stem in stems for suffix in (".py", tool_file.DESCRIPTION_SUFFIX)]
-            tell(f"The document no longer has these operations; to delete their tools: rm {shlex.join(files)}\n")
+            tell(f"The document no longer has the operations of these tools; to delete them: rm {shlex.join(files)}\n")
         if variables := sorted({variable.rstrip("!") for blueprint in written for variable in blueprint.env}):
             config = f"{shell_words(os.environ)} config --client CLIENT --install --env {' --env '.join(variables)}"
             tell(f"The tools need the service's keys. To try a tool, set {', '.join(variables)} in your shell. ")

@@ -291,7 +291,7 @@ def test_wrapping_again_replaces_what_was_not_edited(project: ProjectBuilder) ->
     assert (done.returncode, done.stdout) == (0, "")
     changed = "a: it would be different now; to replace it, add --update.\nb: it would be "
     assert done.stderr.startswith(left + changed)
-    assert "these operations; to delete their tools: rm tools/c.py tools/c.meta.json\n" in done.stderr
+    assert "has the operations of these tools; to delete them: rm tools/c.py tools/c.meta.json\n" in done.stderr
     done = wrap(project, "moved.json", "--update")
     assert (done.stdout, left in done.stderr) == (f"{tools}/a.py\n{tools}/a.meta.json\n", True)
     assert "Changed. (GET /a)" in project.read("tools/a.meta.json") and "# mine\n" in project.read("tools/b.py")
@@ -370,6 +370,8 @@ def test_a_person_chooses_among_many_operations(project: ProjectBuilder) -> None
     assert "   3 [ ] GET-2   GET /2: Look\n" in seen.text
     assert sorted(path.name for path in project.root.glob("tools/*.py")) == ["GET-2.py", "GET-3.py"]
     assert "Not tools yet: GET-0, GET-1, GET-4, GET-5, " in wrap(project, "api.json").stderr
+    seen = at_terminal(["wrap", "--openapi", "api.json"], cwd=project.root, answers=[("2 chosen.", "\n")])
+    assert "   3 [x] GET-2   GET /2: Look\n" in seen.text and "   5 [ ] GET-4 " in seen.text
 
 
 def test_a_file_or_service_that_is_not_there_is_told(project: ProjectBuilder, orchard: str) -> None:
