@@ -245,9 +245,8 @@ def run_prompt(options: Options) -> int:
     name = options["NAME"]
     with serving(options, kind="prompts") as (server, _):
         client = LocalClient(server, answer=answer_for(options["--answer"]))
-        arguments = values_of(options["ARGUMENT"], {})
         try:
-            result = client.ask("prompts/get", {"name": name, "arguments": arguments})
+            result = client.ask("prompts/get", {"name": name, "arguments": values_of(options["ARGUMENT"], {})})
         except Refused as refused:
             journal.error("%s", refused)
             _report_similar(server, "prompts", name)
@@ -337,9 +336,12 @@ def run_tool(options: Options) -> int:
         if options["--dry-run"]:
             return _dry_run(server, options["NAME"], arguments, timeout_secs)
         params: Json = {"name": options["NAME"], "arguments": arguments}
-        if timeout_secs is not None:
-            params["timeoutSecs"] = timeout_secs
-        return _call(server, params, options)
+        params |= {} if timeout_secs is None else {"timeoutSecs": timeout_secs}
+        status = _call(server, params, options)
+        for variable in tool.description.env if tool is not None else ():
+            if variable.endswith("!") and not server.services.environ.get(variable[:-1]):
+                journal.info("Here: export %s=..., and run it again.", variable[:-1])
+        return status
 
 
 def _report_unknown_arguments(name: str, arguments: Json, schema: Json) -> None:
@@ -356,9 +358,7 @@ def _call(server: Server, params: Json, options: Options) -> int:
     is_for_programs = wants_json(options)
     screen = Screen(options)
     bars = None if is_for_programs else Bars(screen)
-    on_notification: Callable[[Json], object] | None = _print_frame if options["--verbose"] else None
-    if bars is not None:
-        on_notification = bars.tell
+    on_notification = bars.tell if bars is not None else _print_frame if options["--verbose"] else None
     if on_notification is not None:
         params = {**params, "_meta": {"progressToken": "run-tool"}}
     client = LocalClient(server, answer=answer_for(options["--answer"]), on_notification=on_notification)

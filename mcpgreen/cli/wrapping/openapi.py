@@ -75,13 +75,11 @@ class Operation(NamedTuple):
 
 
 def tools_in(
-    document: Document, only: Sequence[str] | None, options: Options, tools: Container[str]
+    document: Document, only: Sequence[str] | None, options: Options, existing: Container[str]
 ) -> Iterator[tuple[Blueprint, str]]:
-    """Yield each tool with its script. `tools` has the names of existing ones. Raises ProjectError and UsageError."""
-    place, prefix = document.place, f"{options['--name']}-" if options["--name"] else ""
-    operations: dict[str, Operation] = {}
-    for operation in document.operations():
-        operations[tool_file.unique_name(operation.name, operations, joint="-")] = operation
+    """Yield each chosen tool with its script. `existing` has the names of the tools that were made from the document
+    before: then, only these are chosen without a person. Raises ProjectError and UsageError."""
+    place, operations = document.place, dict(document.operations)
     for name in [name for name, each in operations.items() if only is None and document.has_other_body(each)]:
         tell(f"{operations.pop(name).label} is left out: it takes a body that is not JSON.\n")
     if not operations:
@@ -89,7 +87,8 @@ def tools_in(
     chosen = list(operations)
     if only is not None:
         known = {str(each.fields.get("operationId")): name for name, each in operations.items()}
-        known |= {each.label: name for name, each in operations.items()} | {name: name for name in operations}
+        known |= {each.label: name for name, each in operations.items()}
+        known |= {form: name for name in operations for form in (name, name.removeprefix(document.prefix))}
         for name in only:
             if name not in known:
                 raise UsageError(f"--only {name}: no such operation (--dry-run lists them){did_you_mean(name, known)}")
@@ -98,21 +97,20 @@ def tools_in(
         count, width = len(operations), max(map(len, operations))
         texts = [plain(f"{each.label}: {each.fields.get('summary') or ''}").rstrip(":") for each in operations.values()]
         rows = [f"{name:{width}}  {text}" for name, text in zip(chosen, texts, strict=True)]
-        ticked = {at for at, name in enumerate(chosen) if count <= MANY_OPERATIONS or prefix + name in tools}
+        ticked = {at for at, name in enumerate(chosen) if name in existing}
+        if not ticked and count <= MANY_OPERATIONS and not options["--update"]:
+            ticked = set(range(count))
         if can_ask() and not options["--update"]:
             document.server_of(operations[chosen[0]], options["--server"])  # a person is told before, not after
             pick(rows, ticked)
         elif not ticked:
             tell("".join(f"{row}\n" for row in rows))
-            raise UsageError(f"{place}: it has {count} operations, too many for a model; choose with --only NAME,...")
-        elif len(ticked) < count:
-            tell(f"Of {count} operations, {len(ticked)} are tools; add others with --only NAME,...\n")
+            raise UsageError(f"{place}: none of its {count} operations is a tool yet; choose some with --only NAME,...")
+        elif left := ", ".join(name for at, name in enumerate(chosen) if at not in ticked):
+            tell(f"Not tools yet: {plain(left)}; add them with --only NAME,...\n")
         chosen = [chosen[at] for at in sorted(ticked)]
-    taken: set[str] = set()
     for name in chosen:
-        unique = tool_file.unique_name(prefix + name, taken, joint="-")
-        taken.add(unique)
-        yield document.tool(operations[name], unique, options["--server"])
+        yield document.tool(operations[name], name, options["--server"])
 
 
 def read_document(place: str) -> Json:
@@ -148,24 +146,27 @@ def read_document(place: str) -> Json:
 class Document:
     """An OpenAPI document, and what becomes of its parts."""
 
-    def __init__(self, place: str, fields: Json) -> None:
-        self.place, self._fields, self._schemas = place, fields, 0
+    def __init__(self, place: str, fields: Json, prefix: str = "") -> None:
+        self.place, self.prefix, self._fields, self._schemas = place, prefix, fields, 0
         title = str(_object(fields.get("info")).get("title") or _host(place) or "service")[:40]
         self._title = plain(re.sub(r"(?i)\b(?:api|rest|openapi|v?\d[\d.]*)\b", "", title)).rstrip(".") or "service"
+        self.operations: dict[str, Operation] = {}  # by the names of their tools
+        for path, given in _object(fields.get("paths")).items():
+            item = self._followed(given) if path.startswith("/") else {}  # "@evil.example.com/" would be another server
+            for operation in (Operation(each, path, item, _object(item[each])) for each in METHODS if each in item):
+                self.operations[tool_file.unique_name(prefix + operation.name, self.operations, joint="-")] = operation
 
-    def operations(self) -> Iterator[Operation]:
-        for path, given in _object(self._fields.get("paths")).items():
-            if path.startswith("/"):  # "@evil.example.com/" would be another server
-                item = self._followed(given)
-                yield from (Operation(each, path, item, _object(item[each])) for each in METHODS if each in item)
-
-    def lost_tools(self, directory: str) -> Iterator[str]:
-        """Yield the scripts there that were made from an operation which is no longer in the document."""
-        known = {tool_file.comment(f"Made from {each.label} of {self._title}") for each in self.operations()}
+    def tools_made(self, directory: str) -> dict[str, bool]:
+        """Return the names of the tools there that were made from the document, and whether it still has them."""
+        known, made = {self._source(each) for each in self.operations.values()}, {}
         for path in sorted(Path(directory).glob("*.py")):
             source = "".join(Draft({str(path): ""}).on_disk()).partition("\n# ")[2].partition("\n")[0]
-            if source not in known and re.fullmatch(rf"Made from [A-Z]+ /.* of {re.escape(self._title)}", source):
-                yield str(path)
+            if source in known or re.fullmatch(rf"Made from [A-Z]+ /.* of {re.escape(self._title)}", source):
+                made[path.stem] = source in known or path.stem in self.operations
+        return made
+
+    def _source(self, operation: Operation) -> str:
+        return tool_file.comment(f"Made from {operation.label} of {self._title}")
 
     def tool(self, operation: Operation, name: str, server: str | None) -> tuple[Blueprint, str]:
         """Return the tool for an operation, and its script."""
@@ -173,11 +174,11 @@ class Document:
         keys = self._keys(operation)
         arguments = list(self._arguments(operation, {(place, key.lower()) for _, _, place, key, _ in keys}))
         said = [str(operation.fields.get(field) or "") for field in ("summary", "description")]
-        text = ". ".join(dict.fromkeys(plain(each).rstrip(".") for each in said if each.strip()))
+        text = " ".join(dict.fromkeys(tool_file.sentence(each) for each in said if each.strip()))
         blueprint = Blueprint(
             name,
             f"{operation.label} of {self._title}",
-            plain(f"{text}. ({operation.label})" if text else operation.label),
+            plain(f"{text} ({operation.label})" if text else operation.label),
             (),
             tuple(arguments),
             annotations={**HINTS.get(operation.method, {}), "openWorldHint": True},
@@ -185,7 +186,7 @@ class Document:
         )
         rows = [f"{literal(each.name)}: {_row((each.method, *each.words))}" for each in arguments]
         return blueprint, filled("wrapping/rest.python").format(
-            source=tool_file.comment(f"Made from {blueprint.source}"),
+            source=self._source(operation),
             description=name + tool_file.DESCRIPTION_SUFFIX,
             method=literal(operation.method.upper()),
             url=literal(self.server_of(operation, server) + operation.path),

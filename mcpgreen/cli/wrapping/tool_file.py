@@ -116,10 +116,16 @@ def shown(command: Sequence[str]) -> str:
     return plain(" ".join(os.path.basename(word) if os.path.isabs(word) else word for word in command), 200)
 
 
+def sentence(text: str) -> str:
+    """Return the text in one line that ends with a full stop, a question mark or an exclamation mark."""
+    text = plain(text).rstrip(".")
+    return text if text.endswith(("?", "!")) else f"{text}."
+
+
 def describe(text: str, command: Sequence[str]) -> str:
     """Return what is said about a tool, with the command that it runs; the command alone if nothing is said."""
-    text = plain(text).rstrip(".")
-    return plain(f"{text[0].upper()}{text[1:]}. (Runs {shown(command)}.)") if text else f"Run {shown(command)}."
+    text = sentence(text)
+    return plain(f"{text[0].upper()}{text[1:]} (Runs {shown(command)}.)") if text != "." else f"Run {shown(command)}."
 
 
 def script_of(blueprint: Blueprint) -> str:

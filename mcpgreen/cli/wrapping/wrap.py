@@ -67,6 +67,7 @@ ROFF = re.compile(r"\\f[A-Z]|\\f\([A-Z]{2}|\\&")
 # What is said about an existing tool, by how it differs from the new one.
 STATES = {
     "changed": "it would be different now; to replace it, add --update",
+    "edited": "you have edited it, so it stays",
     "conflict": "it would be different now, but you have edited it, so it stays; compare it with --output DIR",
     "other": "it is not written, because {} has its name; choose a prefix with --name",
 }
@@ -108,20 +109,27 @@ def run(options: Options) -> int:
         raise UsageError("--only needs names, separated by commas")
     for option in TASK_FILES:
         if options[option]:
-            return _write_all(_task_tools(option, chosen, options, target), options[option], options, target)
+            _write_all(_task_tools(option, chosen, options, target), options[option], options, target)
+            return 0
     if options["--openapi"]:
         from mcpgreen.cli.wrapping import openapi
 
         place = options["--openapi"]
-        document = openapi.Document(place, openapi.read_document(place))
-        tools = list(openapi.tools_in(document, chosen, options, target.taken()))
-        _write_all(tools, openapi.source_name(place), options, target)
-        if gone := ", ".join(document.lost_tools(target.directory)):
-            tell(f"Delete these tools with their .meta.json: the document no longer has their operations: {gone}\n")
-        if variables := {variable.rstrip("!") for blueprint, _ in tools for variable in blueprint.env}:
-            names, added = ", ".join(sorted(variables)), " ".join(f"--env {name}" for name in sorted(variables))
-            tell(f"The tools need the service's keys. To try a tool, set {names} in your shell. To pass them on to a ")
-            tell(f"client, run mcpgreen config --client CLIENT --install {added}\n")
+        document = openapi.Document(place, openapi.read_document(place), f"{name}-" if name else "")
+        made = document.tools_made(target.directory)
+        tools = list(openapi.tools_in(document, chosen, options, made))
+        written = _write_all(tools, openapi.source_name(place), options, target)
+        gone = [name for name, is_known in made.items() if not is_known]
+        if options["--dry-run"]:
+            say("".join(f"{'gone':8} {name}\n" for name in gone))
+        elif gone:
+            stems = [os.path.relpath(os.path.join(target.directory, name)) for name in gone]
+            files = [stem + suffix for stem in stems for suffix in (".py", tool_file.DESCRIPTION_SUFFIX)]
+            tell(f"The document no longer has the operations of these tools; to delete them: rm {shlex.join(files)}\n")
+        if variables := sorted({variable.rstrip("!") for blueprint in written for variable in blueprint.env}):
+            config = f"{shell_words(os.environ)} config --client CLIENT --install --env {' --env '.join(variables)}"
+            tell(f"The tools need the service's keys. To try a tool, set {', '.join(variables)} in your shell. ")
+            tell(f"To pass them on to a client, run {config}\n")
         return 0
     return _wrap_command(options, chosen, target)
 
@@ -209,7 +217,8 @@ def _program(word: str) -> str:
     fitting = [option for option, row in TASK_FILES.items() if re.fullmatch(row[2], os.path.basename(word))]
     fitting += ["--openapi"] if re.fullmatch(r"https?://.+|.+\.(?:json|ya?ml)", word) else []
     if fitting and ("://" in word or os.path.isfile(word)):
-        raise ProjectError(word, f"it is not a command; did you mean mcpgreen wrap {fitting[0]} {shlex.quote(word)}?")
+        meant = f"{shell_words(os.environ)} wrap {fitting[0]} {shlex.quote(word)}"
+        raise ProjectError(word, f"it is not a command; did you mean {meant}?")
     if os.sep in word:
         path = os.path.abspath(os.path.expanduser(word))
         if not os.path.isfile(path):
@@ -300,9 +309,9 @@ def _task_tools(option: str, only: list[str] | None, options: Options, target: T
     return [(blueprint, script_of(blueprint)) for blueprint in blueprints]
 
 
-def _write_all(tools: Sequence[tuple[Blueprint, str]], source: str, options: Options, target: Target) -> int:
-    """Write the tools whose names are free and, with `--update`, those that have changed and were not edited."""
-    written, taken = 0, target.taken()
+def _write_all(tools: Sequence[tuple[Blueprint, str]], place: str, options: Options, target: Target) -> list[Blueprint]:
+    """Write and return tools whose names are free and, with `--update`, those that have changed and were not edited."""
+    written, taken = [], target.taken()
     for blueprint, script in tools:
         files = tool_file.files_of(blueprint, script, target.directory)
         state = tool_file.state_of(files) if blueprint.name in taken else "new"
@@ -311,9 +320,9 @@ def _write_all(tools: Sequence[tuple[Blueprint, str]], source: str, options: Opt
             say(f"{state:8} {blueprint.name}: {blueprint.description}\n")
         elif state == "new" or is_replaced:
             tool_file.write_tool(files, replaces=is_replaced)
-            written += 1
-        elif state in STATES:
+            written.append(blueprint)
+        elif state in STATES and (state != "edited" or options["--only"]):
             tell(f"{blueprint.name}: {STATES[state].format(taken[blueprint.name])}.\n")
-    count = f"{written} tool{'' if written == 1 else 's'}" if written else "No new tool"
-    tell("Nothing is written.\n" if options["--dry-run"] else f"{count} from {os.path.basename(source)}.\n")
-    return 0
+    count = f"{len(written)} tool{'' if len(written) == 1 else 's'}" if written else "No new tool"
+    tell("Nothing is written.\n" if options["--dry-run"] else f"{count} from {os.path.basename(place)}.\n")
+    return written

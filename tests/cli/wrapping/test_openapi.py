@@ -8,16 +8,18 @@ from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
+from mcpgreen.cli.clients.launch import shell_words
 from mcpgreen.cli.wrapping.openapi import MAX_SCHEMAS, Document, Operation
 from mcpgreen.cli.wrapping.tool_file import Blueprint
 from tests.cli.test_commands import mcpgreen
 from tests.cli.wrapping.test_wrap import Done, text_of
 from tests.support.project import ProjectBuilder
 from tests.support.terminal import at_terminal
-from tests.support.wire import Wire
+from tests.support.wire import Wire, clean_environment
 
 Json = dict[str, Any]
 
@@ -40,7 +42,7 @@ paths:
         - {name: x-key, in: header, schema: {type: string}}
         - {name: Host, in: header, schema: {type: string}}
         - {name: where, in: query, style: deepObject, schema: {type: object}}
-    delete: {operationId: cutTree, security: [{login: []}]}
+    delete: {operationId: cutTree, summary: Cut it down!, description: Really?, security: [{login: []}]}
   /trees:
     post:
       operationId: plant.tree
@@ -52,10 +54,14 @@ paths:
   /wälder/{class}: {get: {operationId: import, parameters: [{name: "for", in: query, content: {application/json: {}}}]}}
   "@127.0.0.2/evil": {get: {}}
   /moved: {get: {security: [{queryKey: []}]}}
+  /a/{treeId}: {get: {operationId: token, security: [{bearerAuth: []}]}}
+  /b/{treeId}: {get: {operationId: query, security: [{queryKey: []}]}}
+  /c/{treeId}: {get: {operationId: cookie, security: [{session: []}]}}
 components:
   securitySchemes:
     apiKey: {type: apiKey, in: header, name: X-Key}
     queryKey: {type: apiKey, in: query, name: key}
+    session: {type: apiKey, in: cookie, name: session}
     login: {type: http, scheme: basic}
     bearerAuth: {type: http, scheme: bearer}
   schemas:
@@ -73,6 +79,7 @@ KEYS = {
     "REST_ORCHARD_API_KEY": "key-1",
     "REST_ORCHARD_QUERY_KEY": "query/1",
     "REST_ORCHARD_LOGIN": "ada:word",
+    "REST_ORCHARD_SESSION": "cookie-1",
     "REST_ORCHARD_BEARER_AUTH": "bearer-1",
 }
 
@@ -92,7 +99,7 @@ class Orchard(BaseHTTPRequestHandler):
             self.send_response(302)
             self.send_header("Location", self.other)
             self.end_headers()
-        elif self.path.endswith("/closed"):
+        elif urlsplit(self.path).path.endswith("/closed"):
             self._send(401, "no")
         elif self.path.endswith("/ill"):
             self._send(418, f"the tree is ill for {self.headers['X-Key']}")
@@ -136,8 +143,11 @@ def wrapped(orchard: str, tmp_path_factory: pytest.TempPathFactory) -> ProjectBu
     project.write("openapi.yaml", DOCUMENT.replace("SERVER", orchard))
     done = wrap(project, "openapi.yaml")
     assert done.returncode == 0, done.stderr
-    assert "5 tools from openapi.yaml.\n" in done.stderr
+    assert "8 tools from openapi.yaml.\n" in done.stderr
     assert f"To try a tool, set {', '.join(sorted(KEYS))} in your shell." in done.stderr
+    assert f"run {shell_words(clean_environment())} config --client CLIENT --install --env REST_" in done.stderr
+    for words in ((), ("--dry-run",)):
+        assert "keys" not in wrap(project, "openapi.yaml", *words).stderr
     return project
 
 
@@ -150,6 +160,7 @@ def test_names_descriptions_hints_and_keys_come_from_the_document(wrapped: Proje
 
     assert tree["description"] == "Look at a tree. (GET /trees/{treeId})"
     assert plant["description"] == "Plant a tree. It grows. (POST /trees)"
+    assert cut["description"] == "Cut it down! Really? (DELETE /trees/{treeId})"
     assert tree["annotations"] == {"readOnlyHint": True, "openWorldHint": True}
     assert cut["annotations"] == {"destructiveHint": True, "openWorldHint": True}
     assert [each["env"] for each in (tree, plant, cut)] == [
@@ -213,8 +224,15 @@ def test_the_tools_call_the_service(served: Wire, wrapped: ProjectBuilder) -> No
     assert asked("import", **{"class": "x", "for": [1]})[1] == "/v1/w%C3%A4lder/x?for=%5B1%5D"
 
     assert call("getTree", treeId="ill") == (True, "GET failed: HTTP 418 I'm a Teapot.\nthe tree is ill for [key]")
-    hint = "The key (sent as Basic USER:PASSWORD) comes from REST_ORCHARD_LOGIN, which is set: check its value."
-    assert f"HTTP 401 Unauthorized.\n{hint} To change it: mcpgreen config" in call("cutTree", treeId="closed")[1]
+    sent = "The key (sent in the header Authorization as Basic USER:PASSWORD) comes from REST_ORCHARD_LOGIN, which is "
+    assert f"Unauthorized.\n{sent}set: check its value. To change it: mcpgreen" in call("cutTree", treeId="closed")[1]
+    for name, way in (
+        ("getTree", "header X-Key"),
+        ("token", "header Authorization as Bearer VALUE"),
+        ("query", "query parameter key"),
+        ("cookie", "cookie session"),
+    ):
+        assert f"The key (sent in the {way}) comes from REST_ORCHARD_" in call(name, treeId="closed")[1]
     assert call("getTree", treeId="..")[1] == "treeId must not be empty, '.' or '..': it is a part of the path."
     assert call("getTree", treeId="x", X_Trace="a\r\nEvil: b") == (
         True,
@@ -230,6 +248,7 @@ def test_without_its_key_a_tool_says_which_variable_to_set(wrapped: ProjectBuild
     done = mcpgreen("run-tool", "getTree", "--args", '{"treeId": "x"}', "--project-root", str(wrapped.root))
 
     assert "REST_ORCHARD_API_KEY" in done.stdout
+    assert "Here: export REST_ORCHARD_API_KEY=..., and run it again." in done.stderr
 
 
 def test_a_document_at_a_url_may_name_its_server_relatively(project: ProjectBuilder, orchard: str) -> None:
@@ -265,14 +284,33 @@ def test_wrapping_again_replaces_what_was_not_edited(project: ProjectBuilder) ->
     project.write("moved.json", document(paths={**paths, "/f": {"get": {"operationId": "f"}}}))
 
     dry = wrap(project, "moved.json", "--update", "--dry-run").stdout
-    assert [line.split()[0] for line in dry.splitlines()] == ["changed", "conflict", "edited", "same", "new"]
+    assert [line.split()[0] for line in dry.splitlines()] == ["changed", "conflict", "edited", "same", "new", "gone"]
+    assert dry.endswith("\ngone     c\n")
     done = wrap(project, "moved.json")
-    tools = f"{project.root}/tools"
-    assert done.stdout == f"{tools}/f.py\n{tools}/f.meta.json\n"
-    assert done.stderr.startswith("a: it would be different now; to replace it, add --update.\nb: it would be ")
-    assert f"the document no longer has their operations: {tools}/c.py\n" in done.stderr
-    assert wrap(project, "moved.json", "--update").stdout == f"{tools}/a.py\n{tools}/a.meta.json\n"
+    tools, left = f"{project.root}/tools", "Not tools yet: f; add them with --only NAME,...\n"
+    assert (done.returncode, done.stdout) == (0, "")
+    changed = "a: it would be different now; to replace it, add --update.\nb: it would be "
+    assert done.stderr.startswith(left + changed)
+    assert "has the operations of these tools; to delete them: rm tools/c.py tools/c.meta.json\n" in done.stderr
+    done = wrap(project, "moved.json", "--update")
+    assert (done.stdout, left in done.stderr) == (f"{tools}/a.py\n{tools}/a.meta.json\n", True)
     assert "Changed. (GET /a)" in project.read("tools/a.meta.json") and "# mine\n" in project.read("tools/b.py")
+    assert wrap(project, "moved.json", "--update", "--only", "f").stdout == f"{tools}/f.py\n{tools}/f.meta.json\n"
+    assert "d: you have edited it, so it stays.\n" in wrap(project, "moved.json", "--update", "--only", "d").stderr
+
+
+def test_another_document_with_the_same_names_is_wrapped_for_the_first_time(project: ProjectBuilder) -> None:
+    both: Json = {f"/{name}": {"get": {"operationId": name}} for name in "ab"}
+    project.write("api.json", document())
+    project.write("other.json", document(paths=both, info={"title": "Other"}))
+    assert wrap(project, "api.json").returncode == 0
+
+    refused = wrap(project, "other.json", "--update")
+    assert (refused.returncode, "none of its 2 operations is a tool yet" in refused.stderr) == (2, True)
+    assert wrap(project, "other.json").stdout.endswith("/tools/b.py\n" + f"{project.root}/tools/b.meta.json\n")
+    both["/moved"] = both.pop("/b")
+    project.write("other.json", document(paths=both, info={"title": "Other"}))
+    assert wrap(project, "other.json", "--dry-run").stdout.splitlines()[-1] == "changed  b: GET /moved"
 
 
 @pytest.mark.parametrize(
@@ -331,7 +369,9 @@ def test_a_person_chooses_among_many_operations(project: ProjectBuilder) -> None
 
     assert "   3 [ ] GET-2   GET /2: Look\n" in seen.text
     assert sorted(path.name for path in project.root.glob("tools/*.py")) == ["GET-2.py", "GET-3.py"]
-    assert "Of 41 operations, 2 are tools; add others with --only NAME,...\n" in wrap(project, "api.json").stderr
+    assert "Not tools yet: GET-0, GET-1, GET-4, GET-5, " in wrap(project, "api.json").stderr
+    seen = at_terminal(["wrap", "--openapi", "api.json"], cwd=project.root, answers=[("2 chosen.", "\n")])
+    assert "   3 [x] GET-2   GET /2: Look\n" in seen.text and "   5 [ ] GET-4 " in seen.text
 
 
 def test_a_file_or_service_that_is_not_there_is_told(project: ProjectBuilder, orchard: str) -> None:
