@@ -54,6 +54,11 @@ MESSAGES: dict[str, tuple[Known, ...]] = {
             "Use letters, digits and `-._~+/`.",
         ),
         Known(
+            "… is not a URL; write …",
+            "`MCPGREEN_HTTP_PUBLIC_URL` lacks `https://`, or the name of a host.",
+            "Set it to the whole URL that clients use.",
+        ),
+        Known(
             "cannot be used for TLS: …",
             "`http_cert` or `http_key` cannot be read, or the key does not match the certificate.",
             "The rest of the message says what is wrong. Both are PEM files, and can be the same file.",
@@ -234,10 +239,11 @@ MESSAGES: dict[str, tuple[Known, ...]] = {
     ),
     "Over HTTP": (
         Known(
-            "This host name is not allowed; …",
+            "The host name … is not allowed; …",
             "Status 403: the client uses a host name or address that the server does not know. Often it is the name "
             "of a proxy, or of a machine whose server listens on 0.0.0.0.",
-            "Add it to `MCPGREEN_HTTP_ALLOWED_HOSTS`: [Security](security.md#over-http).",
+            "Set `MCPGREEN_HTTP_PUBLIC_URL` to the URL that clients use, or add the name to "
+            "`MCPGREEN_HTTP_ALLOWED_HOSTS`: [Security](security.md#over-http).",
         ),
         Known(
             "This origin is not allowed; …",
@@ -248,6 +254,12 @@ MESSAGES: dict[str, tuple[Known, ...]] = {
             "A bearer token is required.",
             "Status 401: the server requires a token, and the request has none.",
             "Configure the client to send the header `Authorization: Bearer TOKEN`.",
+        ),
+        Known(
+            "The bearer token is empty; …",
+            "Status 401: nothing follows `Bearer` in the header. Often the variable with the token is not set in the "
+            "shell, or in the client's environment.",
+            "Set the variable there, and try again.",
         ),
         Known(
             "The token is wrong.",

@@ -166,8 +166,10 @@ class _Walk:
             unusable: set[str] = set()
             try:
                 entries = os.scandir(path)
-            except (FileNotFoundError, NotADirectoryError):
-                continue  # vanished meanwhile, or it was never there
+            except (FileNotFoundError, NotADirectoryError) as error:  # vanished meanwhile, or it was never there
+                if path == start and isinstance(error, NotADirectoryError):
+                    self.warnings.append(Loss(f"{self._project.shown(path)}: it is not a folder"))
+                continue
             except PermissionError:
                 self.warnings.append(f"{self._project.shown(path)}: no permission to read the directory")
                 continue

@@ -227,7 +227,7 @@ class Http(Values):
 
     http_token = setting(text, "", secret=True, doc=
         "A secret of at least 32 characters that HTTP clients send as a bearer token. Empty: none is required, but "
-        "then the server is available only on this machine.")
+        "then the server is available only on this machine (and to everyone who can reach a proxy on it).")
     http_allow_anonymous = setting(flag, False, doc=
         "Whether clients may connect without a token, even from other machines.")
     http_allowed_hosts = setting(names, NO_NAMES, doc=

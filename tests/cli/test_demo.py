@@ -42,7 +42,7 @@ def test_in_a_pipe_it_is_plain_and_leaves_the_checkout_alone() -> None:
     assert "← notifications/tools/list_changed after" in text
     assert "← You rolled a " in text
     assert max(map(len, text.splitlines())) <= 100
-    assert text.endswith("\nNext: scripts/mcpgreen new my-server, then docs/tutorial.md and docs/clients.md\n")
+    assert text.endswith("\nNext: scripts/mcpgreen new ../my-server, then docs/tutorial.md, docs/clients.md\n")
     assert state_of_checkout() == before
 
 

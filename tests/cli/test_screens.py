@@ -82,11 +82,12 @@ Created .gitignore
 Created README.md
 Created server.d/schemas/server.schema.json
 Skipped existing server.d/server.meta.json
-Left out test/: make test would find that folder, and do nothing
+Left out test/: it could get in the way of make test. To add it: …mcpgreen scaffold test
 Initialized project at PROJECT"""),
     Screen("scaffold tool count", WIDE, """\
 Scaffolded tool count at tools/count.sh
   tools/count.sh
+Edit tools/count.sh
 Try it: …mcpgreen run-tool count"""),
     Screen("wrap --makefile Makefile", NARROW, """\
 PROJECT/tools/make-hello.py

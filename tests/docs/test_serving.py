@@ -57,8 +57,8 @@ def test_a_server_is_started_and_asked_as_the_page_says(tmp_path: Path) -> None:
     calls = "\necho\n".join(BLOCKS[each].rstrip() for each in ("call", "call-tool", "session"))
     script = ROUND.format(serve=serve, call=calls).replace(ADDRESS, address)
 
-    done = completed(["bash", "-c", script], cwd=tmp_path, env=clean_environment({"MCPGREEN_PYTHON": sys.executable}))
-
+    env = clean_environment({"MCPGREEN_PYTHON": sys.executable, "HOME": str(tmp_path)})
+    done = completed(["bash", "-c", script], cwd=tmp_path, env=env)
     assert done.returncode == 0, done
     said, answer, *called = done.stdout.splitlines()
     assert said == BLOCKS["text"].strip().replace(ADDRESS, address)

@@ -24,7 +24,7 @@ SCHEME = re.compile(r"[a-z][a-z0-9-]{0,63}")
 
 
 class Draft(dict[str, str]):
-    """The files to write: content by absolute path. A file that begins with #! becomes executable."""
+    """Content by absolute path. A file that begins with #! becomes executable. A path that ends with / is a folder."""
 
     def on_disk(self) -> list[str]:
         """Return what the files contain now; nothing if one of them is missing or cannot be read."""
@@ -54,6 +54,8 @@ class Draft(dict[str, str]):
         try:
             for path, content in self.items():
                 _make_directories(os.path.dirname(path), made)
+                if path.endswith("/"):
+                    continue
                 made.append(path)
                 try:
                     with open(path, "x", encoding="utf-8", newline="") as stream:

@@ -74,6 +74,11 @@ def second_greet(project: ProjectBuilder) -> None:
     described(project, "tools/other", {"name": "greet", "description": "Another", "inputSchema": {"type": "object"}})
 
 
+def file_for_folder(project: ProjectBuilder) -> None:
+    (project.root / "tools").rename(project.root / "my-tools")
+    project.write("tools", "")
+
+
 def link_out(project: ProjectBuilder) -> None:
     (project.root / "tools" / "ls").symlink_to("/bin/ls")
 
@@ -184,6 +189,7 @@ BY_VALIDATE = [
     Fault("function-option", script("tools/f.py", FUNCTION.format("a: int").replace("l\ndef", "l(titel=1)\ndef")),
           "option", "tools/f.py", 4, "warning"),
     Fault("link", link_out, "link", "tools/ls"),
+    Fault("file-for-folder", file_for_folder, "not-a-folder", "tools"),
     # Descriptions
     Fault("json", written(GREET_FILE, '{"description":\n "a"\n "b"}'), "json-syntax", GREET_FILE, 3),
     Fault("yaml", written("tools/add.meta.yaml", "name: add\ndescription: [a\ninputSchema: {}\n"), "yaml-syntax",

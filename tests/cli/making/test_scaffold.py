@@ -188,7 +188,6 @@ def test_pages_stand_alone_or_beside_a_tool(root: Path) -> None:
 
 
 def test_the_test_of_a_tool_calls_it_with_arguments_that_fit(root: Path) -> None:
-    (root / "tools").mkdir()
     tool = root / "tools/count.sh"
     description = '{"inputSchema": {"properties": {"n": {"type": "integer", "minimum": 3}}, "required": ["n"]}}'
     tool.write_text(f"#!/bin/sh\n# mcp: {description}\necho counted\n", encoding="utf-8")
