@@ -56,7 +56,8 @@ class SourceState:
     def __init__(self) -> None:
         self.scan = Scan(NOTHING, {}, {})  # the last one that succeeded
         self.checked_at = 0.0
-        self.is_stale = False  # the disk may have changed since the last scan began
+        self.changes = 0  # how often the disk may have changed
+        self.changes_seen = 0  # by the last scan that succeeded: those before its beginning
         self.failure: str | None = None
         self.refusal: str | None = None  # why the registration cannot be used
         self.has_refused = False  # a client has got this refusal
@@ -137,7 +138,8 @@ class Catalog:
         state = self._states[source]
         if not state.snapshots or self.is_static:
             return bool(state.snapshots)
-        return not state.is_stale and (self.is_watched or self._clock() - state.checked_at < self.ttl_secs)
+        is_fresh = self.is_watched or self._clock() - state.checked_at < self.ttl_secs
+        return is_fresh and state.changes_seen == state.changes
 
     def refresh(self, source: str, *, force: bool = False, turn: Callable[[], object] | None = None) -> bool:
         """Look at the disk now; return True if a listing differs from the one before. The first scan is not a change.
@@ -150,7 +152,7 @@ class Catalog:
             return False
         if not force and state.retry_at is not None and self._clock() < state.retry_at:
             return _keep_earlier(state)
-        state.is_stale = False  # a later change sets it again
+        changes = state.changes  # until the end of the scan, and if more come meanwhile, its result is not current
         try:
             registration = self.registrar.current() if self.registrar is not None else None
             scan = self._scan(SOURCES[source], state, registration, Pace(turn), force=force)
@@ -164,9 +166,10 @@ class Catalog:
         except ProjectError as error:
             return self._refuse(source, error)
         except BaseException:
-            state.is_stale = True  # the greenlet that looked has been killed
+            state.changes += 1  # the greenlet that looked has been killed
             raise
         state.scan = scan
+        state.changes_seen = changes
         state.checked_at = self._clock()
         state.failure = state.refusal = state.retry_at = None
         state.has_refused = False
@@ -194,7 +197,7 @@ class Catalog:
     def mark_stale(self) -> None:
         """Look at the disk again before the next answer, whatever the time to live says."""
         for state in self._states.values():
-            state.is_stale = True
+            state.changes += 1
 
     def retry_at(self) -> float | None:
         """Return when the next scan is due after a failure, by the catalog's clock; None if there was none."""
@@ -279,7 +282,7 @@ class Catalog:
         delay_secs = min(LAST_RETRY_SECS, FIRST_RETRY_SECS * 2 ** min(state.failures_in_a_row, 10))
         state.failures_in_a_row += 1
         state.retry_at = self._clock() + delay_secs
-        state.is_stale = True
+        state.changes += 1
         if state.failure != message:
             journal.error("cannot scan %s; trying again in %g s: %s", source, delay_secs, detail)
         state.failure = message
@@ -291,7 +294,7 @@ class Catalog:
         if state.refusal != reason:
             journal.error("unable to load %s: %s", TITLE_OF[source], reason)
         state.failure = state.refusal = reason
-        state.is_stale = True  # so that each request checks whether it has been corrected
+        state.changes += 1  # so that each request checks whether it has been corrected
         return False
 
     def _reason_of(self, error: ProjectError) -> str:
