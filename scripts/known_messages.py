@@ -24,7 +24,7 @@ MESSAGES: dict[str, tuple[Known, ...]] = {
         ),
         Known(
             "there is no project here or in a parent directory: …",
-            "There is no project in the current folder or above.",
+            "There is no project in the current folder or any folder above it.",
             "Use `--project-root DIR`, or create a project with `mcpgreen new NAME`. See [Start a "
             "project](projects.md).",
         ),
@@ -135,7 +135,7 @@ MESSAGES: dict[str, tuple[Known, ...]] = {
         Known(
             "Tool failed: …",
             "The script exited with a nonzero code. The last lines of its stderr follow, or else the code.",
-            "Run it with `mcpgreen run-tool NAME --verbose`. See [Something is wrong](debugging.md).",
+            "Run it with `mcpgreen run-tool NAME --verbose`. See [Troubleshooting](debugging.md).",
         ),
         Known(
             "… could not be started: …",

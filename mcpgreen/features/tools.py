@@ -279,10 +279,9 @@ class ToolTerms:
         needed = [each[:-1] for each in self.tool.description.env if each.endswith("!")]
         if missing := [name for name in needed if not self.variables.get(name)]:
             command = f"mcpgreen config --client CLIENT --install {' '.join(f'--env {name}' for name in missing)}"
-            text = (
-                f"Tool '{self.tool.name}' needs {' and '.join(missing)} in the server's environment. Ask the person who"
-            )
-            raise ToolFailure(f"{text} runs this server to set that, for example with `{command}`, and to restart it.")
+            set_them = f"set {'it' if len(missing) == 1 else 'them'}, for example with `{command}`"
+            text = f"Tool '{self.tool.name}' needs {' and '.join(missing)} in the server's environment."
+            raise ToolFailure(f"{text} Ask the person who runs this server to {set_them}, and to restart it.")
 
     def checked_arguments(self, arguments: Json, encoded: bytes, call: Call | None = None) -> tuple[list[str], bytes]:
         """Check the arguments, which are also given as JSON, by the tool's inputSchema. Return the problems, and the
