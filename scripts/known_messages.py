@@ -73,7 +73,7 @@ MESSAGES: dict[str, tuple[Known, ...]] = {
         Known(
             "not valid JSON: …",
             "The description has a syntax error at the given line and column, and the tool is left out.",
-            "Fix it there. `mcpgreen validate` shows all such errors at once.",
+            "Fix the error there. `mcpgreen validate` shows all such errors at once.",
         ),
         Known(
             "describes no script",
@@ -84,8 +84,8 @@ MESSAGES: dict[str, tuple[Known, ...]] = {
     "A call is refused": (
         Known(
             "Tool '…' not found",
-            "The client asked for a tool that is not in the list: its list is old, the name has a typo, or it uses "
-            "another project.",
+            "The client asked for a tool that is not in the list: the client's list is old, the name has a "
+            "typo, or the client uses another project.",
             "Check the names with `mcpgreen list tools`. If the client shows other names, restart it.",
         ),
         Known(
@@ -123,7 +123,8 @@ MESSAGES: dict[str, tuple[Known, ...]] = {
         Known(
             "Tool '…' needs … in the server's environment. …",
             "The tool requires an environment variable, such as an API key, that the server does not have.",
-            "Put it into the client's entry with `mcpgreen config --install --env`: [API keys](tools.md#api-keys).",
+            "Put the variable into the client's entry with `mcpgreen config --install --env`: [API "
+            "keys](tools.md#api-keys).",
         ),
     ),
     "A call fails": (
@@ -135,13 +136,13 @@ MESSAGES: dict[str, tuple[Known, ...]] = {
         Known(
             "Tool failed: …",
             "The script exited with a nonzero code. The last lines of its stderr follow, or else the code.",
-            "Run it with `mcpgreen run-tool NAME --verbose`. See [Troubleshooting](debugging.md).",
+            "Run the tool with `mcpgreen run-tool NAME --verbose`. See [Troubleshooting](debugging.md).",
         ),
         Known(
             "… could not be started: …",
             "Usually, the program in the shebang is not installed, or not on the server's `PATH`.",
-            "Install it, or write its full path. Clients started from the desktop have a short `PATH`: run `mcpgreen "
-            "doctor`.",
+            "Install the program, or write its full path. Clients started from the desktop have a short `PATH`: run "
+            "`mcpgreen doctor`.",
         ),
         Known(
             "Tool timed out after …s",
@@ -237,7 +238,7 @@ MESSAGES: dict[str, tuple[Known, ...]] = {
             "This host name is not allowed; …",
             "Status 403: the client uses a host name or address that the server does not know. Often it is the name "
             "of a proxy, or of a machine whose server listens on 0.0.0.0.",
-            "Add it to `MCPGREEN_HTTP_ALLOWED_HOSTS`: [Security](security.md#over-http).",
+            "Add the name to `MCPGREEN_HTTP_ALLOWED_HOSTS`: [Security](security.md#over-http).",
         ),
         Known(
             "This origin is not allowed; …",
@@ -265,7 +266,7 @@ MESSAGES: dict[str, tuple[Known, ...]] = {
             "There are … sessions already; …",
             "Status 503: the limit `http_max_sessions` has been reached, perhaps by clients that never end their "
             "sessions.",
-            "Raise it, or lower `http_session_idle_secs`: [Limits](limits.md#over-http).",
+            "Raise the limit, or lower `http_session_idle_secs`: [Limits](limits.md#over-http).",
         ),
         Known(
             "The body may have at most … bytes (setting max_line_bytes).",
