@@ -189,7 +189,7 @@ class ProjectError(McpgreenError):
 
 
 class Untrusted(ProjectError):
-    """Other users could have changed a file that decides what is run."""
+    """Other users could have changed a file that determines what is run."""
 
 
 class Unanswered(McpgreenError):

@@ -24,7 +24,7 @@ MESSAGES: dict[str, tuple[Known, ...]] = {
         ),
         Known(
             "there is no project here or in a parent directory: …",
-            "There is no project in the current folder or above.",
+            "There is no project in the current folder or any folder above it.",
             "Use `--project-root DIR`, or create a project with `mcpgreen new NAME`. See [Start a "
             "project](projects.md).",
         ),
@@ -78,7 +78,7 @@ MESSAGES: dict[str, tuple[Known, ...]] = {
         Known(
             "not valid JSON: …",
             "The description has a syntax error at the given line and column, and the tool is left out.",
-            "Fix it there. `mcpgreen validate` shows all such errors at once.",
+            "Fix the error there. `mcpgreen validate` shows all such errors at once.",
         ),
         Known(
             "describes no script",
@@ -89,8 +89,8 @@ MESSAGES: dict[str, tuple[Known, ...]] = {
     "A call is refused": (
         Known(
             "Tool '…' not found",
-            "The client asked for a tool that is not in the list: its list is old, the name has a typo, or it uses "
-            "another project.",
+            "The client asked for a tool that is not in the list: the client's list is old, the name has a "
+            "typo, or the client uses another project.",
             "Check the names with `mcpgreen list tools`. If the client shows other names, restart it.",
         ),
         Known(
@@ -128,7 +128,8 @@ MESSAGES: dict[str, tuple[Known, ...]] = {
         Known(
             "Tool '…' needs … in the server's environment. …",
             "The tool requires an environment variable, such as an API key, that the server does not have.",
-            "Put it into the client's entry with `mcpgreen config --install --env`: [API keys](tools.md#api-keys).",
+            "Put the variable into the client's entry with `mcpgreen config --install --env`: [API "
+            "keys](tools.md#api-keys).",
         ),
     ),
     "A call fails": (
@@ -140,13 +141,13 @@ MESSAGES: dict[str, tuple[Known, ...]] = {
         Known(
             "Tool failed: …",
             "The script exited with a nonzero code. The last lines of its stderr follow, or else the code.",
-            "Run it with `mcpgreen run-tool NAME --verbose`. See [Something is wrong](debugging.md).",
+            "Run the tool with `mcpgreen run-tool NAME --verbose`. See [Troubleshooting](debugging.md).",
         ),
         Known(
             "… could not be started: …",
             "Usually, the program in the shebang is not installed, or not on the server's `PATH`.",
-            "Install it, or write its full path. Clients started from the desktop have a short `PATH`: run `mcpgreen "
-            "doctor`.",
+            "Install the program, or write its full path. Clients started from the desktop have a short `PATH`: run "
+            "`mcpgreen doctor`.",
         ),
         Known(
             "Tool timed out after …s",
@@ -277,7 +278,7 @@ MESSAGES: dict[str, tuple[Known, ...]] = {
             "There are … sessions already; …",
             "Status 503: the limit `http_max_sessions` has been reached, perhaps by clients that never end their "
             "sessions.",
-            "Raise it, or lower `http_session_idle_secs`: [Limits](limits.md#over-http).",
+            "Raise the limit, or lower `http_session_idle_secs`: [Limits](limits.md#over-http).",
         ),
         Known(
             "The body may have at most … bytes (setting max_line_bytes).",

@@ -354,7 +354,7 @@ def _common_problems(item: Item, source: Source) -> Iterator[Problem]:
 def _list_findings(project: Project, kind: str, items: Sequence[tuple[Item, Source]]) -> Iterator[Finding]:
     size = sum(len(jsontext.dumps(item.definition)) for item, _ in items)
     if size > MAX_LIST_BYTES:
-        sentence = f"the list of {kind} is {size >> 20} MiB long, and clients close the connection at 10"
+        sentence = f"the list of {kind} takes up {size >> 20} MiB, and clients close the connection at 10 MiB"
         yield Finding("warning", kind, sentence, "list-large", "shorten descriptions, schemas and icons")
     if kind != "tools" or not items:
         return

@@ -278,9 +278,11 @@ class ToolTerms:
         """Raises ToolFailure if the tool needs a variable that the server does not have."""
         needed = [each[:-1] for each in self.tool.description.env if each.endswith("!")]
         if missing := [name for name in needed if not self.variables.get(name)]:
+            set_them = (
+                f"set {'it' if len(missing) == 1 else 'them'}, for example with the option --env of mcpgreen config"
+            )
             text = f"Tool '{self.tool.name}' needs {' and '.join(missing)} in the server's environment."
-            person = "Ask the person who runs this server to set that, for example with the option --env of mcpgreen"
-            raise ToolFailure(f"{text} {person} config, and to restart it.")
+            raise ToolFailure(f"{text} Ask the person who runs this server to {set_them}, and to restart it.")
 
     def checked_arguments(self, arguments: Json, encoded: bytes, call: Call | None = None) -> tuple[list[str], bytes]:
         """Check the arguments, which are also given as JSON, by the tool's inputSchema. Return the problems, and the

@@ -84,7 +84,7 @@ class Limits(Values):
         "Whether Python scripts are forked from a running Python, instead of starting a new one for each call. "
         "Linux only.")
     max_tool_output_size = setting(integer, 10 * MIB, low=1, high=GIB, doc=
-        "How many bytes a script may write to stdout. One that writes more is stopped.")
+        "How many bytes a script may write to stdout. A script that writes more is stopped.")
     max_line_bytes = setting(integer, 4 * MIB, low=KIB, high=GIB, aliases=("MCPGREEN_HTTP_MAX_BODY_BYTES",), doc=
         "How long one message from the client may be: a line on stdin, or an HTTP request's body.")
     max_progress_per_min = setting(integer, 100, low=0, high=1_000_000, doc=
@@ -205,7 +205,7 @@ class Policy(Values):
 
     tool_allowlist = setting(names, NO_NAMES, doc=
         "The tools that may run, separated by commas or spaces; * allows all, and there are no other patterns. "
-        "Other tools are listed, but calls to them are refused. Empty: tool_allow_default decides.")
+        "Other tools are listed, but calls to them are refused. Empty: tool_allow_default applies.")
     tool_allow_default = setting(permission, "allow", doc=
         "What happens to tools if there is no allow-list: allow or deny. Any other word denies.")
     allow_project_hooks = setting(flag, False, doc=
@@ -254,7 +254,7 @@ class Http(Values):
     http_cert = setting(directory, "", doc=
         "A file with the certificate (PEM) for HTTPS. Empty: plain HTTP, as behind a proxy.")
     http_key = setting(directory, "", doc=
-        "A file with the key for http_cert. Empty: it is in the same file.")
+        "A file with the key for http_cert. Empty: the key is in the same file.")
     http_public_url = setting(text, "", doc=
         "The URL at which clients reach the endpoint, if it is not the address that the server listens on, e.g. "
         "https://mcp.example.com/mcp. Its host is allowed, and tokens must be for this URL, unless "

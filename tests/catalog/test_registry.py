@@ -114,7 +114,6 @@ def test_under_a_watcher_only_a_stale_mark_counts(bench: Bench) -> None:
     assert bench.names() == ["a", "b"]
 
 
-
 def test_what_is_known_is_not_current_until_a_look_has_ended(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     """A request that came during the look was answered from the items of before."""
     monkeypatch.setattr(tree_scan, "STRETCH_SECS", 0)

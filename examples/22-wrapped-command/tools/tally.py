@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # Made from ./bin/tally.py --help
-# Written by mcpgreen wrap; change it as you like. The arguments' types are in tally.meta.json.
+# Written by mcpgreen wrap (511072ed82fc); change it as you like. The arguments' types are in tally.meta.json.
 # A comment that begins with "Guess" marks something that the help left unclear; if it is wrong, correct both files.
 import os
 import sys

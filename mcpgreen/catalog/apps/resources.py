@@ -252,7 +252,7 @@ def _entry_in(directory: str, entrypoint: str, source: str) -> str | None:
     if os.path.isabs(entrypoint) or ".." in entrypoint.split("/") or "\0" in entrypoint or "\\" in entrypoint:
         raise ProjectError(source, "entrypoint must be a file in the app's directory")
     if entrypoint.startswith(".") or "/." in entrypoint:
-        raise ProjectError(source, "entrypoint must not be hidden: files that begin with a dot are never served")
+        raise ProjectError(source, "entrypoint must not be hidden: files whose names begin with a dot are never served")
     path = os.path.normpath(os.path.join(directory, entrypoint))
     return _plain_file(path, entrypoint, source) if os.path.lexists(path) else None
 

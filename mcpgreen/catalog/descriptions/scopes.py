@@ -66,5 +66,5 @@ def _scopes_in_comment(path: str, head: bytes, *, is_prose: bool) -> Json:
                 marks.issubset(understood) and re.search(_EXPLANATION, row)
             )
             if is_field and number not in understood:
-                raise ProjectError(path, f"the scopes in line {number} are not supported there: {_HOW_TO_ANNOTATE}")
+                raise ProjectError(path, f"the scopes on line {number} are not supported there: {_HOW_TO_ANNOTATE}")
     return {key: value for key, value in fields.items() if key == "scopes"}

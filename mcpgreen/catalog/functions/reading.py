@@ -123,7 +123,7 @@ def _several(
         elif not name.isascii():
             problem = f"a tool cannot be called {name}; give the function a name= made up of A-Z a-z 0-9 _ . -"
         elif named is not None:
-            problem = f"mcp_tool.run in line {named.lineno} names one of several marked functions; remove the call"
+            problem = f"mcp_tool.run on line {named.lineno} names one of several marked functions; remove the call"
         problem = problem and f"line {by_name[function][-1][0].lineno}: {problem}"
         found.append(tool._replace(name=name, problem=problem))
     if len(by_name) > MAX_FUNCTIONS:

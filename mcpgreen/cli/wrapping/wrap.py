@@ -300,7 +300,7 @@ def _task_tools(option: str, only: list[str] | None, options: Options, target: T
     tasks = [task for task in found if not task.needs_refused]
     if refused := ", ".join(dict.fromkeys(name for task in found for name in task.refused)):
         tell(f"These arguments are left out, because they let a client choose a program or a file: {refused}.\n")
-        tell("If you need them, write a tool that runs the task, with an enum or a pattern: see docs/tools.md.\n")
+        tell("If you need them, write a tool that runs the task, with an enum or a pattern: see docs/wrap.md.\n")
     if missing := ", ".join(task.name for task in found if task.needs_refused):
         tell(f"These tasks are left out, because they need such an argument: {missing}.\n")
     if not tasks:

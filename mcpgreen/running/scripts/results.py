@@ -358,7 +358,7 @@ def bad_byte_in(chunks: Sequence[bytes]) -> str | None:
         getincrementaldecoder("utf-8")().decode(start, len(start) < MAX_STRAY_BYTES)
     except UnicodeDecodeError as error:
         line = start.count(b"\n", 0, error.start) + 1
-        return f"0x{start[error.start]:02x} in line {line}"
+        return f"0x{start[error.start]:02x} on line {line}"
     return None
 
 
