@@ -149,11 +149,7 @@ def _times(call: Call) -> Json:
     child = call.run.child if call.run is not None else None
     if child is None:
         return {"ms": round((time.monotonic() - call.received_at) * 1000)} if call.received_at else {}
-    times: Json = {
-        "ms": round((child.ended_at - child.began_at) * 1000),
-        "exit": child.exit_code,
-        "process": child.pid,
-    }
+    times: Json = {"ms": round((child.ended_at - child.began_at) * 1000), "exit": child.exit_code, "process": child.pid}
     if child.way:
         times[child.way] = True
     if call.received_at:

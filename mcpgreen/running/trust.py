@@ -44,12 +44,7 @@ class Ground:
     is how the directory is called, if there is a link on the way to it."""
 
     def __init__(
-        self,
-        directory: str,
-        *,
-        root: str,
-        named: str | None = None,
-        lstat: Callable[[str], os.stat_result] = os.lstat,
+        self, directory: str, *, root: str, named: str | None = None, lstat: Callable[[str], os.stat_result] = os.lstat
     ) -> None:
         self.directory = directory
         self._lstat = lstat

@@ -38,8 +38,7 @@ RESPONSE_FACTOR = 3
 LEAST_RESPONSE_BYTES = 31 * MIB
 
 level = choice(
-    *journal.LEVELS,
-    synonyms={"true": "debug", "1": "debug", "false": "info", "0": "info", "warn": "warning"},
+    *journal.LEVELS, synonyms={"true": "debug", "1": "debug", "false": "info", "0": "info", "warn": "warning"}
 )
 
 # fmt: off

@@ -53,12 +53,7 @@ class Expectation(NamedTuple):
 
 
 def tool_result(
-    outcome: Outcome,
-    expected: Expectation,
-    *,
-    error_report: bytes,
-    resources: Sequence[Json],
-    last_words: Words,
+    outcome: Outcome, expected: Expectation, *, error_report: bytes, resources: Sequence[Json], last_words: Words
 ) -> Json:
     """The canonical CallToolResult. Raises ScriptError, OutputTooLarge or ToolFailure."""
     try:
