@@ -86,12 +86,10 @@ def _unseen_arguments(tool: Tool, shown: str) -> Iterator[Problem]:
     schema = tool.definition["inputSchema"]
     is_described = bool(schema.get("properties"))
     found = re.search(WORDS, text) if program_of(tool.path, content) in SHELLS else None
-    # It sets them itself, what is read may be that of a function, or it passes "$@" on to another program.
-    if found is None or re.search(r"\bset --", text[: found.start()]) or re.search(r"\w\s*\(\)|\bfunction\s", text):
+    if found is None or re.search(r"\bset --", text[: found.start()]) or re.search(r"\bmcp_args|MCP_TOOL_ARGS", script):
         return
-    if re.search(r"\bmcp_args|MCP_TOOL_ARGS", script) or not (
-        is_described or re.search(r"\$\{?[1-9]|\bgetopts\b", script)
-    ):
+    is_passed_on = not is_described and not re.search(r"\$\{?[1-9]|\bgetopts\b", script)  # "$@", to another program
+    if is_passed_on or re.search(r"\w\s*\(\)|\bfunction\s", text):  # what is read may be that of a function
         return
     line = text.count("\n", 0, found.start()) + 1
     reads = f"reads {found[0].replace('{', '')}" if "$" in found[0] else "uses getopts"
@@ -117,10 +115,8 @@ def _command_line(script: str, schema: Json, *, is_parsed: bool) -> str:
         known = {each.strip("-").replace("-", "_").lower() for each in (*options, *re.findall(r"(\w+)=", does))}
         name = next((name for name in given if name.replace("-", "_").lower() in known), "")
         word, value, has_value = options[0], given.pop(name, ""), re.search(r"\$\{?2|OPTARG|shift.*\$\{?1", does)
-        is_sent = (
-            not is_parsed or name in schema.get("required", ()) or "default" in repr(schema["properties"].get(name))
-        )
-        passed = f'{word} "{value}"' if is_sent else f'${{{value[1:]}:+{word} "{value}"}}'
+        is_sent = name in schema.get("required", ()) or "default" in repr(schema["properties"].get(name))
+        passed = f'{word} "{value}"' if is_sent or not is_parsed else f'${{{value[1:]}:+{word} "{value}"}}'
         others += [] if name else [f"{word} VALUE" if has_value else word]
         words += [passed if has_value else f'$([[ "{value}" == true ]] && echo {word})'] if name else []
     unsure = [] if words and len(given) < 2 else others or ["OPTIONS"] * bool(re.search(r"getopts|\s--\w\S*\)", script))
