@@ -146,7 +146,7 @@ class Checks:
         if not tool.definition.get("description"):
             fix = "add a description: what it does, and when to use it"
             if not source.fields and tool.path.endswith(shebang.SHELL_SUFFIXES):
-                fix = 'below the first line, write what it does and when to use it: # mcp: {"description": "…"}'
+                fix = 'write what it does and when, as # mcp: {"description": "…"} or in a comment above an # @arg line'
             yield source.warning("no-description", "no description, so a model has to guess what it does", fix)
         if tool.definition["inputSchema"] == NO_SCHEMA and not {"inputSchema", "arguments"} & source.fields.keys():
             sentence = "no inputSchema, so a model doesn't know its arguments"
@@ -309,13 +309,9 @@ def schema_problems(tool: Tool, source: Source) -> Iterator[Problem]:
 def _unknown_required(keys: Keys, part: Json, source: Source) -> Iterator[Problem]:
     properties, required = part.get("properties"), part.get("required")
     branches = [each for key in COMBINING for each in part.get(key) or () if isinstance(each, dict)]
-    if (
-        not isinstance(required, list)
-        or "patternProperties" in part
-        or any("$ref" in each for each in (part, *branches))
-    ):
-        return  # it may be defined elsewhere
-    if properties is None and (len(keys) > 1 or part.keys() & set(COMBINING)):
+    is_elsewhere = "patternProperties" in part or any("$ref" in each for each in (part, *branches))
+    is_elsewhere |= properties is None and (len(keys) > 1 or not part.keys().isdisjoint(COMBINING))
+    if is_elsewhere or not isinstance(required, list):
         return
     known = properties if isinstance(properties, dict) else {}
     elsewhere = {name for each in branches for name in each.get("properties") or ()}

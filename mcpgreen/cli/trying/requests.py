@@ -346,12 +346,12 @@ def run_tool(options: Options) -> int:
 
 def _report_unknown_arguments(name: str, arguments: Json, schema: Json) -> None:
     """Report unknown arguments. Most schemas allow them, but most are mistyped."""
-    properties = schema.get("properties")
-    if not properties or "additionalProperties" in schema or "patternProperties" in schema:
+    properties = schema.get("properties") or {}
+    if "additionalProperties" in schema or "patternProperties" in schema:
         return
-    for key in arguments:
-        if key not in properties:
-            journal.info("%s", " ".join([f"{name} has no argument {key}.", *suggestions(key, properties)]))
+    for key in (key for key in arguments if key not in properties):
+        hint = suggestions(key, properties) if properties else ["Its description names no arguments."]
+        journal.info("%s", " ".join([f"{name} has no argument {key}.", *hint]))
 
 
 def _call(server: Server, params: Json, options: Options) -> int:

@@ -59,7 +59,7 @@ class _Variables:
         self.offered: dict[str, str] = {}  # with `?=` or without a value, and what is said about it
         self.needed: set[str] = set()  # without a value
         self.defined = {"CURDIR"}
-        self._referred: dict[str, None] = {}  # by recipes, and not by functions, such as `if`
+        self._referred: dict[str, bool] = {}  # by recipes; true if not only by functions, such as `if`
         self.is_whole = True  # all definitions are seen
         self._odd: set[str] = set()  # has a value somewhere that is not plain
         self.refused: dict[str, str] = {}  # with the line that makes it unsafe
@@ -91,23 +91,24 @@ class _Variables:
         if "$" in line or "`" in line:
             self._recipes[line] = None
         found = REFERENCE.findall(line)
-        if not any(groups[6] for groups in found):
-            self._referred |= dict.fromkeys(name for groups in found for name in groups[2:5] if name[1:])
+        is_plain = not any(groups[6] for groups in found)
+        for name in (name for groups in found for name in groups[2:5] if name[1:] and (is_plain or name.isupper())):
+            self._referred[name] = is_plain or self._referred.get(name, False)
         destroys = {DESTROYS} if is_destructive("", line) else set()
         return destroys.union(name for groups in found for name in groups[:5] if name)
 
     def arguments(self) -> dict[str, str]:
         others = self._referred.keys() - self.defined - os.environ.keys() if self.is_whole else set()
-        for name in self._referred:
+        for name, is_plain in self._referred.items():
             if name in others and not OBEYED.fullmatch(name) and not IN_ENVIRONMENT.fullmatch(name):
                 self.offered[name] = ""
-                self.needed |= set() if OPTIONAL.fullmatch(name) else {name}
+                self.needed |= {name} if is_plain and not OPTIONAL.fullmatch(name) else set()
         known = (self.defined | self.offered.keys()) - self._odd
         for line in self._recipes:
             marked = REFERENCE.sub(self._marked, line).lstrip(" \t@+-")
             has_function = any(groups[6] for groups in REFERENCE.findall(line))
             if has_function or not shell_lines.is_harmless(marked, known):
-                self.refuse(line)
+                self.refuse(line, re.sub(r"^(?=.*>(?!&|[ \t]*/dev/null))", "it writes to a file: ", line))
         refused = self.offered.keys() if self.unclear else self.refused.keys()
         return {name: self.offered[name] for name in self.offered.keys() - refused if not OBEYED.fullmatch(name)}
 
@@ -123,6 +124,7 @@ def targets_in(path: str) -> list[Task]:
     lines = CONTINUATION.sub(rf"\1{EDGE}", text_of(path).replace(EDGE, "")).split("\n")
     texts: dict[str, str] = {}
     uses: dict[str, list[set[str]]] = {}  # what each rule of a target refers to
+    made_from: dict[str, list[str]] = {}  # what each target depends on
     phony: set[str] = set()  # or documented with `##`
     variables = _Variables()
     comment: list[str] = []
@@ -175,6 +177,7 @@ def targets_in(path: str) -> list[Task]:
             is_in_rule = True
             for name in filter(TARGET.fullmatch, names):
                 uses.setdefault(name, []).append(used)
+                made_from.setdefault(name, []).extend(needs.split())
                 texts[name] = texts.get(name) or text or " ".join(comment)
             phony.update(needs.split() if names == [".PHONY"] else names if text else ())
         elif line:
@@ -184,10 +187,11 @@ def targets_in(path: str) -> list[Task]:
     arguments = variables.arguments()
     order = {name: at for at, name in enumerate(variables.offered)}
     tasks = []
-    for name, rules in uses.items():
-        if name in phony or not re.search(r"[./]", name):
-            # Variables with `?=` or without a value that the rules of the target use are there to be given.
-            used = set().union(*rules)
+    is_file = {name: name not in phony and re.search(r"[./]", name) is not None for name in uses}
+    for name in uses:
+        if not is_file[name]:
+            # Variables with `?=` or without a value that these rules use are there to be given.
+            used = set().union(*(rule for part in (name, *filter(is_file.get, made_from[name])) for rule in uses[part]))
             used_here = sorted(used & order.keys(), key=order.__getitem__)[:MAX_VARIABLES]
             given = [each for each in used_here if each in arguments]
             others = {each: variables.refused.get(each) or variables.unclear for each in used_here if each not in given}

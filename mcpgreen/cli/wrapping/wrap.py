@@ -24,6 +24,7 @@ from typing import NamedTuple
 from mcpgreen.catalog.tools import discover_tools
 from mcpgreen.catalog.tree_scan import survey
 from mcpgreen.cli import children
+from mcpgreen.cli.checking.inputs import is_wanted, wanted_variables
 from mcpgreen.cli.clients.launch import shell_words
 from mcpgreen.cli.commands import Options
 from mcpgreen.cli.making.drafts import SAFE_NAME
@@ -71,7 +72,10 @@ STATES = {
     "conflict": "it would be different now, but you have edited it, so it stays; compare it with --output DIR",
     "other": "it is not written, because {} has its name; choose a prefix with --name",
 }
-USAGE = re.compile(r"(?i)\busage\b|\bsynopsis\b|^ +--?\w", re.MULTILINE)
+# Not in the name of a command, such as "disk-usage.sh: illegal option". Then the variables that a command reads.
+USAGE = re.compile(r"(?i)(?<![\w./-])(?:usage|synopsis)\b(?!\.\w|-)|^ +--?\w", re.MULTILINE)
+VARIABLES = re.compile(r"(?im)^environment(?: variables)?:?[ \t]*\n((?:[ \t]+\S.*\n|[ \t]*\n)+)")
+VARIABLE = re.compile(r"(?m)^[ \t]+\$?([A-Z][A-Z0-9_]{1,63})\b(.*(?i:(?<!not )required|must be set))?")
 # English, no colours, no pager, and long lines.
 ENVIRONMENT = {"LC_ALL": "C.UTF-8", "LANGUAGE": "", "TERM": "dumb", "NO_COLOR": "1"}
 ENVIRONMENT |= {"COLUMNS": "200", "MANWIDTH": "200", "PAGER": "cat", "MANPAGER": "cat", "GIT_PAGER": "cat"}
@@ -161,6 +165,7 @@ def _wrap_command(options: Options, only: Sequence[str] | None, target: Target) 
     if other := target.taken().get(name):  # before the command is run
         raise ProjectError(other, f"there is already a tool {name}; choose another name with --name")
     text, asked_by = _ask_help([program, *rest], directory=target.root, secs=seconds(options))
+    variables = _variables(text, next(filter(os.path.isabs, rest), shutil.which(program) or program))
     for path in filter(os.path.isabs, [program, *rest]):
         text = text.replace(path, os.path.basename(path))  # models need not know where it is
     if os.sep in words[0] and is_within(os.path.realpath(program), os.path.realpath(target.root)):
@@ -178,6 +183,7 @@ def _wrap_command(options: Options, only: Sequence[str] | None, target: Target) 
     # Without this option, tar and cpio take HOST:FILE for a file of another host, and start rsh.
     always = ["--force-local"] if any("--force-local" in option.names for option in documented.options) else []
     blueprint = tool_file.blueprint_of(name, [program, *rest, *always], choice.documented, asked_by=asked_by)
+    blueprint = blueprint._replace(env=variables)
     if is_installed:
         hints = tool_file.annotations_of(called, is_harmless=choice.is_harmless)
         blueprint = blueprint._replace(annotations=hints, status_1=tool_file.STATUS_1.get("-".join(called), ""))
@@ -186,6 +192,10 @@ def _wrap_command(options: Options, only: Sequence[str] | None, target: Target) 
     told = f", with {guesses} guess{'' if guesses == 1 else 'es'} to check" if guesses else ""
     told = f"{name}: {count} argument{'' if count == 1 else 's'}{told}."
     tell(f"{told} Try: {shell_words(os.environ)} run-tool {shlex.join([name, *tool_file.example_words(blueprint)])}\n")
+    if variables:
+        read = [variable.rstrip("!") for variable in variables]
+        tell(f"It reads {', '.join(read)}, so env in its description passes this on. For a client, set it with ")
+        tell(f"{shell_words(os.environ)} config --client CLIENT --install --env {' --env '.join(read)}\n")
     for names, why in (
         (choice.left, "choose with --only NAME,... or take all with --all"),
         (choice.risky, "they can run programs, or write or delete files; take one with --only"),
@@ -198,6 +208,15 @@ def _wrap_command(options: Options, only: Sequence[str] | None, target: Target) 
         example = f"mcpgreen wrap -- {' '.join(words)} {documented.subcommands[0]}"
         tell(f"It has subcommands; wrapping one of them makes a better tool: {example}\n")
     return 0
+
+
+def _variables(text: str, path: str) -> tuple[str, ...]:
+    """Return the variables that a command needs, by its help and its script, as a description names them."""
+    found = [each for section in VARIABLES.findall(f"{text}\n") for each in VARIABLE.findall(section)]
+    found += [(name, "!" * needs) for name, (_, needs) in wanted_variables(path, os.environ).items()]
+    needed = {name for name, needs in found if needs}
+    names = {name for name, _ in found if is_wanted(name, os.environ, is_needed=name in needed)}
+    return tuple(name + "!" * (name in needed) for name in sorted(names)[:20])
 
 
 def _manual_name(command: Sequence[str]) -> str:
@@ -255,13 +274,14 @@ def _ask_help(command: Sequence[str], *, directory: str, secs: float | None) -> 
     for option in ("--help", "-h"):
         ended = _run([*command, option], directory=directory, secs=secs)
         # A command that does not know the option may print its usage all the same.
-        is_help: Callable[[str], object] = str.strip if ended.status == 0 else USAGE.search
+        is_known = ended.status == 0 and "illegal option --" not in ended.stderr.lower()
+        is_help: Callable[[str], object] = str.strip if is_known else USAGE.search
         if text := next(filter(is_help, (ended.stdout, ended.stderr)), ""):
             return text, option
         if ended.is_late:
             reason = f"it did not end within {secs:g} s, and was stopped; allow it more time with --timeout"
             raise ProjectError(f"{shown} {option}", reason)
-        if ended.status == 0:
+        if is_known:
             break  # it knows --help, and prints nothing
     said = " ".join((ended.stderr or ended.stdout).split())[:SHOWN_CHARS]
     reason = "its --help could not be read" + (f" ({said})" if said.isprintable() and said else "")

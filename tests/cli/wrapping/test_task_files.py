@@ -819,6 +819,8 @@ def test_a_package_without_scripts_is_refused(tmp_path: Path, text: str) -> None
         ("export A\na:\n\techo $(A)\n", ["A (export A)"]),
         ("include other.mk\na:\n\techo $(A)\n", ["A (include other.mk)"]),
         ("a:\n\techo $(A)\nb:\n\techo $($(X))\n", ["A (echo $($(X)))"]),
+        ("a:\n\ttest $(if $(ONLY),-k $(ONLY))\n", ["ONLY (test $(if $(ONLY),-k $(ONLY)))"]),
+        ("a: b.txt\n\tls\nb.txt:\n\techo $(A) > b.txt\n", ["A (it writes to a file: echo $(A) > b.txt)"]),
         ("CC ?= cc\na:\n\techo $(CC)\n", ["CC (make uses it)"]),
     ],
 )

@@ -96,6 +96,25 @@ def test_h_is_tried_when_help_is_refused(project: ProjectBuilder) -> None:
     assert project.read("record") == "[--help]\n[-h]\n"
 
 
+@pytest.mark.parametrize("status", [0, 2])
+def test_the_name_of_a_command_in_a_complaint_is_no_usage(project: ProjectBuilder, status: int) -> None:
+    body = f"getopts n:h option; [ $option = h ] || {{ echo 1; exit {status}; }}; echo 'usage: x [-n N] FOLDER'"
+    project.program("bin/disk-usage", f"#!/bin/bash\n{body}")
+
+    assert wrap(project, "--", "disk-usage").returncode == 0
+    described = json.loads(project.read("tools/disk-usage.meta.json"))
+    assert list(described["inputSchema"]["properties"]) == ["n", "folder"]
+
+
+def test_variables_of_the_help_and_the_script_are_passed_on(project: ProjectBuilder) -> None:
+    section = "Environment variables:\n  SAVE_PLACE  where (required)\n  SAVE_TOKEN\n  SAVE_MODE  fast or slow\n  HOME"
+    recorder(project, f"usage: save\n\n{section}\n\nSee also:\n  AN_API_KEY", "save")
+    project.write("bin/save", project.read("bin/save") + 'echo "${SAVE_URL:?}" $UNSET\n').chmod(0o755)
+    done = wrap(project, "--", "save")
+    assert json.loads(project.read("tools/save.meta.json"))["env"] == ["SAVE_PLACE!", "SAVE_TOKEN", "SAVE_URL!"]
+    assert "config --client CLIENT --install --env SAVE_PLACE --env SAVE_TOKEN --env SAVE_URL\n" in done.stderr
+
+
 def test_what_it_wrote_passes_validate_without_a_finding(rake: ProjectBuilder) -> None:
     found = validated(rake)
 
