@@ -19,7 +19,7 @@ from mcpgreen.engine.router import Router
 from mcpgreen.errors import Denied
 from mcpgreen.features.services import Services
 from mcpgreen.links.session import Session, Stream
-from mcpgreen.links.sink import MemorySink, Sink
+from mcpgreen.links.sink import MemorySink
 from mcpgreen.project.project import Project
 from mcpgreen.project.roots import Roots, configured_roots, refused_directories
 from mcpgreen.protocol.admission import Handshake, Identity
@@ -30,7 +30,6 @@ from mcpgreen.running.system import descriptor_limit, scripts_that_fit
 from mcpgreen.settings.settings import Settings
 
 if TYPE_CHECKING:
-    from mcpgreen.links.principal import Principal
     from mcpgreen.protocol.token import RemoteToken
 
 
@@ -91,28 +90,10 @@ class Server:
         for path in refused_directories(project, settings):
             journal.warning("resources_roots: %s is ignored: files in /proc, /sys and /dev are never served", path)
 
-    def open_session(
-        self,
-        sink: Sink,
-        *,
-        handshake: Handshake | None = None,
-        needs_token: bool = False,
-        principal: Principal | None = None,
-        waits_for_initialized: bool = True,
-    ) -> Session:
-        """Open a session. `sink` is for messages that belong to no request; the options are those of `Session`."""
-        session = Session(
-            sink,
-            self.services.settings,
-            self.services.roots,
-            handshake=handshake,
-            needs_token=needs_token,
-            principal=principal,
-            waits_for_initialized=waits_for_initialized,
-        )
+    def add_session(self, session: Session) -> None:
+        """Serve a new session, until `close_session`."""
         self._sessions.add(session)
         self.services.subscriptions.add_session(session)
-        return session
 
     def close_session(self, session: Session) -> None:
         """Close a session; a closed one is left alone."""
@@ -140,9 +121,12 @@ class Server:
         session of another caller."""
         is_own = session is None
         if session is None:
-            session = self.open_session(
-                stream.sink, handshake=handshake, needs_token=token is not None, principal=stream.principal
+            settings, roots = self.services.settings, self.services.roots
+            needs_token = token is not None
+            session = Session(
+                stream.sink, settings, roots, handshake, needs_token=needs_token, principal=stream.principal
             )
+            self.add_session(session)
         elif session.principal != stream.principal:
             raise Denied("This session belongs to another caller.")
         session.streams.add(stream)

@@ -40,7 +40,7 @@ PROVIDER_NAMES = (
 PROVIDER_PREFIXES = ("LC_", *PREFIXES)
 CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR", "CURL_CA_BUNDLE")
 NAMES_OF = {"git": ("SSH_AUTH_SOCK", "GIT_SSH_COMMAND", "GIT_ASKPASS", *CERTIFICATES), "https": CERTIFICATES}
-ENCODING = sys.getfilesystemencoding()
+ENCODING = sys.getfilesystemencoding(), "surrogateescape"
 MAX_TOKEN_CHARS = 1000
 MAX_INTRODUCTION_CHARS = 8192  # of each member
 INTRODUCTION = {
@@ -81,10 +81,7 @@ Environment = dict[bytes, bytes]
 
 def packed(variables: Mapping[str, str]) -> Environment:
     # What `os.fsencode` does, without a call of it for each of fifty texts.
-    return {
-        name.encode(ENCODING, "surrogateescape"): value.encode(ENCODING, "surrogateescape")
-        for name, value in variables.items()
-    }
+    return {name.encode(*ENCODING): value.encode(*ENCODING) for name, value in variables.items()}
 
 
 def token_variable(token: str | int | None) -> str:

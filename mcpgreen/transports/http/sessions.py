@@ -113,12 +113,15 @@ class HttpSessions:
             key = os.urandom(ID_BYTES).hex()
         standing = self._outlets.new(key=STANDING_KEY, owner=owner)
         opened = HttpSession(key, standing, principal, owner)
-        opened.session = self._server.open_session(
+        opened.session = Session(
             standing,
+            self._server.services.settings,
+            self._server.services.roots,
             needs_token=self._token is not None,
             principal=principal,
             waits_for_initialized=False,  # some gateways drop that notification, and a request may overtake it
         )
+        self._server.add_session(opened.session)
         # In a greenlet: a callback of the hub cannot wait, and ending many subscriptions takes pauses. By the key: with
         # the session itself, it would be part of a reference cycle, and stay in memory until the next full collection.
         opened.session.ended.rawlink(lambda _: gevent.spawn(self.close, key))
