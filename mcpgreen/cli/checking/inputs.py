@@ -100,7 +100,7 @@ def _unseen_arguments(tool: Tool, shown: str) -> Iterator[Problem]:
     words = " ".join(f'"{value}"' for value in values)
     fix += f'write above it: source "$MCP_SDK/tool-sdk.sh"{parse}; set -- '
     fix += f'OPTIONS {words}, with the options that it takes, such as -n "{values[-1]}"' if takes_options else words
-    fix += "; " if "set -e" in text else " (the SDK turns on set -euo pipefail); "
+    fix += "; " if "set -e" in text else " (and set +euo pipefail, which the SDK turns on); "
     yield Problem("warning", "command-line", sentence, fix + WRAP_IT, tool.path, Position(line))
 
 

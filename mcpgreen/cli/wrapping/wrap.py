@@ -25,6 +25,7 @@ from mcpgreen.catalog.tools import discover_tools
 from mcpgreen.catalog.tree_scan import survey
 from mcpgreen.cli import children
 from mcpgreen.cli.checking.inputs import is_wanted, wanted_variables
+from mcpgreen.cli.checking.scripts import content_of
 from mcpgreen.cli.clients.launch import shell_words
 from mcpgreen.cli.commands import Options
 from mcpgreen.cli.making.drafts import SAFE_NAME
@@ -39,6 +40,7 @@ from mcpgreen.cli.wrapping.tool_file import Blueprint, plain, script_of
 from mcpgreen.errors import ProjectError, UsageError
 from mcpgreen.project.project import Project
 from mcpgreen.running.processes.stopping import adopted_strays
+from mcpgreen.running.scripts.shebang import SHELLS, program_of
 from mcpgreen.text.uris import is_within
 
 SUBCOMMAND = re.compile(r"[A-Za-z0-9@][\w.:@+-]{0,100}")
@@ -76,6 +78,8 @@ STATES = {
 USAGE = re.compile(r"(?i)(?<![\w./-])(?:usage|synopsis)\b(?!\.\w|-)|^ +--?\w", re.MULTILINE)
 VARIABLES = re.compile(r"(?im)^environment(?: variables)?:?[ \t]*\n((?:[ \t]+\S.*\n|[ \t]*\n)+)")
 VARIABLE = re.compile(r"(?m)^[ \t]+\$?([A-Z][A-Z0-9_]{1,63})\b(.*(?i:(?<!not )required|must be set))?")
+SHOWS_HELP = re.compile(r"(?i)--help|(?<![\w-])-h\b|usage|getopts|\$\{?[@*]")  # or passes its words on
+BY_HAND = "write a tool by hand, as docs/tools.md#a-script-that-reads-1-or-takes-options shows"
 # English, no colours, no pager, and long lines.
 ENVIRONMENT = {"LC_ALL": "C.UTF-8", "LANGUAGE": "", "TERM": "dumb", "NO_COLOR": "1"}
 ENVIRONMENT |= {"COLUMNS": "200", "MANWIDTH": "200", "PAGER": "cat", "MANPAGER": "cat", "GIT_PAGER": "cat"}
@@ -164,8 +168,12 @@ def _wrap_command(options: Options, only: Sequence[str] | None, target: Target) 
         raise UsageError(f"no tool name can be derived from {words[0]!r}; choose one with --name")
     if other := target.taken().get(name):  # before the command is run
         raise ProjectError(other, f"there is already a tool {name}; choose another name with --name")
+    script = next(filter(os.path.isabs, [*rest, program]), "")  # not one that somebody else has installed
+    content = content_of(script) or b""
+    if program_of(script, content) in SHELLS and not SHOWS_HELP.search(content.decode("utf-8", "replace")):
+        raise ProjectError(words[0], f"it does not seem to have a --help, and might do its work instead; {BY_HAND}")
     text, asked_by = _ask_help([program, *rest], directory=target.root, secs=seconds(options))
-    variables = _variables(text, next(filter(os.path.isabs, rest), shutil.which(program) or program))
+    variables = _variables(text, script or shutil.which(program) or program)
     for path in filter(os.path.isabs, [program, *rest]):
         text = text.replace(path, os.path.basename(path))  # models need not know where it is
     if os.sep in words[0] and is_within(os.path.realpath(program), os.path.realpath(target.root)):
@@ -173,9 +181,7 @@ def _wrap_command(options: Options, only: Sequence[str] | None, target: Target) 
     called = [os.path.basename(words[0]), *rest]
     documented = read_help(text, called)
     if not documented.options and not documented.operands and not documented.has_usage:
-        raise ProjectError(
-            " ".join(words), "its help has no options and no usage that can be read; write a tool by hand"
-        )
+        raise ProjectError(" ".join(words), f"its help has no options and no usage that can be read; {BY_HAND}")
     is_installed = os.sep not in words[0]  # a script of the project has no manual, and nothing is known about it
     if is_installed and not documented.summary:
         documented = documented._replace(summary=_manual_name(called))
@@ -191,11 +197,14 @@ def _wrap_command(options: Options, only: Sequence[str] | None, target: Target) 
     count, guesses = len(blueprint.arguments), blueprint.guesses
     told = f", with {guesses} guess{'' if guesses == 1 else 'es'} to check" if guesses else ""
     told = f"{name}: {count} argument{'' if count == 1 else 's'}{told}."
-    tell(f"{told} Try: {shell_words(os.environ)} run-tool {shlex.join([name, *tool_file.example_words(blueprint)])}\n")
+    place = ["--project-root", options["--project-root"]] if options["--project-root"] else []
+    example = shlex.join([name, *tool_file.example_words(blueprint), *place])
+    tell(f"{told} Try: {shell_words(os.environ)} run-tool {example}\n")
     if variables:
         read = [variable.rstrip("!") for variable in variables]
         tell(f"It reads {', '.join(read)}, so env in its description passes this on. For a client, set it with ")
-        tell(f"{shell_words(os.environ)} config --client CLIENT --install --env {' --env '.join(read)}\n")
+        added = shlex.join([*place, *(word for name in read for word in ("--env", name))])
+        tell(f"{shell_words(os.environ)} config --client CLIENT --install {added}\n")
     for names, why in (
         (choice.left, "choose with --only NAME,... or take all with --all"),
         (choice.risky, "they can run programs, or write or delete files; take one with --only"),
@@ -285,8 +294,7 @@ def _ask_help(command: Sequence[str], *, directory: str, secs: float | None) -> 
             break  # it knows --help, and prints nothing
     said = " ".join((ended.stderr or ended.stdout).split())[:SHOWN_CHARS]
     reason = "its --help could not be read" + (f" ({said})" if said.isprintable() and said else "")
-    remedy = "let it print a usage line for --help, set the variables that it needs, or write a tool by hand"
-    raise ProjectError(shown, f"{reason}; {remedy}, as docs/tools.md shows")
+    raise ProjectError(shown, f"{reason}; let it print a usage line, set the variables that it needs, or {BY_HAND}")
 
 
 def _run(words: Sequence[str], *, directory: str, secs: float) -> children.Ended:

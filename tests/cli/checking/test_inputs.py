@@ -98,7 +98,7 @@ OPTIONS = 'OPTIONS "$folder" "$count", with the options that it takes, such as -
 )
 def test_the_advice_leaves_room_for_options(tmp_path: Path, script: str, words: str) -> None:
     lines = "# @arg folder!  Text\n# @arg count=1  Text\n"
-    assert unseen(tmp_path, f"{SHELL}# Do it.\n{lines}{script}\n", r"set -- (.*?) \(the SDK") == [words]
+    assert unseen(tmp_path, f"{SHELL}# Do it.\n{lines}{script}\n", r"set -- (.*?) \(and set") == [words]
 
 
 @pytest.mark.parametrize(

@@ -312,10 +312,11 @@ def test_directories_that_it_makes_are_writable_by_the_owner_alone(tmp_path: Pat
         (["--", "./plain.txt"], "./plain.txt: it is not executable; make it so with chmod +x"),
         (["plain.mk"], "mcpgreen wrap --makefile plain.mk?"),
         (["https://x.example/y"], "mcpgreen wrap --openapi https://x.example/y?"),
-        (["--", "mute"], "mute: its --help could not be read; let it print a usage line for --help"),
+        (["--", "mute"], "mute: its --help could not be read; let it print a usage line, set"),
         (["--", "rude"], "rude: its --help could not be read (what do you want?); let it print a usage line"),
         (["--", "chatty"], "chatty: its help has no options and no usage that can be read"),
         (["--", "binary"], "binary: its help has no options and no usage that can be read"),
+        (["--", "bin/plain"], "bin/plain: it does not seem to have a --help, and might do its work instead; write a"),
     ],
 )
 def test_what_cannot_be_wrapped_is_told_with_a_remedy(project: ProjectBuilder, words: list[str], message: str) -> None:
@@ -325,6 +326,7 @@ def test_what_cannot_be_wrapped_is_told_with_a_remedy(project: ProjectBuilder, w
     project.program("bin/rude", "echo 'what do you want?' >&2; exit 2")
     project.program("bin/chatty", "echo Hello.")
     project.program("bin/binary", "head -c 300000 /dev/zero")
+    project.program("bin/plain", 'find "$1" -type f')
 
     done = wrap(project, *words)
 
