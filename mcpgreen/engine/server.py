@@ -121,11 +121,8 @@ class Server:
         session of another caller."""
         is_own = session is None
         if session is None:
-            settings, roots = self.services.settings, self.services.roots
-            needs_token = token is not None
-            session = Session(
-                stream.sink, settings, roots, handshake, needs_token=needs_token, principal=stream.principal
-            )
+            settings, roots, principal = self.services.settings, self.services.roots, stream.principal
+            session = Session(stream.sink, settings, roots, handshake, needs_token=bool(token), principal=principal)
             self.add_session(session)
         elif session.principal != stream.principal:
             raise Denied("This session belongs to another caller.")

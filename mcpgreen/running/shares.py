@@ -46,10 +46,8 @@ class Shares:
         left = self.size + spare - self.held - amount
         if left < 0:
             return False
-        if owner is None:
-            return True
         held = self.held_by(owner)
-        return not held or held + amount <= spare + TIMES_WHAT_IS_LEFT * left
+        return owner is None or not held or held + amount <= spare + TIMES_WHAT_IS_LEFT * left
 
     def take(self, owner: Hashable, amount: int = 1) -> None:
         self.held += amount

@@ -89,7 +89,6 @@ def _unseen_arguments(tool: Tool, shown: str) -> Iterator[Problem]:
     is_passed_on = not names and not re.search(r"\$\{?[1-9]|\bgetopts\b", script)  # "$@", to another program
     if is_passed_on or re.search(r"\w\s*\(\)|\bfunction\s", text):  # what is read may be that of a function
         return
-    takes_options = re.search(OPTIONS, script) is not None
     line = text.count("\n", 0, found.start()) + 1
     reads = f"reads {found[0].replace('{', '')}" if "$" in found[0] else "uses getopts"
     sentence = f"{shown}: line {line}: it {reads}, but a tool gets no command-line arguments"
@@ -98,8 +97,9 @@ def _unseen_arguments(tool: Tool, shown: str) -> Iterator[Problem]:
     if ARGUMENT in content or not names:
         values, parse = [f"${variable_of(name)}" for name in names[:MOST_NAMED] or ["name"]], "; mcp_args_parse"
     words = " ".join(f'"{value}"' for value in values)
-    fix += f'write above it: source "$MCP_SDK/tool-sdk.sh"{parse}; set -- '
-    fix += f'OPTIONS {words}, with the options that it takes, such as -n "{values[-1]}"' if takes_options else words
+    if re.search(OPTIONS, script):
+        words = f'OPTIONS {words}, with the options that it takes, such as -n "{values[-1]}"'
+    fix += f'write above it: source "$MCP_SDK/tool-sdk.sh"{parse}; set -- {words}'
     fix += "; " if "set -e" in text else " (and set +euo pipefail, which the SDK turns on); "
     yield Problem("warning", "command-line", sentence, fix + WRAP_IT, tool.path, Position(line))
 

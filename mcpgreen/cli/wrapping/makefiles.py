@@ -34,7 +34,7 @@ OBEYED = re.compile(
 )
 # Set in the environment, as a rule; and empty, as a rule.
 IN_ENVIRONMENT = re.compile(r"OS|USER|LOGNAME|PWD|HOST(?:NAME)?|LANG|TE?MP(?:DIR)?|\w*(?:TOKEN|SECRET|PASSWORD|KEY)\w*")
-OPTIONAL = re.compile(r"(?i)DESTDIR|SUDO|\w*(?:ARGS?|OPTS?|OPTIONS|EXTRA|VERBOSE|DEBUG|FORCE|QUIET|DRY_?RUN)")
+OPTIONAL = re.compile(r"(?i)[QV]|DESTDIR|SUDO|\w*(?:ARGS?|OPTS?|OPTIONS|EXTRA|VERBOSE|DEBUG|FORCE|QUIET|DRY_?RUN)")
 # Not with MAKEFLAGS either, from which a make that a script runs would take them.
 UNEXPORT = "--eval=unexport {} MAKEFLAGS"
 WITHIN_RECIPE = re.compile(r"\s*(?:(?:ifn?(?:eq|def)|else|endif)\b|$)")  # any other line ends the recipe
@@ -61,7 +61,7 @@ class _Variables:
         self.defined = {"CURDIR"}
         self._referred: dict[str, bool] = {}  # by recipes; true if not only by functions, such as `if`
         self.is_whole = True  # all definitions are seen
-        self._odd: set[str] = set()  # has a value somewhere that is not plain
+        self._odd: dict[str, str] = {}  # has a value somewhere that is not plain
         self.refused: dict[str, str] = {}  # with the line that makes it unsafe
         self._recipes: dict[str, None] = {}  # their lines that refer to something
         self.unclear = ""  # a line that may use any variable
@@ -72,7 +72,7 @@ class _Variables:
         value = value.strip()
         self.defined.add(name)
         if operator in ("+", "!") or not shell_lines.is_plain(value):
-            self._odd.add(name)
+            self._odd[name] = f"a computed value: {name} {operator}= {value}"
         if operator == "?":
             default = f"{value} by default." if value and "$" not in value else ""
             self.offered.setdefault(name, said.lstrip("#").strip()[:500] or default)
@@ -92,7 +92,7 @@ class _Variables:
             self._recipes[line] = None
         found = REFERENCE.findall(line)
         is_plain = not any(groups[6] for groups in found)
-        for name in (name for groups in found for name in groups[2:5] if name[1:] and (is_plain or name.isupper())):
+        for name in (name for groups in found for name in groups[2:4] if name and (is_plain or name.isupper())):
             self._referred[name] = is_plain or self._referred.get(name, False)
         destroys = {DESTROYS} if is_destructive("", line) else set()
         return destroys.union(name for groups in found for name in groups[:5] if name)
@@ -103,12 +103,14 @@ class _Variables:
             if name in others and not OBEYED.fullmatch(name) and not IN_ENVIRONMENT.fullmatch(name):
                 self.offered[name] = ""
                 self.needed |= {name} if is_plain and not OPTIONAL.fullmatch(name) else set()
-        known = (self.defined | self.offered.keys()) - self._odd
+        known = (self.defined | self.offered.keys()) - self._odd.keys()
         for line in self._recipes:
             marked = REFERENCE.sub(self._marked, line).lstrip(" \t@+-")
             has_function = any(groups[6] for groups in REFERENCE.findall(line))
             if has_function or not shell_lines.is_harmless(marked, known):
-                self.refuse(line, re.sub(r"^(?=.*>(?!&|[ \t]*/dev/null))", "it writes to a file: ", line))
+                why = re.sub(r"^(?=.*>(?!&|[ \t]*/dev/null))", "it writes to a file: ", line)
+                odd = (self._odd[name] for name in IDENTIFIER.findall(line) if name in self._odd)
+                self.refuse(line, next(odd, why))
         refused = self.offered.keys() if self.unclear else self.refused.keys()
         return {name: self.offered[name] for name in self.offered.keys() - refused if not OBEYED.fullmatch(name)}
 

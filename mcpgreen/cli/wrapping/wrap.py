@@ -126,11 +126,10 @@ def run(options: Options) -> int:
         document = openapi.Document(place, openapi.read_document(place), f"{name}-" if name else "")
         made = document.tools_made(target.directory)
         tools = list(openapi.tools_in(document, chosen, options, made))
-        written = _write_all(tools, openapi.source_name(place), options, target)
         gone = [name for name, is_known in made.items() if not is_known]
-        if options["--dry-run"]:
-            say("".join(f"{'gone':8} {name}\n" for name in gone))
-        elif gone:
+        say("".join(f"{'gone':8} {name}\n" for name in gone if options["--dry-run"]))
+        written = _write_all(tools, openapi.source_name(place), options, target)
+        if gone and not options["--dry-run"]:
             stems = [os.path.relpath(os.path.join(target.directory, name)) for name in gone]
             files = [stem + suffix for stem in stems for suffix in (".py", tool_file.DESCRIPTION_SUFFIX)]
             tell(f"The document no longer has the operations of these tools; to delete them: rm {shlex.join(files)}\n")

@@ -29,7 +29,6 @@ OutputProblems = Callable[[Any], Sequence[str]]
 MAX_DOCUMENTS_CHARS = 1 << 20
 LARGE_TEXT_BYTES = 1 << 18
 NOT_FOUND = 127  # as `env` and shells say of a program
-PIPE_BROKEN = 128 + signal.SIGPIPE
 MAX_STRAY_BYTES = 1 << 18  # of an output in which stray text is looked for
 MAX_STRAY_TRIES = 10
 SHOWN_CHARS = 60
@@ -240,7 +239,7 @@ def reason_of(outcome: Outcome, words: LastWords) -> str:
     reason = words.reason or _status_in_words(outcome.exit_code)
     if outcome.exit_code == NOT_FOUND and "\\r" in reason:
         reason += " (the script has Windows line endings; mcpgreen validate --fix converts them)"
-    if outcome.exit_code == PIPE_BROKEN and not words.reason:
+    if outcome.exit_code == 128 + signal.SIGPIPE and not words.reason:
         reason += ", as a pipeline that ends with head may be under set -o pipefail"
     return reason
 

@@ -821,6 +821,8 @@ def test_a_package_without_scripts_is_refused(tmp_path: Path, text: str) -> None
         ("a:\n\techo $(A)\nb:\n\techo $($(X))\n", ["A (echo $($(X)))"]),
         ("a:\n\ttest $(if $(ONLY),-k $(ONLY))\n", ["ONLY (test $(if $(ONLY),-k $(ONLY)))"]),
         ("a: b.txt\n\tls\nb.txt:\n\techo $(A) > b.txt\n", ["A (it writes to a file: echo $(A) > b.txt)"]),
+        ("A ?= $(shell date)\na:\n\techo $(A)\n", ["A (a computed value: A ?= $(shell date))"]),
+        ("a:\n\tcat $(T)\n", ["T (cat $(T))"]),
         ("CC ?= cc\na:\n\techo $(CC)\n", ["CC (make uses it)"]),
     ],
 )
