@@ -303,8 +303,8 @@ class Diagnostics(Values):
         "A file that gets the same lines as stderr, with times. If its path is not absolute, it is relative to the "
         "project. Empty: none.")
     core_dumps = setting(flag, False, doc=
-        "Whether the server may leave a core file, and the same user's debuggers may attach to it. Scripts can "
-        "then also read its environment and write to its client.")
+        "Whether the server may leave a core file, and whether the same user's debuggers may attach to "
+        "the server. Scripts can then also read its environment and write to its client.")
     preserve_state = setting(flag, False, doc=
         "Whether calls' temporary files stay on disk when the server exits.")
     allow_corrupt_stdout = setting(flag, False, doc=

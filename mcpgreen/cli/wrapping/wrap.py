@@ -72,7 +72,7 @@ STATES = {
     "changed": "it would be different now; to replace it, add --update",
     "edited": "you have edited it, so it stays",
     "conflict": "it would be different now, but you have edited it, so it stays; compare it with --output DIR",
-    "other": "it is not written, because {} has its name; choose a prefix with --name",
+    "other": "it is not written, because {} already has that name; choose a prefix with --name",
 }
 # Not in the name of a command, such as "disk-usage.sh: illegal option". Then the variables that a command reads.
 USAGE = re.compile(r"(?i)(?<![\w./-])(?:usage|synopsis)\b(?!\.\w|-)|^ +--?\w", re.MULTILINE)
