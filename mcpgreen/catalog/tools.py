@@ -17,7 +17,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from functools import cache
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mcpgreen.catalog.descriptions import HEAD_BYTES, metadata
 from mcpgreen.catalog.descriptions.metadata import matches
@@ -31,6 +31,7 @@ from mcpgreen.project.unmarked import META_SUFFIXES
 from mcpgreen.protocol.revisions import CLIENT_NEEDS
 from mcpgreen.protocol.schemas import quick
 from mcpgreen.running import trust
+from mcpgreen.running.processes.run import Stays
 from mcpgreen.running.scripts.shebang import SHELL_SUFFIXES, command_of, is_program, is_python
 from mcpgreen.text.json_types import Json
 
@@ -55,6 +56,34 @@ UNFIT_VARIABLES = {
     r"PATH|HOME|TMPDIR|LANG": "every tool gets it",
     r"(LD|DYLD)_\w*|GCONV_PATH|GLIBC_TUNABLES": "it loads other code into programs",
     r"(PYTHON|PERL5|RUBY|BASH|SHELLOPTS)\w*|NODE_(OPTIONS|PATH)|ENV|IFS|CDPATH|PS4": "it changes how scripts are run",
+}
+
+SCOPES_OF_STAYS = ("server", "session")  # how long a process is kept between calls
+
+
+def _whole(lowest: int, highest: int) -> metadata.Rule:
+    return metadata.Rule(
+        lambda value: metadata.is_natural(value) and lowest <= value <= highest,
+        f"an integer from {lowest} to {highest}",
+        {"type": "integer", "minimum": lowest, "maximum": highest},
+    )
+
+
+# The members of `stays`, each with the attribute of `Stays` that it sets.
+STAYS_RULES = {
+    "for": ("scope", metadata.one_of(SCOPES_OF_STAYS)),
+    "workers": ("workers", _whole(1, 64)),
+    "concurrency": ("concurrency", _whole(1, 1000)),
+    "idleSecs": ("idle_secs", metadata.A_DURATION),
+    "maxCalls": ("max_calls", _whole(0, 10**9)),
+    "maxMemoryMb": ("max_memory_mb", _whole(0, 10**6)),
+    "startSecs": ("start_secs", metadata.A_DURATION),
+}
+STAYS_SCHEMA = {
+    "type": "object",
+    "properties": {key: dict(rule.schema) for key, (_, rule) in STAYS_RULES.items()},
+    "required": ["for"],
+    "additionalProperties": False,
 }
 
 FIELD_RULES = {
@@ -82,6 +111,11 @@ FIELD_RULES = {
         ),
         "true, false, or an array of Python module names",
         {"type": ["boolean", "array"], "items": {"type": "string"}, "maxItems": MAX_MODULES},
+    ),
+    "stays": metadata.Rule(
+        lambda value: value in SCOPES_OF_STAYS or (isinstance(value, dict) and "for" in value),
+        'server, session, or an object such as {"for": "server", "workers": 2}',
+        {"anyOf": [{"enum": list(SCOPES_OF_STAYS)}, STAYS_SCHEMA]},
     ),
     "env": metadata.Rule(
         lambda value: (
@@ -114,6 +148,7 @@ class Description(NamedTuple):
     scopes: Sequence[str] = ()  # that a caller must have, if callers have scopes at all
     warm: bool | list[str] = True
     env: Sequence[str] = ()  # variables of the server that the tool gets; a ! marks a required one
+    stays: Stays | None = None  # between calls
 
 
 ATTRIBUTE_OF = {name[0] + name.title().replace("_", "")[1:]: name for name in Description._field_defaults}
@@ -318,11 +353,28 @@ def describe_tool(path: str, fields: Json, *, stem: str, private: Private) -> De
             raise ProjectError(path, f"{key} {fault}")
     unlisted = {key: value for key, value in fields.items() if key not in LISTED_FIELDS}
     known = {name: fields[key] for key, name in ATTRIBUTE_OF.items() if key in fields}
+    if "stays" in fields:
+        known["stays"] = _stays_of(path, fields["stays"])
+        if "maxConcurrent" in fields:
+            origin.complaints.append("maxConcurrent has no effect on a tool that stays; use concurrency of stays")
     for each in fields.get("env", ()):
         for reason in (reason for names, reason in UNFIT_VARIABLES.items() if matches(f"(?:{names})!?", each)):
             known["env"] = [other for other in known["env"] if other != each]
             origin.complaints.append(f"env: {each.rstrip('!')} is left out: {reason}")
     return Description(definition, unlisted, origin.complaints, **known)
+
+
+def _stays_of(path: str, value: Any) -> Stays:
+    """Raises ProjectError for an object that has a wrong member."""
+    given = {"for": value} if isinstance(value, str) else value
+    rules = {key: rule for key, (_, rule) in STAYS_RULES.items()}
+    given = metadata.checked(path, given, rules, "stays.")
+    if unknown := next((key for key in given if key not in rules), None):
+        raise ProjectError(path, f"stays.{unknown} is unknown; stays has {', '.join(rules)}")
+    stays = Stays(**{STAYS_RULES[key][0]: each for key, each in given.items()})
+    if stays.scope == "session" and stays.workers > 1:
+        raise ProjectError(path, "stays.workers must be 1 for a session, which has one process; use concurrency")
+    return stays
 
 
 def _input_schema(path: str, fields: Json) -> Json:

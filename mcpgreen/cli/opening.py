@@ -8,8 +8,10 @@ from collections.abc import Mapping
 from mcpgreen import journal
 from mcpgreen.cli.commands import Options
 from mcpgreen.errors import UsageError
-from mcpgreen.project.project import Project, open_project
-from mcpgreen.settings.settings import Settings
+from mcpgreen.project.project import Project, find_project, open_project
+from mcpgreen.settings.settings import Settings, load
+
+MOST_CALLS = 1_000_000
 
 
 def open_named(
@@ -37,3 +39,28 @@ def seconds(options: Options) -> float | None:
     if not 0 < secs < float("inf"):
         raise UsageError("--timeout must be a positive number of seconds.")
     return secs
+
+
+def repetitions(options: Options) -> int:
+    """Return the value of `--repeat`. Raises UsageError."""
+    text = options["--repeat"]
+    if not (text.isascii() and text.isdigit() and len(text) <= len(str(MOST_CALLS)) and 0 < int(text) <= MOST_CALLS):
+        raise UsageError(f"--repeat must be a number from 1 to {MOST_CALLS}.")
+    return int(text)
+
+
+def source_files(options: Options) -> Mapping[str, str]:
+    """Return the environment after the shell files that `--source` names."""
+    from mcpgreen.running.hooks import sourced_variables  # few commands need it
+
+    environ: Mapping[str, str] = os.environ
+    for file in options["--source"]:
+        path = os.path.abspath(file)
+        if not os.path.isfile(path):  # not here, so it is in the project
+            root = options["--project-root"] or load({}, environ, {}).project_root
+            project = find_project(root or None, cwd=os.getcwd(), directories={})
+            path = os.path.join(project.root, file) if project is not None else file
+        if not os.path.isfile(path):
+            raise UsageError(f"--source {file}: no such file here or in the project.")
+        environ = sourced_variables(path, environ, directory=os.getcwd()).applied_to(environ)
+    return environ

@@ -24,7 +24,7 @@ from mcpgreen.cli.checking.places import description_beside
 from mcpgreen.cli.checking.remedies import explained
 from mcpgreen.cli.checking.validate import registration_of
 from mcpgreen.cli.commands import Options
-from mcpgreen.cli.opening import open_named, seconds
+from mcpgreen.cli.opening import open_named, repetitions, seconds, source_files
 from mcpgreen.cli.output import print_json, say, tell
 from mcpgreen.cli.trying.person import CAPABILITIES, Answer, answer_for, content_of, unknown, values_of
 from mcpgreen.cli.trying.screen import Bars, Screen, wants_json
@@ -32,11 +32,10 @@ from mcpgreen.engine.server import Server
 from mcpgreen.errors import InternalError, InvalidParams, McpgreenError, RpcError, UsageError
 from mcpgreen.features.tools import terms_of
 from mcpgreen.links.sink import MemorySink
-from mcpgreen.project.project import Project, find_project, require_tmp_root
+from mcpgreen.project.project import Project, require_tmp_root
 from mcpgreen.protocol.revisions import LATEST_HANDSHAKE
-from mcpgreen.running.hooks import sourced_variables
 from mcpgreen.running.warm_python import why_fresh
-from mcpgreen.settings.settings import Settings, load
+from mcpgreen.settings.settings import Settings
 from mcpgreen.text import jsontext
 from mcpgreen.text.json_types import Json
 
@@ -322,7 +321,7 @@ def run_tool(options: Options) -> int:
     timeout_secs = seconds(options)
     arguments = _arguments(options["--args"])
     adapt = partial(_with_options, options=options, timeout_secs=timeout_secs)
-    with serving(options, environ=_source_files(options), adapt=adapt, kind="tools") as (server, project):
+    with serving(options, environ=source_files(options), adapt=adapt, kind="tools") as (server, project):
         tool = server.services.snapshot("tools").by_name.get(options["NAME"])
         schema = tool.definition.get("inputSchema", {}) if tool is not None else {}
         arguments |= values_of(options["ARGUMENT"], schema.get("properties") or {})
@@ -338,7 +337,7 @@ def run_tool(options: Options) -> int:
         params: Json = {"name": options["NAME"], "arguments": arguments}
         if timeout_secs is not None:
             params["timeoutSecs"] = timeout_secs
-        return _call(server, params, options)
+        return _call(server, params, options, times=repetitions(options))
 
 
 def _report_unknown_arguments(name: str, arguments: Json, schema: Json) -> None:
@@ -351,7 +350,7 @@ def _report_unknown_arguments(name: str, arguments: Json, schema: Json) -> None:
             journal.info("%s", " ".join([f"{name} has no argument {key}.", *suggestions(key, properties)]))
 
 
-def _call(server: Server, params: Json, options: Options) -> int:
+def _call(server: Server, params: Json, options: Options, *, times: int) -> int:
     is_for_programs = wants_json(options)
     screen = Screen(options)
     bars = None if is_for_programs else Bars(screen)
@@ -361,26 +360,34 @@ def _call(server: Server, params: Json, options: Options) -> int:
     if on_notification is not None:
         params = {**params, "_meta": {"progressToken": "run-tool"}}
     client = LocalClient(server, answer=answer_for(options["--answer"]), on_notification=on_notification)
-    try:
-        result = client.ask("tools/call", params)
-    except Refused as refused:
-        if is_for_programs:
-            print_json({"_mcpToolError": True, **refused.error})
-        else:
-            screen.problem(str(refused))
-        if refused.error["code"] == InvalidParams.code:
-            _report_similar(server, "tools", params["name"])
-        return 1
-    finally:
-        if bars is not None:
-            bars.close()
+    statuses = []
+    for _ in range(times):
+        try:
+            result = client.ask("tools/call", dict(params))
+        except Refused as refused:
+            if is_for_programs:
+                print_json({"_mcpToolError": True, **refused.error})
+            else:
+                screen.problem(str(refused))
+            if refused.error["code"] == InvalidParams.code:
+                _report_similar(server, "tools", params["name"])
+            return 1
+        finally:
+            if bars is not None:
+                bars.close()
+        statuses.append(_show(result, options, screen))
     if options["--verbose"]:
         _report_start(server, params["name"])
+    return max(statuses)
+
+
+def _show(result: Json, options: Options, screen: Screen) -> int:
+    """Print a result, and return the exit status that it stands for."""
     meta = result.get("_meta", {})
     # A script that was never started has no exit code.
     has_failed = result["isError"] and (meta.get("exitCode") != 0 or options["--check"])
     said = meta.get("stderr", "")
-    if is_for_programs:
+    if wants_json(options):
         if options["--verbose"]:
             tell(said)
         print_json(result)
@@ -416,21 +423,6 @@ def _report_similar(server: Server, kind: str, name: str) -> None:
     own = [f"{name} is a file that contains the tools {', '.join(sorted(inside))}."]
     for hint in own if inside else suggestions(name, known):
         journal.info("%s", hint)
-
-
-def _source_files(options: Options) -> Mapping[str, str]:
-    """Return the environment after the shell files that `--source` names."""
-    environ: Mapping[str, str] = os.environ
-    for file in options["--source"]:
-        path = os.path.abspath(file)
-        if not os.path.isfile(path):  # not here, so it is in the project
-            root = options["--project-root"] or load({}, environ, {}).project_root
-            project = find_project(root or None, cwd=os.getcwd(), directories={})
-            path = os.path.join(project.root, file) if project is not None else file
-        if not os.path.isfile(path):
-            raise UsageError(f"--source {file}: no such file here or in the project.")
-        environ = sourced_variables(path, environ, directory=os.getcwd()).applied_to(environ)
-    return environ
 
 
 def _arguments(text: str) -> Json:

@@ -38,8 +38,11 @@ class PipeReader:
     Reads by itself after `watch`; before and after that, also whenever `drain` is called.
     """
 
-    def __init__(self, fd: int, on_chunk: OnChunk, *, chunk_bytes: int = CHUNK_BYTES) -> None:
+    def __init__(
+        self, fd: int, on_chunk: OnChunk, *, chunk_bytes: int = CHUNK_BYTES, on_end: Callable[[], None] = lambda: None
+    ) -> None:
         os.set_blocking(fd, False)
+        self._on_end = on_end
         self.fd = fd
         self.is_open = True
         self._on_chunk = on_chunk
@@ -93,6 +96,7 @@ class PipeReader:
                 return False
             if not chunk:
                 self.close()
+                self._on_end()
                 return False
             if len(chunk) == CHUNK_BYTES == self._chunk_bytes:
                 self._grow()
@@ -182,6 +186,32 @@ class Capture:
     def chunks(self) -> list[bytes]:
         """Hand over what was printed; nothing is left here."""
         return self._pieces.take()
+
+
+class Tail(Capture):
+    """The end of what a process that stays has printed. Its pipes are never full, however much that is."""
+
+    def __init__(self, kept_bytes: int) -> None:
+        super().__init__(limit_bytes=0)
+        self._kept_bytes = kept_bytes
+        self._kept = bytearray()
+        self.readers: list[PipeReader] = []
+
+    def take(self, chunk: bytes) -> None:
+        self.size += len(chunk)
+        self._kept += chunk
+        if len(self._kept) > 2 * self._kept_bytes:
+            del self._kept[: -self._kept_bytes]
+
+    def since(self, size: int) -> bytes:
+        """Return what was printed since the size was this, as far as it is kept."""
+        for reader in self.readers:
+            reader.drain()
+        new_bytes = min(self.size - size, self._kept_bytes)
+        return bytes(self._kept[-new_bytes:]) if new_bytes else b""
+
+    def chunks(self) -> list[bytes]:
+        return [bytes(self._kept)]
 
 
 class Pieces:

@@ -7,16 +7,15 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Hashable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Hashable, Sequence
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from mcpgreen.errors import Denied
 from mcpgreen.running.trust import Ground
 from mcpgreen.settings.settings import Settings
 
 if TYPE_CHECKING:
-    from mcpgreen.running.processes.pipes import OnChunk, OutputPlace
-    from mcpgreen.running.processes.process import Child
+    from mcpgreen.running.processes.pipes import OnChunk, OutputPlace, Tail
 
 MIN_LEFT_SECS = 0.1
 KILL_GRACE_SECS = 1.0  # after SIGTERM comes SIGKILL
@@ -100,6 +99,27 @@ class Deadline:
         return time.monotonic() if self._paused_at is None else self._paused_at
 
 
+class Stays(NamedTuple):
+    """How a process is kept between calls: for the `server`, or for each `session`. A limit of 0 is none."""
+
+    scope: str
+    workers: int = 1  # processes
+    concurrency: int = 1  # calls that each of them serves at a time
+    idle_secs: float = 300.0
+    max_calls: int = 0
+    max_memory_mb: int = 0
+    start_secs: float = 20.0
+
+
+class Staying(NamedTuple):
+    """What the run of a process that stays has besides: it reads calls from `calls_fd`, its control pipe carries the
+    answers, and only the end of what it prints is kept. `on_closed` is called when it has closed its answers."""
+
+    calls_fd: int
+    tail: Tail
+    on_closed: Callable[[], None]
+
+
 class ScriptRun(NamedTuple):
     """One run of a script. `serial` is the number of the call that it is for: its files have it in their names, its
     processes as their tag. What it prints counts for the share of the `owner`."""
@@ -111,6 +131,7 @@ class ScriptRun(NamedTuple):
     serial: int
     on_control: OnChunk
     owner: Hashable = None
+    staying: Staying | None = None
 
 
 def unheard(chunk: bytes) -> None:
@@ -126,10 +147,26 @@ class Ending:
     STDERR_LIMIT = "stderr limit"
 
 
+class Served(Protocol):
+    """The process of a call, for the journal: a `Child`, or one that stays. `way` says how it was started, if not
+    afresh."""
+
+    pid: int
+    way: str
+    began_at: float
+    ended_at: float
+
+    @property
+    def exit_code(self) -> int: ...
+
+
 class Outcome(NamedTuple):
+    """How a call ended. `fault` says what went wrong with a process that stays, as the beginning of a sentence."""
+
     exit_code: int  # 128 + n after signal n, as a shell would say it
     stdout: list[bytes]  # in chunks: see `jsontext.LargeText`
     stderr: bytes
     ended_by: str
     place: OutputPlace  # in memory, until it is given back
-    child: Child
+    child: Served
+    fault: str = ""

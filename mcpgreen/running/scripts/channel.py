@@ -41,6 +41,8 @@ class Listener(Protocol):
 class Channel:
     """Cuts the bytes of the pipe into lines and turns each into a call on the listener."""
 
+    max_line_bytes = MAX_LINE_BYTES
+
     def __init__(self, listener: Listener) -> None:
         self._listener = listener
         self._begun: list[bytes] = []  # pieces of a line without its end
@@ -70,8 +72,8 @@ class Channel:
         if rest and not self._is_skipping:
             self._begun.append(rest)
             self._begun_bytes += len(rest)
-            if self._begun_bytes > MAX_LINE_BYTES:
-                self._warn(f"of more than {MAX_LINE_BYTES} bytes")
+            if self._begun_bytes > self.max_line_bytes:
+                self._warn(f"of more than {self.max_line_bytes} bytes")
                 self._is_skipping = True
                 self._begun.clear()
 
@@ -99,17 +101,16 @@ class Channel:
             self._warn("that is not JSON")
             return
         if isinstance(message, dict) and "ask" in message:
-            secs = _number(message.get("timeoutSecs"))
-            patience_secs = min(secs, MAX_SECS) if secs and secs > 0 else None
-            self._listener.ask(message["ask"], message.get("reply"), patience_secs, size_bytes=len(line))
+            secs = patience_secs(message)
+            self._listener.ask(message["ask"], message.get("reply"), secs, size_bytes=len(line))
             return
         params = message.get("params") if isinstance(message, dict) else None
         if not isinstance(params, dict):
             return
         if message.get("method") == "notifications/progress":
-            self._hear_progress(params)
-        elif message.get("method") == "notifications/message":
-            self._hear_log(params)
+            hear_progress(self._listener, params)
+        elif message.get("method") == "notifications/message" and not hear_log(self._listener, params):
+            self._warn("with a number that is too large")
 
     def _warn(self, what: str) -> None:
         """Log it once a call: a script that writes rubbish writes a lot of it."""
@@ -117,19 +118,29 @@ class Channel:
             self._has_warned = True
             journal.warning("ignored a control line %s from a script", what)
 
-    def _hear_progress(self, params: dict[str, Any]) -> None:
-        progress, total, message = _number(params.get("progress")), _number(params.get("total")), params.get("message")
-        if progress is not None:
-            self._listener.progress(progress, total, message if isinstance(message, str) else None)
 
-    def _hear_log(self, params: dict[str, Any]) -> None:
-        level, logger = params.get("level"), params.get("logger")
-        if level not in journal.LEVELS or params.get("data") is None:
-            return
-        if not jsontext.is_writable(params["data"]):
-            self._warn("with a number that is too large")
-            return
-        self._listener.log(level, logger if isinstance(logger, str) else None, params["data"])
+def hear_progress(listener: Listener, params: dict[str, Any]) -> None:
+    """Pass on progress, if there is any in these parameters."""
+    progress, total, message = _number(params.get("progress")), _number(params.get("total")), params.get("message")
+    if progress is not None:
+        listener.progress(progress, total, message if isinstance(message, str) else None)
+
+
+def hear_log(listener: Listener, params: dict[str, Any]) -> bool:
+    """Pass on a message, if there is one in these parameters; return False if it cannot be written as JSON."""
+    level, logger = params.get("level"), params.get("logger")
+    if level not in journal.LEVELS or params.get("data") is None:
+        return True
+    if not jsontext.is_writable(params["data"]):
+        return False
+    listener.log(level, logger if isinstance(logger, str) else None, params["data"])
+    return True
+
+
+def patience_secs(message: dict[str, Any]) -> float | None:
+    """Return how long a script waits for an answer; None if the server decides."""
+    secs = _number(message.get("timeoutSecs"))
+    return min(secs, MAX_SECS) if secs and secs > 0 else None
 
 
 def _number(value: Any) -> float | None:

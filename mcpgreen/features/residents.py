@@ -1,0 +1,113 @@
+"""Have a call served by a process that stays: which one, and what it is told.
+
+A script that is started for each call finds everything in its environment. Here, what is the same for all calls is in
+the environment of the process, and the rest is in the line of the call.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Hashable
+from typing import TYPE_CHECKING
+
+from mcpgreen.errors import Denied, ToolFailure
+from mcpgreen.features.call import Call
+from mcpgreen.features.scripts import Reports, encoded
+from mcpgreen.running.processes.run import Deadline, Outcome, Script
+from mcpgreen.running.processes.spawning import CALLS_FD, CONTROL_FD
+from mcpgreen.running.resident.pools import Key, Pool, StartFailed
+from mcpgreen.running.scripts.results import Expectation, explained_fault
+from mcpgreen.text import jsontext
+
+if TYPE_CHECKING:
+    from mcpgreen.features.tools import ToolTerms
+
+DESCRIPTORS = {"MCP_CALLS_FD": str(CALLS_FD), "MCP_ANSWERS_FD": str(CONTROL_FD)}
+OF_A_CALL = ("MCP_TOOL_NAME",)  # one process may serve several tools
+
+
+def pool_for(call: Call, terms: ToolTerms) -> Pool:
+    """Return the processes that may serve the call."""
+    stays = terms.tool.description.stays
+    assert stays is not None
+    scope, owner = (None, None) if stays.scope == "server" else (_scope_of(call), call.principal)
+    key = Key(terms.tool.path, stays, scope, owner)
+    if key not in call.services.residents:
+        call.services.end_old_residents()  # this tool may have stayed in another way
+    return call.services.residents.pool(key)
+
+
+def _scope_of(call: Call) -> Hashable:
+    """Return the session of the call. A stateless caller is known by its own token, or by its pipe; any other call has
+    a process for itself."""
+    if call.session is not None:
+        return call.session
+    if call.principal is not None and not call.principal.is_shared:
+        return call.principal
+    return call.stream if call.stream.owner is None else call
+
+
+def run_resident(call: Call, terms: ToolTerms, arguments_json: bytes) -> tuple[Outcome, bytes, Deadline, Expectation]:
+    """Have the call served. Return how it ended, its error report, its deadline and what is expected of its output.
+    Its time begins when it is sent to a process that is ready. Raises ToolFailure and RpcError."""
+    assert call.run is not None
+    services = call.services
+    pool = pool_for(call, terms)
+    try:
+        process = pool.take(
+            terms.tool.name, terms.entry_json, _version_of(terms), lambda: _script_and_variables(call, terms)
+        )
+        deadline, expected = terms.time_and_expectation(call)
+        meta_json = _meta_json(call, expected.timeout_secs)
+        try:
+            outcome, error_report = process.call(
+                terms.tool.name, arguments_json, meta_json, deadline, Reports(call, deadline)
+            )
+        finally:
+            call.stop_helpers()
+    except StartFailed as failed:
+        if failed.refusal is not None:
+            raise failed.refusal from failed
+        words = services.confidential.last_words(failed.stderr, call)
+        raise ToolFailure(explained_fault(failed.fault, words)) from failed
+    finally:
+        if pool.key.scope is call:
+            services.residents.end_scope(call)
+    call.run.output_place = outcome.place
+    call.run.note_end(outcome)
+    return outcome, error_report, deadline, expected
+
+
+def _version_of(terms: ToolTerms) -> object:
+    try:
+        status = os.stat(terms.tool.path)
+    except FileNotFoundError:
+        raise Denied(f"{terms.script.label} executable missing") from None
+    return status.st_mtime_ns, status.st_size, status.st_ino
+
+
+def _script_and_variables(call: Call, terms: ToolTerms) -> tuple[Script, dict[bytes, bytes]]:
+    """Return what a new process is started with. One for all callers knows nothing of the first of them."""
+    script, variables, _ = terms.with_packages()
+    kept = {name: value for name, value in variables.items() if name not in OF_A_CALL}
+    stays = terms.tool.description.stays
+    assert stays is not None
+    about = (
+        [call.services.roots.variables] if stays.scope == "server" else [call.roots.variables, call.client_variables]
+    )
+    numbers = {**DESCRIPTORS, "MCP_CONCURRENCY": str(stays.concurrency)}
+    return script, call.services.environment.with_more(kept, *about, numbers)
+
+
+def _meta_json(call: Call, timeout_secs: float) -> bytes:
+    interaction = call.interaction
+    members = [
+        b'{"_meta":' + encoded(call.params.get("_meta") or {}, "_meta"),
+        b'"roots":' + call.roots.variables["MCP_ROOTS_JSON"].encode("ascii"),
+        b'"auth":' + (call.auth_json.encode("ascii") or b"null"),
+        b'"timeoutSecs":%g' % timeout_secs,
+    ]
+    if interaction.answers or interaction.own_state is not None:  # of a tool that asks by its result
+        again = {"inputResponses": interaction.answers, "requestState": interaction.own_state}
+        members.append(jsontext.dumps(again)[1:-1])
+    return b",".join(members) + b"}"

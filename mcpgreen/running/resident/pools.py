@@ -1,0 +1,245 @@
+"""The processes that stay, of all tools: which of them serves a call, and when one is started, replaced or let go.
+
+A pool has the processes of one script for one scope: the server, a session, or a caller. A call that has its turn (see
+`Pool.places`) takes the process with most room; if none has any, another one is started, up to `workers`. While starts
+fail, calls fail at once with the last reason, and the next try waits longer each time.
+
+Rule: a process never serves two scopes. One that is worn out serves until another is ready.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Hashable
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+import gevent
+from gevent.event import Event as Bell
+
+from mcpgreen import journal
+from mcpgreen.errors import InternalError, McpgreenError, RpcError, ToolFailure
+from mcpgreen.running.processes.run import Limits, Script, Stays
+from mcpgreen.running.resident.process import Resident, State
+from mcpgreen.running.runner import Runner
+from mcpgreen.running.shares import Places
+
+LOOK_SECS = 1.0  # between two looks for processes that are idle or have grown too large
+FIRST_PAUSE_SECS = 1.0  # after a start that has failed; twice as long after the next one
+LONGEST_PAUSE_SECS = 60.0
+PAGE_KIB = 4
+WANTED = (State.STARTING, State.READY, State.BUSY)
+
+Start = Callable[[], tuple[Script, dict[bytes, bytes]]]  # what is to be run, with its variables
+
+
+class StartFailed(McpgreenError):
+    """A process could not be started, or ended before it was ready. `fault` is the beginning of a sentence."""
+
+    def __init__(self, fault: str, stderr: bytes, refusal: RpcError | None) -> None:
+        super().__init__(fault)
+        self.fault = fault
+        self.stderr = stderr
+        self.refusal = refusal
+
+
+class Key(NamedTuple):
+    """What makes a pool: a script, how it stays, and for whom. `owner` is the caller that it counts for."""
+
+    path: str
+    stays: Stays
+    scope: Hashable
+    owner: Hashable = None
+
+
+class Pool:
+    """The processes of one key. `version` is of the script and of what describes it."""
+
+    def __init__(self, residents: Residents, key: Key) -> None:
+        self.key = key
+        self.version: object = None
+        self.entries: dict[str, object] = {}  # the descriptions of its tools that calls have come for
+        self.processes: list[Resident] = []
+        self.places = Places(key.stays.workers * key.stays.concurrency)
+        self._residents = residents
+        self._changed = Bell()
+        self._waiting = 0
+        self._failures = 0  # starts in a row
+        self._failure: StartFailed | None = None
+        self._not_before = 0.0
+
+    def is_unused(self, now: float) -> bool:
+        is_failing = self._failure is not None and now < self._not_before + LONGEST_PAUSE_SECS
+        return not (self.processes or self._waiting or self.places.taken or is_failing)
+
+    def take(self, tool: str, entry: object, version: object, start: Start) -> Resident:
+        """Return a process with room for a call. May wait for one to be ready. Raises StartFailed and RpcError."""
+        if version != self.version or self.entries.get(tool, entry) != entry:
+            self.version = version
+            self.entries.clear()
+            self.forget_failures()
+            self.retire()
+        self.entries[tool] = entry
+        failures = self._failures
+        self._waiting += 1
+        try:
+            while True:
+                best = max(self.processes, key=lambda each: (each.room > 0, not each.is_worn, each.room), default=None)
+                if best is not None and best.room > 0:
+                    if best.is_worn:
+                        self._replace_worn(start)
+                    return best
+                if self._failure is not None and self._failures > failures:
+                    raise self._failure
+                self._start_if_needed(start)
+                self._changed.clear()
+                self._changed.wait()
+        finally:
+            self._waiting -= 1
+
+    def retire(self) -> None:
+        """Let all processes go; calls that run go on."""
+        for each in list(self.processes):
+            each.retire()
+
+    def forget_failures(self) -> None:
+        self._failures, self._failure, self._not_before = 0, None, 0.0
+
+    def look(self, now: float) -> None:
+        """Let idle processes go, and replace one that has served enough or grown too large."""
+        stays = self.key.stays
+        for each in list(self.processes):
+            if each.state == State.READY and stays.idle_secs and now - each.used_at >= stays.idle_secs:
+                each.retire()
+            elif stays.max_memory_mb and memory_kib(each.pid) > stays.max_memory_mb * 1024:
+                each.is_worn = True
+
+    def _replace_worn(self, start: Start) -> None:
+        """Start another process for one that is worn out. Until it is ready, the old one serves."""
+        fresh = sum(each.state in WANTED and not each.is_worn for each in self.processes)
+        if fresh < self.key.stays.workers and time.monotonic() >= self._not_before:
+            with suppress(McpgreenError):  # the old one serves on
+                self._start(start)
+
+    def _start_if_needed(self, start: Start) -> None:
+        """Raises StartFailed and RpcError if none can be started now and none is on its way."""
+        wanted = [each for each in self.processes if each.state in WANTED]
+        coming = sum(each.state == State.STARTING for each in wanted) * self.key.stays.concurrency
+        if coming >= self._waiting or len(wanted) >= self.key.stays.workers:
+            return
+        if self._failure is not None and time.monotonic() < self._not_before:
+            raise self._failure
+        self._start(start)
+
+    def _start(self, start: Start) -> None:
+        self._residents.require_room(self.key)
+        script, env = start()
+        try:
+            limits = self._residents.limits
+            process = Resident(
+                self._residents.runner, script, env, self.key.stays, limits=limits, on_change=self._on_change
+            )
+        except OSError as error:
+            raise InternalError(f"{script.label} could not be started: {error.strerror}.") from error
+        self.processes.append(process)
+        self._residents.begin_looking()
+
+    def _on_change(self, process: Resident) -> None:
+        """A process is ready, has room, or is gone. May be called in the hub."""
+        if process.state == State.GONE:
+            self.processes.remove(process)
+            if not process.was_ready and not process.is_unwanted:
+                self._note_failure(process)
+        elif process.state == State.READY and not process.served:
+            self.forget_failures()
+            if worn := next((each for each in self.processes if each.is_worn), None):
+                worn.retire()
+        most = self.key.stays.max_calls
+        process.is_worn = process.is_worn or bool(most and process.served >= most)
+        self._changed.set()
+
+    def _note_failure(self, process: Resident) -> None:
+        self._failures += 1
+        self._failure = StartFailed(process.fault, process.tail.since(0), process.refusal)
+        pause_secs = min(LONGEST_PAUSE_SECS, FIRST_PAUSE_SECS * 2 ** (self._failures - 1))
+        self._not_before = time.monotonic() + pause_secs
+        journal.warning("%s: %s; the next try is in %g s", process.label, process.fault, pause_secs)
+
+
+class Residents:
+    """All pools of one server."""
+
+    def __init__(self, runner: Runner, *, limits: Limits, most_per_owner: int) -> None:
+        self.runner = runner
+        self.limits = limits
+        self._most_per_owner = most_per_owner
+        self._pools: dict[Key, Pool] = {}
+        self._looker: Any = None
+        self._is_over = False
+
+    def __contains__(self, key: Key) -> bool:
+        return key in self._pools
+
+    def pool(self, key: Key) -> Pool:
+        found = self._pools.get(key)
+        if found is None:
+            found = self._pools[key] = Pool(self, key)
+        return found
+
+    def end_scope(self, scope: Hashable) -> None:
+        """End the processes of a session: it is over."""
+        self._end([pool for key, pool in self._pools.items() if key.scope == scope])
+
+    def keep_only(self, tools: Collection[tuple[str, Stays]]) -> None:
+        """End the processes of scripts that are no longer tools which stay in this way."""
+        gone = [pool for key, pool in self._pools.items() if (key.path, key.stays) not in tools]
+        self._end(gone)
+
+    def require_room(self, key: Key) -> None:
+        """Raises ToolFailure if the caller has as many processes as it may have, InternalError if the server stops."""
+        if self._is_over:
+            raise InternalError("The server is stopping.")
+        if key.scope is None:
+            return
+        pools = [pool for other, pool in self._pools.items() if other.scope is not None and other.owner == key.owner]
+        held = sum(len(pool.processes) for pool in pools)
+        if held >= self._most_per_owner:
+            text = f"Too many processes stay for you already ({held}, resident_max_per_principal)."
+            raise ToolFailure(f"{text} End a session, or try again when one has been idle for a while.")
+
+    def close(self, *, grace_secs: float) -> None:
+        """Let all processes go, and wait for a moment until they have ended by themselves."""
+        self._is_over = True
+        pools = list(self._pools.values())
+        self._end(pools)
+        give_up_at = time.monotonic() + grace_secs
+        while any(pool.processes for pool in pools) and time.monotonic() < give_up_at:
+            gevent.sleep(0.005)
+
+    def begin_looking(self) -> None:
+        if self._looker is None:
+            self._looker = gevent.spawn(self._look)
+
+    def _end(self, pools: Collection[Pool]) -> None:
+        for pool in pools:
+            self._pools.pop(pool.key, None)
+            pool.retire()
+
+    def _look(self) -> None:
+        while self._pools:
+            gevent.sleep(LOOK_SECS)
+            now = time.monotonic()
+            for key, pool in list(self._pools.items()):
+                pool.look(now)
+                if pool.is_unused(now):
+                    del self._pools[key]
+        self._looker = None
+
+
+def memory_kib(pid: int) -> int:
+    """Return how much memory a process holds; 0 where that cannot be seen."""
+    try:
+        with open(f"/proc/{pid}/statm", "rb") as file:
+            return int(file.read().split()[1]) * PAGE_KIB
+    except OSError:
+        return 0

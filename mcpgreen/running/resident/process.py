@@ -1,0 +1,487 @@
+"""One process that stays: its life as a table, and the lines that it and the server write to each other.
+
+The process is a run of a script like any other, in a greenlet of its own: it is started, watched and stopped by the
+`Runner`, with everything that it has started. It reads calls from one pipe, and its control pipe carries the answers. A
+call is one line there and one line back; the greenlet of the call waits in between, and nothing else.
+
+Rule: `TRANSITIONS` is all that can happen to a process. A line is never trusted: an answer finds its call by a number
+that is not used twice, and what cannot be understood costs a warning.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections import Counter, deque
+from collections.abc import Callable
+from functools import partial
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+import gevent
+from gevent.event import Event as Bell
+
+from mcpgreen import journal
+from mcpgreen.errors import RpcError
+from mcpgreen.running.processes.pipes import RETRY_SECS, SMALL_BYTES, WRITE_EVENT, OutputPlace, Tail
+from mcpgreen.running.processes.run import (
+    DRAIN_SECS,
+    KILL_GRACE_SECS,
+    Deadline,
+    Ending,
+    Limits,
+    Outcome,
+    Script,
+    ScriptRun,
+    Staying,
+    Stays,
+)
+from mcpgreen.running.processes.stopping import is_alive
+from mcpgreen.running.runner import Runner, run_script
+from mcpgreen.running.scripts.channel import Channel, Listener, hear_log, hear_progress, patience_secs
+from mcpgreen.running.shares import LANE, let_others
+from mcpgreen.running.system import MAX_SECS
+from mcpgreen.text import jsontext
+
+if TYPE_CHECKING:
+    from mcpgreen.text.json_types import Json
+
+KEPT_BYTES = 65536  # of what a process has printed
+LARGE_LINE_BYTES = 1 << 17  # a longer one is parsed in a greenlet of its own
+MAX_UNSENT_BYTES = 1 << 26
+ANSWER_SECS = 0.001  # of the hub's time, which an awaited answer may take without slowing its process down
+MENTIONED_FAULTS = 5  # of each kind
+TIMED_OUT = 124  # the exit code that `timeout` has
+
+
+class State:
+    STARTING = "starting"
+    READY = "ready"
+    BUSY = "busy"
+    DRAINING = "draining"  # it serves the calls that it has, and gets no more
+    STOPPING = "stopping"  # it has no calls, and its pipe of calls is closed
+    GONE = "gone"
+
+
+class Event:
+    READY = "ready"  # it has said so
+    CALL = "call"
+    REST = "rest"  # its last call has ended
+    RETIRE = "retire"  # it is not needed any more
+    END = "end"  # it has done what it must not do, or has closed its answers
+    EXIT = "exit"
+
+
+ALIVE = (State.STARTING, State.READY, State.BUSY, State.DRAINING, State.STOPPING)
+# Where each event leads to, from each state in which it can happen.
+TRANSITIONS: dict[str, dict[str, str]] = {
+    Event.READY: {State.STARTING: State.READY},
+    Event.CALL: dict.fromkeys((State.READY, State.BUSY), State.BUSY),
+    Event.REST: {State.BUSY: State.READY, State.DRAINING: State.STOPPING, State.STOPPING: State.STOPPING},
+    Event.RETIRE: {
+        **dict.fromkeys((State.STARTING, State.READY, State.STOPPING), State.STOPPING),
+        **dict.fromkeys((State.BUSY, State.DRAINING), State.DRAINING),
+        State.GONE: State.GONE,
+    },
+    Event.END: dict.fromkeys(ALIVE, State.STOPPING) | {State.GONE: State.GONE},
+    Event.EXIT: dict.fromkeys(ALIVE, State.GONE),
+}
+
+
+class ServedCall:
+    """The process of one call, for the journal. `calls` is the number of the call there."""
+
+    way = "resident"
+    exit_code = 0
+
+    def __init__(self, pid: int, calls: int) -> None:
+        self.pid = pid
+        self.calls = calls
+        self.began_at = self.ended_at = time.monotonic()
+
+
+class Exchange:
+    """One call that a process serves. Without a `listener`, nothing waits for its answer."""
+
+    def __init__(self, number: int, listener: Listener, printed_before: int) -> None:
+        self.number = number
+        self.listener: Listener | None = listener
+        self.printed_before = printed_before  # by the process, in bytes
+        self.answered = Bell()
+        self.stdout: list[bytes] = []
+        self.error_report = b""
+        self.fault = ""
+        self.exit_code = 0
+        self.place: OutputPlace | None = None
+
+
+class Resident:
+    """A process from its start to its end. `on_change` is called when it has become ready, has room, or is gone."""
+
+    def __init__(
+        self,
+        runner: Runner,
+        script: Script,
+        env: dict[bytes, bytes],
+        stays: Stays,
+        *,
+        limits: Limits,
+        on_change: Callable[[Resident], None],
+    ) -> None:
+        """Raises OSError if there is no descriptor left."""
+        self.state = State.STARTING
+        self.label = script.label
+        self.stays = stays
+        self.pid = 0
+        self.fault = ""  # what went wrong, as the beginning of a sentence
+        self.refusal: RpcError | None = None  # why it could not be started
+        self.is_worn = False  # another one is to take its place
+        self.was_ready = self.is_unwanted = False
+        self.served = 0
+        self.began_at = self.used_at = time.monotonic()
+        self._runner = runner
+        self._on_change = on_change
+        self._calls: dict[int, Exchange] = {}
+        self._ids = count(1)
+        self._last_id = 0
+        self._mentioned: Counter[str] = Counter()
+        self._unsent: deque[memoryview] = deque()
+        self._writer: Any = None
+        self._killer: Any = None
+        self._has_asked = False
+        self._lines = AnswerLines(self, limits.stdout_bytes, lambda: runner.output_place(self))
+        self.tail = Tail(KEPT_BYTES)
+        self._serial = runner.next_serial()
+        theirs, self._calls_fd = os.pipe()
+        os.set_blocking(self._calls_fd, False)
+        staying = Staying(theirs, self.tail, self._on_closed)
+        run = ScriptRun(script, env, Deadline(MAX_SECS), limits, self._serial, self._lines.feed, self, staying=staying)
+        self._life = gevent.spawn(self._live, run)
+        self._life.rawlink(partial(self._on_end, theirs))
+        self._starter = gevent.spawn_later(stays.start_secs, self._give_up_start)
+
+    def __repr__(self) -> str:
+        return f"<Resident {self.pid} {self.state}, {len(self._calls)} calls>"
+
+    @property
+    def has_room(self) -> bool:
+        """Whether the next line of the process may be heard."""
+        return self._lines.is_free and (not self._has_asked or all(map(_may_ask, self._calls.values())))
+
+    @property
+    def room(self) -> int:
+        """How many more calls it can take, now or when it is ready."""
+        return self.stays.concurrency - len(self._calls) if self.state in (State.READY, State.BUSY) else 0
+
+    def call(
+        self, tool: str, arguments_json: bytes, meta_json: bytes, deadline: Deadline, listener: Listener
+    ) -> tuple[Outcome, bytes]:
+        """Have a call served. Return its outcome, as if a script had printed the result, and its error report."""
+        self._on(Event.CALL)
+        self.served += 1
+        self._last_id = number = next(self._ids)
+        exchange = self._calls[number] = Exchange(number, listener, self.tail.size)
+        served = ServedCall(self.pid, self.served)
+        self.send(
+            b'{"call":%d,"tool":%b,"arguments":%b,"meta":%b}\n' % (number, _text(tool), arguments_json, meta_json)
+        )
+        ended_by = Ending.EXIT
+        try:
+            while not exchange.answered.is_set():
+                remaining_secs = deadline.remaining_secs()
+                if remaining_secs <= 0:
+                    ended_by, exchange.exit_code = Ending.DEADLINE, TIMED_OUT
+                    self._give_up(number, "timeout")
+                    break
+                exchange.answered.wait(remaining_secs)
+        except BaseException:
+            self._give_up(number, "cancelled")
+            raise
+        served.ended_at = time.monotonic()
+        # Of several calls at a time, it is not known which of them has printed something.
+        stderr = self.tail.since(exchange.printed_before) if self.stays.concurrency == 1 or exchange.fault else b""
+        place = exchange.place or self._runner.output_place(self)
+        outcome = Outcome(exchange.exit_code, exchange.stdout, stderr, ended_by, place, served, exchange.fault)
+        return outcome, exchange.error_report
+
+    def retire(self) -> None:
+        """Let it go when it has no calls left."""
+        self.is_unwanted = True
+        self._on(Event.RETIRE)
+
+    def kill(self) -> None:
+        """Stop it with everything that it has started."""
+        self._life.kill(block=False)
+
+    def send(self, line: bytes) -> None:
+        """Write a line to the process. Never waits."""
+        if self._calls_fd < 0:
+            return
+        if not self._unsent:
+            sent = self._write(line)
+            if sent == len(line):
+                return
+            line = line[sent:]
+            self._writer = self._writer or gevent.get_hub().loop.io(self._calls_fd, WRITE_EVENT)
+            self._writer.start(self._flush)
+        self._unsent.append(memoryview(line))
+        if sum(map(len, self._unsent)) > MAX_UNSENT_BYTES:
+            self.end("The process does not read its calls")
+
+    def end(self, fault: str) -> None:
+        """End it now: the calls that it has fail for this reason."""
+        self.fault = self.fault or fault
+        self._fail_calls(1)
+        self._on(Event.END)
+        self.kill()
+
+    def hear(self, message: object, size_bytes: int, place: OutputPlace | None = None) -> None:
+        """Take a line of the process. Never waits."""
+        if type(message) is not dict:
+            self.mention("wrote a line that is not a JSON object")
+            return
+        if message.get("ready"):
+            if self.state == State.STARTING:
+                self._become_ready()
+            return
+        number = message.get("call")
+        exchange = self._calls.get(number) if type(number) is int else None
+        if "result" in message or "error" in message:
+            if exchange is not None:
+                self._take_answer(exchange, message, place)
+            elif self.state not in (State.DRAINING, State.STOPPING):  # where calls have been given up
+                is_known = type(number) is int and 0 < number <= self._last_id
+                self.mention("answered twice" if is_known else "answered an unknown call")
+            return
+        if exchange is None and number is None and len(self._calls) == 1:
+            (exchange,) = self._calls.values()  # of a script that knows the control pipe only
+        listener = exchange.listener if exchange is not None else None
+        if listener is not None:
+            self._report(listener, message, number, size_bytes)
+
+    def mention(self, fault: str) -> None:
+        """Warn about something that the process has done and that does not cost its life."""
+        self._mentioned[fault] += 1
+        if self._mentioned[fault] <= MENTIONED_FAULTS:
+            journal.warning("%s (resident %d) %s", self.label, self.pid, fault)
+
+    def _report(self, listener: Listener, message: Json, number: object, size_bytes: int) -> None:
+        params = message.get("params")
+        progress = message.get("progress", params if message.get("method") == "notifications/progress" else None)
+        log = message.get("log", params if message.get("method") == "notifications/message" else None)
+        if "ask" in message:
+            self._has_asked = True
+            reply = partial(self._reply, message.get("id"), number)
+            listener.ask(message["ask"], reply, patience_secs(message), size_bytes=size_bytes)
+        elif type(progress) is dict:
+            hear_progress(listener, progress)
+        elif type(log) is dict and not hear_log(listener, log):
+            self.mention("wrote a log message with a number that is too large")
+
+    def _reply(self, question: object, number: object, outcomes: Json) -> None:
+        self.send(jsontext.dumps({"reply": outcomes, "id": question, "call": number}) + b"\n")
+
+    def _take_answer(self, exchange: Exchange, message: Json, place: OutputPlace | None) -> None:
+        if exchange.listener is not None:
+            try:
+                exchange.stdout, exchange.error_report = _as_printed(message)
+            except ValueError:
+                exchange.fault = "The process answered with a number that is too large"
+                exchange.exit_code = 1
+            exchange.place = place
+            exchange.answered.set()
+            self._lines.add_credit(ANSWER_SECS)
+        self._forget(exchange.number)
+
+    def _forget(self, number: int) -> None:
+        del self._calls[number]
+        self.used_at = time.monotonic()
+        if not self._calls:
+            self._on(Event.REST)
+        self._on_change(self)
+
+    def _give_up(self, number: int, reason: str) -> None:
+        """Tell the process that the answer to a call is not needed any more; it has a moment to say that it is done."""
+        exchange = self._calls.get(number)
+        if exchange is not None:
+            exchange.listener = None
+            self.send(b'{"cancel":%d,"reason":"%b"}\n' % (number, reason.encode("ascii")))
+            gevent.spawn_later(KILL_GRACE_SECS, self._end_given_up, number)
+
+    def _end_given_up(self, number: int) -> None:
+        if number not in self._calls:
+            return
+        if len(self._calls) == 1:
+            self.end("The process did not end a call that was cancelled")
+        else:
+            self._on(Event.RETIRE)
+            self._forget(number)
+
+    def _become_ready(self) -> None:
+        self.was_ready = True
+        self.pid = self._runner.process_of(self._serial) or 0
+        self._starter.kill(block=False)
+        self._on(Event.READY)
+        journal.info("%s has a process that stays: resident %d", self.label, self.pid)
+        self._on_change(self)
+
+    def _give_up_start(self) -> None:
+        if self.state == State.STARTING:
+            self.end(f"The process was not ready after {self.stays.start_secs:g} s (startSecs)")
+
+    def _on(self, event: str) -> None:
+        """Go to the next state, and do what belongs to it."""
+        before, self.state = self.state, TRANSITIONS[event][self.state]
+        if self.state == State.STOPPING and before != State.STOPPING:
+            self._close_calls()
+            self._killer = gevent.spawn_later(KILL_GRACE_SECS, self.kill)
+
+    def _on_closed(self) -> None:
+        """In the hub: it has closed its answers. That is no news if it ends in a moment."""
+        if self.state not in (State.STOPPING, State.GONE):
+            self._on(Event.END)
+            gevent.spawn_later(DRAIN_SECS, self._end_closed)
+
+    def _end_closed(self) -> None:
+        if self.state == State.STOPPING and is_alive(self._runner.process_of(self._serial) or 0):
+            self.end("The process closed its answers")
+
+    def _live(self, run: ScriptRun) -> Outcome | RpcError:
+        try:
+            outcome = run_script(self._runner, run)
+        except RpcError as error:
+            return error
+        while not self._lines.is_free:
+            gevent.sleep(RETRY_SECS)  # its last line is being read
+        return outcome
+
+    def _on_end(self, theirs: int, life: gevent.Greenlet) -> None:
+        """In the hub: no process is left of it, or what is left is being stopped."""
+        for waiting in (self._starter, self._killer):
+            if waiting is not None:
+                waiting.kill(block=False)
+        self._close_calls()
+        os.close(theirs)
+        code = 1
+        if isinstance(life.value, RpcError):
+            self.refusal = life.value
+            self.fault = life.value.message
+        elif isinstance(life.value, Outcome):
+            code = life.value.exit_code
+            self.fault = self.fault or _end_in_words(code)
+        self.fault = self.fault or "The process was stopped"
+        self._on(Event.EXIT)
+        self._fail_calls(code)
+        journal.info("resident %d of %s is gone after %d calls: %s", self.pid, self.label, self.served, self.fault)
+        self._on_change(self)
+
+    def _fail_calls(self, code: int) -> None:
+        for exchange in self._calls.values():
+            exchange.fault, exchange.exit_code = self.fault, code
+            exchange.answered.set()
+        self._calls.clear()
+
+    def _write(self, line: bytes | memoryview) -> int:
+        try:
+            return os.write(self._calls_fd, line)
+        except BlockingIOError:
+            return 0
+
+    def _flush(self) -> None:
+        """In the hub: the process reads again."""
+        while self._unsent:
+            line = self._unsent.popleft()
+            sent = self._write(line)
+            if sent < len(line):
+                self._unsent.appendleft(line[sent:])
+                return
+        self._writer.stop()
+
+    def _close_calls(self) -> None:
+        if self._calls_fd >= 0:
+            if self._writer is not None:
+                self._writer.close()
+            self._unsent.clear()
+            os.close(self._calls_fd)
+            self._calls_fd = -1
+
+
+class AnswerLines(Channel):
+    """Cuts the answers of a process into lines. A long line is parsed in a greenlet of its own, and none after it is
+    heard meanwhile; what is very long needs a place in memory."""
+
+    def __init__(self, resident: Resident, max_line_bytes: int, new_place: Callable[[], OutputPlace]) -> None:
+        super().__init__(resident)  # type: ignore[arg-type]  # only its room is asked for
+        self.max_line_bytes = max_line_bytes
+        self.is_free = True
+        self._resident = resident
+        self._new_place = new_place
+        self._place = new_place()
+
+    def feed(self, chunk: bytes) -> float:
+        rest_secs = super().feed(chunk)
+        if self._begun_bytes > SMALL_BYTES and not self._is_skipping and not self._place.take():
+            return max(rest_secs, RETRY_SECS)
+        return rest_secs
+
+    def add_credit(self, secs: float) -> None:
+        self._credit_secs += secs
+
+    def _warn(self, what: str) -> None:
+        """In the hub: a line is too long."""
+        self._place.release()
+        self._resident.end(f"The process answered with a line longer than {self.max_line_bytes} bytes")
+
+    def _hear(self, line: bytes) -> None:
+        if len(line) > self.max_line_bytes:
+            self._warn("")
+        elif len(line) > LARGE_LINE_BYTES:
+            self.is_free = False
+            place, self._place = self._place, self._new_place()
+            gevent.spawn(self._hear_large, line, place)
+        else:
+            self._understand(line, None)
+
+    def _hear_large(self, line: bytes, place: OutputPlace) -> None:
+        try:
+            with LANE:
+                self._understand(line, place)
+        finally:
+            self.is_free = True
+
+    def _understand(self, line: bytes, place: OutputPlace | None) -> None:
+        try:
+            message = jsontext.loads(line, turn=None if place is None else let_others)
+        except ValueError:
+            self._resident.mention("wrote a line that is not JSON")
+            return
+        self._resident.hear(message, len(line), place)
+
+
+def _may_ask(exchange: Exchange) -> bool:
+    return exchange.listener is None or exchange.listener.has_room
+
+
+def _as_printed(message: Json) -> tuple[list[bytes], bytes]:
+    """Return what a script would have printed, and its error report. Raises ValueError for a number such as 1e999."""
+    error, result = message.get("error"), message.get("result")
+    if type(error) is dict and "code" in error:
+        return [], jsontext.dumps(error)
+    if error is not None:
+        text = error if type(error) is str else jsontext.dumps(error).decode("ascii")
+        return [jsontext.dumps({"content": [{"type": "text", "text": text}], "isError": True})], b""
+    if result is None:
+        return [], b""
+    return [result.encode("utf-8", "replace") if type(result) is str else jsontext.dumps(result)], b""
+
+
+def _end_in_words(exit_code: int) -> str:
+    try:
+        return f"The process was killed by {signal.Signals(exit_code - 128).name}"
+    except ValueError:
+        return f"The process ended with exit code {exit_code}"
+
+
+def _text(text: str) -> bytes:
+    return jsontext.dumps(text)
