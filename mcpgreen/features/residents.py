@@ -16,6 +16,7 @@ from mcpgreen.features.scripts import Reports, encoded
 from mcpgreen.running.processes.run import Deadline, Outcome, Script
 from mcpgreen.running.processes.spawning import CALLS_FD, CONTROL_FD
 from mcpgreen.running.resident.pools import Key, Pool, StartFailed
+from mcpgreen.running.scripts import environment
 from mcpgreen.running.scripts.results import Expectation, explained_fault
 from mcpgreen.text import jsontext
 
@@ -54,9 +55,8 @@ def run_resident(call: Call, terms: ToolTerms, arguments_json: bytes) -> tuple[O
     services = call.services
     pool = pool_for(call, terms)
     try:
-        process = pool.take(
-            terms.tool.name, terms.entry_json, _version_of(terms), lambda: _script_and_variables(call, terms)
-        )
+        described = _descriptions(call, terms)
+        process = pool.take((_stamp(terms), described), lambda: _script_and_variables(call, terms, described))
         deadline, expected = terms.time_and_expectation(call)
         meta_json = _meta_json(call, expected.timeout_secs)
         try:
@@ -78,7 +78,20 @@ def run_resident(call: Call, terms: ToolTerms, arguments_json: bytes) -> tuple[O
     return outcome, error_report, deadline, expected
 
 
-def _version_of(terms: ToolTerms) -> object:
+def _descriptions(call: Call, terms: ToolTerms) -> dict[str, str]:
+    """Return the descriptions of all tools that share the process, as a variable."""
+    tool, snapshot = terms.tool, call.services.catalog.snapshot("tools")
+    key = ("descriptions", tool.path, tool.description.stays)
+    found: dict[str, str] | None = snapshot.cache.get(key)
+    if found is None:
+        same = [each for each in snapshot.items if (each.path, each.description.stays) == key[1:]]
+        entries = {each.name: each.registry_entry for each in same}
+        found = snapshot.cache[key] = environment.described("MCP_TOOLS_JSON", entries)
+    return found
+
+
+def _stamp(terms: ToolTerms) -> object:
+    """Return what changes when the script is edited."""
     try:
         status = os.stat(terms.tool.path)
     except FileNotFoundError:
@@ -86,7 +99,7 @@ def _version_of(terms: ToolTerms) -> object:
     return status.st_mtime_ns, status.st_size, status.st_ino
 
 
-def _script_and_variables(call: Call, terms: ToolTerms) -> tuple[Script, dict[bytes, bytes]]:
+def _script_and_variables(call: Call, terms: ToolTerms, described: dict[str, str]) -> tuple[Script, dict[bytes, bytes]]:
     """Return what a new process is started with. One for all callers knows nothing of the first of them."""
     script, variables, _ = terms.with_packages()
     kept = {name: value for name, value in variables.items() if name not in OF_A_CALL}
@@ -95,7 +108,8 @@ def _script_and_variables(call: Call, terms: ToolTerms) -> tuple[Script, dict[by
     about = (
         [call.services.roots.variables] if stays.scope == "server" else [call.roots.variables, call.client_variables]
     )
-    numbers = {**DESCRIPTORS, "MCP_CONCURRENCY": str(stays.concurrency)}
+    numbers = {**DESCRIPTORS, **described, "MCP_CONCURRENCY": str(stays.concurrency)}
+    numbers["MCP_MAX_ANSWER_BYTES"] = str(terms.limits.stdout_bytes)
     return script, call.services.environment.with_more(kept, *about, numbers)
 
 
@@ -106,8 +120,16 @@ def _meta_json(call: Call, timeout_secs: float) -> bytes:
         b'"roots":' + call.roots.variables["MCP_ROOTS_JSON"].encode("ascii"),
         b'"auth":' + (call.auth_json.encode("ascii") or b"null"),
         b'"timeoutSecs":%g' % timeout_secs,
+        b'"asks":' + _kinds_of_questions(call),
     ]
     if interaction.answers or interaction.own_state is not None:  # of a tool that asks by its result
         again = {"inputResponses": interaction.answers, "requestState": interaction.own_state}
         members.append(jsontext.dumps(again)[1:-1])
     return b",".join(members) + b"}"
+
+
+def _kinds_of_questions(call: Call) -> bytes:
+    """Return what the client can be asked: form, url, sampling."""
+    variables = call.client_variables
+    sampling = ["sampling"] if variables["MCP_SAMPLING_SUPPORTED"] == "1" else []
+    return jsontext.dumps([*variables["MCP_ELICIT_MODES"].split(), *sampling])

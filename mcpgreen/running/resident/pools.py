@@ -58,7 +58,6 @@ class Pool:
     def __init__(self, residents: Residents, key: Key) -> None:
         self.key = key
         self.version: object = None
-        self.entries: dict[str, object] = {}  # the descriptions of its tools that calls have come for
         self.processes: list[Resident] = []
         self.places = Places(key.stays.workers * key.stays.concurrency)
         self._residents = residents
@@ -72,14 +71,12 @@ class Pool:
         is_failing = self._failure is not None and now < self._not_before + LONGEST_PAUSE_SECS
         return not (self.processes or self._waiting or self.places.taken or is_failing)
 
-    def take(self, tool: str, entry: object, version: object, start: Start) -> Resident:
+    def take(self, version: object, start: Start) -> Resident:
         """Return a process with room for a call. May wait for one to be ready. Raises StartFailed and RpcError."""
-        if version != self.version or self.entries.get(tool, entry) != entry:
+        if version != self.version:
             self.version = version
-            self.entries.clear()
             self.forget_failures()
             self.retire()
-        self.entries[tool] = entry
         failures = self._failures
         self._waiting += 1
         try:

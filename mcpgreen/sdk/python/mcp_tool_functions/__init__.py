@@ -132,6 +132,7 @@ if TYPE_CHECKING:
         open_world: bool | None = None,
         scopes: list[str] | None = None,
         env: list[str] | None = None,
+        stays: str | Json | None = None,
     ) -> Callable[[Marked], Marked]: ...
 
 
@@ -147,6 +148,7 @@ def tool(
     open_world: bool | None = None,
     scopes: list[str] | None = None,
     env: list[str] | None = None,
+    stays: str | Json | None = None,
 ) -> Any:
     """Mark a function as a tool. The one that a client calls is run at the end of the file, unless `run` was called;
     importing the file runs none. The server reads the options from the source. The scopes are checked here as well, in
@@ -247,6 +249,10 @@ def _has_ended_well() -> bool:
 
 def _run(function: Function | None) -> int:
     """Run a function, and return the exit status."""
+    if "MCP_CALLS_FD" in os.environ:
+        import mcp_tool_staying
+
+        return mcp_tool_staying.serve(function)
     try:
         if not _is_called():
             return _run_by_hand(function)
@@ -338,6 +344,8 @@ def _run_for_a_client(function: Function, placed: list[Any], named: Json) -> int
 
 
 def _outcome(function: Function, placed: list[Any], named: Json) -> object:
+    if staying := sys.modules.get("mcp_tool_staying"):
+        return staying.run_once(function, placed, named)
     result = function(*placed, **named)
     if hasattr(result, "__await__"):
         import asyncio

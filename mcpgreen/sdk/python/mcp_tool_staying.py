@@ -1,0 +1,403 @@
+"""Serve calls in a process that stays. A part of `mcp_tool`, loaded on demand.
+
+The main thread reads the calls. As long as all functions are plain and one call comes at a time, it runs them itself,
+one after the other. Otherwise there is an event loop: coroutines run side by side there, and plain functions in threads
+if `concurrency` is more than 1. `progress`, `log`, `ask` and the rest find their call by context.
+
+Rule: whatever a function does, its call gets one answer, and the process goes on. Only what happens before the process
+is ready ends it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import sys
+import threading
+from collections import deque
+from contextvars import ContextVar, copy_context
+from itertools import count
+from typing import Any, TypeVar
+
+import mcp_tool
+import mcp_tool_functions as functions
+from mcp_tool_functions import conversion
+
+__all__ = ["lifespan", "shutdown", "startup"]
+
+Json = dict[str, Any]
+Hook = TypeVar("Hook")
+
+READ_BYTES = 65536
+COROUTINE, ASYNC_GENERATOR = 0x80, 0x200  # flags of code objects
+
+_current: ContextVar[Call | None] = ContextVar("call", default=None)
+_startups: list[Any] = []
+_shutdowns: list[Any] = []
+_lifespans: list[Any] = []
+
+
+def startup(hook: Hook) -> Hook:
+    """Mark a function that runs before the first call. It may be async."""
+    _startups.append(hook)
+    return hook
+
+
+def shutdown(hook: Hook) -> Hook:
+    """Mark a function that runs when no more calls come. It may be async."""
+    _shutdowns.append(hook)
+    return hook
+
+
+def lifespan(generator: Hook) -> Hook:
+    """Mark a generator that opens what the calls share, yields once, and closes it. It may be async."""
+    _lifespans.append(generator)
+    return generator
+
+
+class Call:
+    """One call that is being served."""
+
+    def __init__(self, message: Json) -> None:
+        self.number = message["call"]
+        self.tool: str = message["tool"]
+        self.arguments: Json = message["arguments"]
+        self.meta: Json = message["meta"]
+        self.printed: list[str] = []
+        self.error: Json | None = None  # that the function has chosen
+        self.is_cancelled = False
+        self.task: Any = None
+        self._variables: dict[str, str] | None = None
+
+        self.documents: Json = {
+            "MCP_TOOL_ARGS": self.arguments,
+            "MCP_TOOL_META": self.meta["_meta"],
+            "MCP_TOOL_METADATA": _Process.descriptions.get(self.tool, {}),
+            "MCP_INPUT_RESPONSES": self.meta.get("inputResponses", {}),
+        }
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """What a script that is started for the call would find in its environment."""
+        if self._variables is None:
+            asks = self.meta["asks"]
+            self._variables = {f"{name}_JSON": json.dumps(value) for name, value in self.documents.items()} | {
+                "MCP_TOOL_NAME": self.tool,
+                "MCP_AUTH_JSON": json.dumps(self.meta["auth"] or {}),
+                "MCP_ROOTS_PATHS": "\n".join(root["path"] for root in self.meta["roots"]),
+                "MCP_REQUEST_STATE": self.meta.get("requestState") or "",
+                "MCP_ELICIT_MODES": " ".join(each for each in asks if each != "sampling"),
+                "MCP_SAMPLING_SUPPORTED": "1" if "sampling" in asks else "0",
+            }
+        return self._variables
+
+
+class Variables:
+    """The environment, with the variables of the current call."""
+
+    @staticmethod
+    def get(name: str, default: Any = None) -> Any:
+        call = _current.get()
+        return (
+            os.environ.get(name, default) if call is None else call.variables.get(name, os.environ.get(name, default))
+        )
+
+
+class Printing:
+    """Stands for stdout: keeps what a call prints until it is known whether that is its result."""
+
+    def __init__(self, stdout: Any) -> None:
+        self._stdout = stdout
+
+    def write(self, text: str) -> int:
+        call = _current.get()
+        if call is None:
+            self._stdout.write(text)
+        else:
+            call.printed.append(text)
+        return len(text)
+
+    def writelines(self, lines: Any) -> None:
+        for line in lines:
+            self.write(line)
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "buffer":  # bytes would pass by
+            raise AttributeError(name)
+        return getattr(self._stdout, name)
+
+
+class _Process:
+    """What is shared by all calls: the lines, the event loop, the threads."""
+
+    descriptions: Json = {}
+
+    def __init__(self, function: Any) -> None:
+        self._function = function
+        self._calls_fd, self._answers_fd = (int(os.environ[f"MCP_{name}_FD"]) for name in ("CALLS", "ANSWERS"))
+        self._concurrency = int(os.environ.get("MCP_CONCURRENCY", "1"))
+        self._most_bytes = int(os.environ.get("MCP_MAX_ANSWER_BYTES", sys.maxsize))
+        self._begun: list[bytes] = []  # pieces of a line without its end
+        self._waiting: deque[Call] = deque()
+        self._calls: dict[Any, Call] = {}
+        self._replies: dict[int, Json] = {}
+        self._questions = count(1)
+        self._news = threading.Condition()
+        self._lock = threading.Lock()
+        self._main = threading.get_ident()
+        self._is_open = True
+        self._loop: Any = None
+        self._ended: Any = None
+        self._threads: Any = None
+
+    def run(self) -> None:
+        found = [self._function] if self._function else [row[0] for row in functions._Registered.marked]
+        everything = [*found, *_startups, *_shutdowns, *_lifespans]
+        if self._concurrency > 1 or any(_flags(each) & (COROUTINE | ASYNC_GENERATOR) for each in everything):
+            import asyncio
+
+            asyncio.run(self._run_loop(asyncio))
+            return
+        opened = _finished(_open())
+        self.write({"ready": True})
+        while self._waiting or self._receive():
+            while self._waiting:
+                _finished(self._serve(self._waiting.popleft()))
+        _finished(_close(opened))
+
+    async def _run_loop(self, asyncio: Any) -> None:
+        self._loop, self._ended = asyncio.get_running_loop(), asyncio.Event()
+        if self._concurrency > 1:
+            from concurrent.futures import ThreadPoolExecutor
+
+            self._threads = ThreadPoolExecutor(self._concurrency)
+        opened = await _open()
+        self._loop.add_reader(self._calls_fd, self._receive)
+        self.write({"ready": True})
+        await self._ended.wait()
+        self._loop.remove_reader(self._calls_fd)
+        for call in list(self._calls.values()):
+            call.task.cancel()
+        await asyncio.gather(*(call.task for call in list(self._calls.values())), return_exceptions=True)
+        await _close(opened)
+
+    def write(self, message: Json) -> None:
+        """Raises TypeError or ValueError for what JSON cannot express."""
+        line = mcp_tool._line(message).encode("ascii")
+        if len(line) > self._most_bytes:
+            raise ValueError(f"the answer has {len(line)} bytes, and {self._most_bytes} are allowed")
+        with self._lock:
+            while line:
+                line = line[os.write(self._answers_fd, line) :]
+
+    def _receive(self) -> bool:
+        """Read what has come, and take each line. Return False at the end."""
+        chunk = os.read(self._calls_fd, READ_BYTES)
+        self._begun.append(chunk)
+        if b"\n" in chunk:
+            *lines, rest = b"".join(self._begun).split(b"\n")
+            self._begun = [rest]
+            for line in lines:
+                self._take(json.loads(line))
+        if not chunk:
+            self._is_open = False
+            if self._ended is not None:
+                self._ended.set()
+            with self._news:
+                self._news.notify_all()
+        return bool(chunk)
+
+    def _take(self, message: Json) -> None:
+        if "arguments" in message:
+            call = self._calls[message["call"]] = Call(message)
+            if self._loop is None:
+                self._waiting.append(call)
+            else:
+                call.task = self._loop.create_task(self._serve(call))
+        elif "reply" in message:
+            with self._news:
+                self._replies[message["id"]] = message["reply"]
+                self._news.notify_all()
+        elif message.get("cancel") in self._calls:
+            call = self._calls[message["cancel"]]
+            with self._news:
+                call.is_cancelled = True
+                self._news.notify_all()
+            if call.task is not None:
+                call.task.cancel()
+
+    async def _serve(self, call: Call) -> None:
+        token = _current.set(call)
+        try:
+            answer = await self._answer(call)
+            self.write({**answer, "call": call.number})
+        except (TypeError, ValueError) as problem:  # JSON cannot express the result
+            self.write({"error": _failure(problem), "call": call.number})
+        finally:
+            _current.reset(token)
+            del self._calls[call.number]
+            if call.printed:
+                sys.stderr.write("".join(call.printed))
+            sys.stderr.flush()
+
+    async def _answer(self, call: Call) -> Json:
+        """Return the result or the error of a call."""
+        try:
+            function = self._function or functions._called_function(call.tool)
+            functions._require_scopes(function)
+            placed, named = conversion.call_arguments(function, call.arguments)
+            if self._threads is not None and not _flags(function) & COROUTINE:
+                context = copy_context()
+                result = await self._loop.run_in_executor(
+                    self._threads, lambda: context.run(function, *placed, **named)
+                )
+            else:
+                result = function(*placed, **named)
+            if hasattr(result, "__await__"):
+                result = await (result if self._loop is not None else _alone(result))
+            kind = conversion.Signature(function).kinds.get("return", object)
+            kind = conversion.resolved(kind, function.__globals__)
+            if result is not None or conversion.promises_null(kind):
+                return {"result": conversion.result_of(result, kind, function.__globals__)}
+        except SystemExit as leaving:
+            if call.error is not None:
+                call.printed = []
+                return {"error": call.error}
+            if leaving.code:
+                is_number = isinstance(leaving.code, int)
+                return {"error": f"Tool failed: exit code {leaving.code}" if is_number else str(leaving.code)}
+        except (conversion.Unfit, functions.ToolError) as problem:
+            return {"error": str(problem)}
+        except Exception as problem:
+            functions._print_traceback(problem)
+            return {"error": _failure(problem)}
+        except BaseException as problem:
+            if type(problem).__name__ != "CancelledError":
+                raise
+            return {"error": "The call was cancelled."}
+        printed, call.printed = "".join(call.printed), []
+        return {"result": printed}
+
+    # What `mcp_tool` asks for.
+
+    def current(self) -> Call | None:
+        return _current.get()
+
+    def document(self, name: str) -> Json:
+        call = _current.get()
+        found: Json = {} if call is None else call.documents[name]
+        return found
+
+    def is_cancelled(self) -> bool:
+        call = _current.get()
+        if call is None:
+            return False
+        if threading.get_ident() == self._main:
+            while self._is_open and select.select([self._calls_fd], [], [], 0)[0]:
+                self._receive()
+        return call.is_cancelled
+
+    def note_error(self, error: Json) -> None:
+        call = _current.get()
+        if call is not None:
+            call.error = error
+
+    def notify(self, method: str, params: Json) -> None:
+        call = _current.get()
+        if call is not None:
+            self.write({"progress" if method.endswith("progress") else "log": params, "call": call.number})
+
+    def ask(self, question: Json) -> Json | None:
+        """Ask, and wait for the replies; None if the call was cancelled. In the main thread nothing else happens
+        meanwhile; `await asyncio.to_thread(mcp_tool.ask, ...)` lets others run."""
+        call = _current.get()
+        assert call is not None
+        number = next(self._questions)
+        del question["reply"]
+        self.write({**question, "id": number, "call": call.number})
+        if threading.get_ident() == self._main:
+            while number not in self._replies and not call.is_cancelled and self._receive():
+                pass
+        else:
+            with self._news:
+                self._news.wait_for(lambda: number in self._replies or not self._is_open or call.is_cancelled)
+        return self._replies.pop(number, None)
+
+
+def serve(function: Any = None) -> int:
+    """Serve calls until no more come."""
+    _Process.descriptions = json.loads(os.environ.get("MCP_TOOLS_JSON") or "{}")
+    process = mcp_tool._staying = _Process(function)
+    mcp_tool._environ = Variables
+    stdout = sys.stdout
+    sys.stdout = Printing(stdout)
+    try:
+        process.run()
+    finally:
+        sys.stdout = stdout
+    return 0
+
+
+def _flags(function: Any) -> int:
+    while hasattr(function, "__wrapped__"):
+        function = function.__wrapped__
+    return int(getattr(getattr(function, "__code__", None), "co_flags", 0))
+
+
+def run_once(function: Any, placed: list[Any], named: Json) -> Any:
+    """Call a function in a process that does not stay, with everything that it needs open."""
+
+    async def whole() -> Any:
+        opened = await _open()
+        try:
+            return await _settled(function(*placed, **named))
+        finally:
+            await _close(opened)
+
+    import asyncio
+
+    return asyncio.run(whole())
+
+
+async def _open() -> list[Any]:
+    """Open what all calls share, and return the generators that will close it."""
+    opened = [generator() for generator in _lifespans]
+    for each in opened:
+        _ = await each.__anext__() if hasattr(each, "__anext__") else next(each)
+    for hook in _startups:
+        await _settled(hook())
+    return opened
+
+
+async def _close(opened: list[Any]) -> None:
+    for hook in reversed(_shutdowns):
+        await _settled(hook())
+    for each in reversed(opened):
+        _ = await anext(each, None) if hasattr(each, "__anext__") else next(each, None)
+
+
+def _finished(coroutine: Any) -> Any:
+    """Run a coroutine that never waits, and return its result."""
+    try:
+        coroutine.send(None)
+    except StopIteration as end:
+        return end.value
+    raise RuntimeError("this waits, and there is no event loop")
+
+
+async def _settled(result: Any) -> Any:
+    return await result if hasattr(result, "__await__") else result
+
+
+async def _alone(awaitable: Any) -> Any:
+    """Run what a plain function has returned in a loop of its own, because there is none."""
+    import asyncio
+
+    return asyncio.run(_settled(awaitable))
+
+
+def _failure(problem: BaseException) -> str:
+    from traceback import format_exception_only
+
+    return f"Tool failed: {''.join(format_exception_only(type(problem), problem)).strip()}"
