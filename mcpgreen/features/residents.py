@@ -58,11 +58,9 @@ def run_resident(call: Call, terms: ToolTerms, arguments_json: bytes) -> tuple[O
         described = _descriptions(call, terms)
         process = pool.take((_stamp(terms), described), lambda: _script_and_variables(call, terms, described))
         deadline, expected = terms.time_and_expectation(call)
-        meta_json = _meta_json(call, expected.timeout_secs)
         try:
-            outcome, error_report = process.call(
-                terms.tool.name, arguments_json, meta_json, deadline, Reports(call, deadline)
-            )
+            line = _line(call, terms, arguments_json, expected.timeout_secs)
+            outcome, error_report = process.call(line, deadline, Reports(call, deadline))
         finally:
             call.stop_helpers()
     except StartFailed as failed:
@@ -76,6 +74,14 @@ def run_resident(call: Call, terms: ToolTerms, arguments_json: bytes) -> tuple[O
     call.run.output_place = outcome.place
     call.run.note_end(outcome)
     return outcome, error_report, deadline, expected
+
+
+def _line(call: Call, terms: ToolTerms, arguments_json: bytes, timeout_secs: float) -> tuple[bytes, bytes]:
+    """Return the line of a call, before and after its number. A table of the arguments, for the shell SDK, is first."""
+    table = environment.table_of(arguments_json).decode("ascii") if terms.script.wants_table else ""
+    before = b'{"table":%b,"call":' % jsontext.dumps(table) if table else b'{"call":'
+    after = b',"tool":%b,"arguments":%b,"meta":%b}\n'
+    return before, after % (jsontext.dumps(terms.tool.name), arguments_json, _meta_json(call, timeout_secs))
 
 
 def _descriptions(call: Call, terms: ToolTerms) -> dict[str, str]:

@@ -88,7 +88,7 @@ class Services:
         if "schema_checks" in self.__dict__:
             self.schema_checks.close()
         if "residents" in self.__dict__:
-            self.residents.close(grace_secs=STOP_GRACE_SECS)
+            self.residents.close()
         if "runner" in self.__dict__:
             self.runner.stop_all(grace_secs=STOP_GRACE_SECS)
             self.runner.close(is_clean=self.state_dir.remove())

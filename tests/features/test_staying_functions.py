@@ -135,7 +135,7 @@ def test_hooks_open_and_close_what_calls_share(project: ProjectBuilder, speak: S
     mark = "(stays='session')" if stays else ""
     body = f"\n@mcp_tool.tool{mark}\ndef add(word: str) -> str:\n    state.append(word)\n    return ' '.join(state)\n"
     project.tool("add.py", f"{HEAD}state = []\n{HOOKS[hooks]}{body}")
-    client = speak()
+    client = speak(KILL_GRACE_SECS=30)
     assert text_of(client.call_tool("add", {"word": "a"})) == "opened a"
     assert text_of(client.call_tool("add", {"word": "b"})) == ("opened a b" if stays else "opened b")
     client.wire.close_stdin()

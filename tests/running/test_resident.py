@@ -271,12 +271,12 @@ threading.Thread(target=finish, daemon=True).start()
 
 
 def test_an_edit_brings_a_new_process_and_the_running_call_finishes(project: ProjectBuilder, speak: Speak) -> None:
-    wait = "while arguments and not os.path.exists('go'): time.sleep(0.01)\n"
+    wait = "while arguments and not os.path.exists('go'):\n    open('begun', 'w').close()\n    time.sleep(0.01)\n"
     resident(project, "tool", wait + COUNT)
     client = speak()
     old = text_of(client.call_tool("tool")).split()[1]
     running = client.start_tool("tool", {"wait": True})
-    client.wire.settle()
+    eventually((project.root / "begun").exists)
     resident(project, "tool", wait + COUNT + "  # another")
     project.write("go", "")
     assert text_of(client.wire.response(running)["result"]) == f"2 {old}"
@@ -477,3 +477,72 @@ def test_the_life_of_a_process_is_a_table() -> None:
     assert {row[state] for row in TRANSITIONS.values() for state in row if state == State.GONE} == {State.GONE}
     assert {event for event, row in TRANSITIONS.items() if State.BUSY in row.values()} == {Event.CALL}
     assert TRANSITIONS[Event.CALL].keys() == {State.READY, State.BUSY}
+
+
+SHELL = """#!/bin/bash
+source "${MCP_SDK:?}/tool-sdk.sh"
+count=0
+while mcp_next_call; do
+  count=$((count + 1))
+  case $(mcp_args_get '.do // "count"') in
+    count) mcp_answer "$count $$ $(mcp_args_get '.text // ""')" ;;
+    json) mcp_emit_json '{"n": 1}' | mcp_answer ;;
+    error) mcp_answer --error "no such row" ;;
+    nothing) ;;
+    args) mcp_answer "$(mcp_args_raw)" ;;
+    meta) mcp_answer "$(mcp_meta_get '."x/y"') $MCP_TOOL_NAME" ;;
+    progress) mcp_progress 50 half; mcp_answer ok ;;
+    ask) mcp_answer "$(mcp_elicit_string Who?)" ;;
+    wait) until mcp_is_cancelled; do sleep 0.01; done; mcp_answer ended ;;
+    invalid) mcp_fail_invalid_args "no" ;;
+  esac
+done
+echo closed > closed
+"""
+
+
+@pytest.fixture
+def shell(project: ProjectBuilder, speak: Speak) -> Client:
+    project.tool("loop", SHELL, stays="session")
+    return speak(capabilities={"elicitation": {}})
+
+
+def test_a_shell_loop_serves_calls(project: ProjectBuilder, shell: Client) -> None:
+    text = 'a "b" \\ \\n ü\t\n$(x) end'
+    count, pid, said = text_of(shell.call_tool("loop", {"text": text})).split(" ", 2)
+    assert (count, said) == ("1", text)
+    expected: list[tuple[dict[str, Any], str, bool]] = [
+        ({"do": "json"}, '{"n":1}\n', False),
+        ({"do": "error"}, "no such row", True),
+        ({"do": "nothing"}, "loop gave no answer.", True),
+        ({"do": "args", "deep": {"a": [1, {"b": 'x","call":1'}]}}, "", False),
+        ({"do": "args", "large": "x" * 10_000}, "", False),
+        ({"do": "progress"}, "ok", False),
+        ({}, f"8 {pid} ", False),
+    ]
+    ids = [shell.start_tool("loop", arguments, meta={"progressToken": "t"}) for arguments, _, _ in expected]
+    for id, (arguments, text, is_error) in zip(ids, expected, strict=True):
+        result = shell.wire.response(id)["result"]
+        assert result["isError"] is is_error
+        if arguments.get("do") == "args":
+            assert json.loads(text_of(result)) == arguments
+        else:
+            assert text_of(result) == text
+    assert text_of(shell.call_tool("loop", {"do": "meta"}, meta={"x/y": "from the client"})) == "from the client loop"
+    assert [each["params"]["progress"] for each in shell.wire.notices("notifications/progress")] == [50]
+    assert "answered twice" not in shell.wire.stderr
+    shell.wire.close_stdin()
+    assert eventually(lambda: (project.root / "closed").exists())
+
+
+def test_a_shell_loop_asks_is_cancelled_and_fails(shell: Client) -> None:
+    id = shell.start_tool("loop", {"do": "ask"})
+    shell.answer(shell.asked("elicitation/create"), {"action": "accept", "content": {"value": "Ada"}})
+    assert "Ada" in text_of(shell.wire.response(id)["result"])
+    pid = text_of(shell.call_tool("loop")).split()[1]
+    id = shell.start_tool("loop", {"do": "wait"})
+    shell.wire.settle()
+    shell.wire.notify("notifications/cancelled", {"requestId": id})
+    assert text_of(shell.call_tool("loop")).split()[1] == pid
+    error = shell.error("tools/call", {"name": "loop", "arguments": {"do": "invalid"}})
+    assert (error["code"], error["message"]) == (-32602, "no")

@@ -19,7 +19,7 @@ from gevent.event import Event as Bell
 
 from mcpgreen import journal
 from mcpgreen.errors import InternalError, McpgreenError, RpcError, ToolFailure
-from mcpgreen.running.processes.run import Limits, Script, Stays
+from mcpgreen.running.processes.run import KILL_GRACE_SECS, Limits, Script, Stays
 from mcpgreen.running.resident.process import Resident, State
 from mcpgreen.running.runner import Runner
 from mcpgreen.running.shares import Places
@@ -204,12 +204,12 @@ class Residents:
             text = f"Too many processes stay for you already ({held}, resident_max_per_principal)."
             raise ToolFailure(f"{text} End a session, or try again when one has been idle for a while.")
 
-    def close(self, *, grace_secs: float) -> None:
+    def close(self) -> None:
         """Let all processes go, and wait for a moment until they have ended by themselves."""
         self._is_over = True
         pools = list(self._pools.values())
         self._end(pools)
-        give_up_at = time.monotonic() + grace_secs
+        give_up_at = time.monotonic() + KILL_GRACE_SECS
         while any(pool.processes for pool in pools) and time.monotonic() < give_up_at:
             gevent.sleep(0.005)
 

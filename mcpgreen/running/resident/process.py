@@ -16,7 +16,6 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable
 from functools import partial
-from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import gevent
@@ -143,8 +142,6 @@ class Resident:
         self._runner = runner
         self._on_change = on_change
         self._calls: dict[int, Exchange] = {}
-        self._ids = count(1)
-        self._last_id = 0
         self._mentioned: Counter[str] = Counter()
         self._unsent: deque[memoryview] = deque()
         self._writer: Any = None
@@ -174,18 +171,14 @@ class Resident:
         """How many more calls it can take, now or when it is ready."""
         return self.stays.concurrency - len(self._calls) if self.state in (State.READY, State.BUSY) else 0
 
-    def call(
-        self, tool: str, arguments_json: bytes, meta_json: bytes, deadline: Deadline, listener: Listener
-    ) -> tuple[Outcome, bytes]:
-        """Have a call served. Return its outcome, as if a script had printed the result, and its error report."""
+    def call(self, line: tuple[bytes, bytes], deadline: Deadline, listener: Listener) -> tuple[Outcome, bytes]:
+        """Have a call served; `line` is what comes before and after its number. Return the outcome, as if a script had
+        printed the result, and the error report."""
         self._on(Event.CALL)
-        self.served += 1
-        self._last_id = number = next(self._ids)
+        self.served = number = self.served + 1
         exchange = self._calls[number] = Exchange(number, listener, self.tail.size)
-        served = ServedCall(self.pid, self.served)
-        self.send(
-            b'{"call":%d,"tool":%b,"arguments":%b,"meta":%b}\n' % (number, _text(tool), arguments_json, meta_json)
-        )
+        served = ServedCall(self.pid, number)
+        self.send(b"%b%d%b" % (line[0], number, line[1]))
         ended_by = Ending.EXIT
         try:
             while not exchange.answered.is_set():
@@ -251,7 +244,7 @@ class Resident:
             if exchange is not None:
                 self._take_answer(exchange, message, place)
             elif self.state not in (State.DRAINING, State.STOPPING):  # where calls have been given up
-                is_known = type(number) is int and 0 < number <= self._last_id
+                is_known = type(number) is int and 0 < number <= self.served
                 self.mention("answered twice" if is_known else "answered an unknown call")
             return
         if exchange is None and number is None and len(self._calls) == 1:
@@ -481,7 +474,3 @@ def _end_in_words(exit_code: int) -> str:
         return f"The process was killed by {signal.Signals(exit_code - 128).name}"
     except ValueError:
         return f"The process ended with exit code {exit_code}"
-
-
-def _text(text: str) -> bytes:
-    return jsontext.dumps(text)
