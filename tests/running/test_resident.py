@@ -546,3 +546,19 @@ def test_a_shell_loop_asks_is_cancelled_and_fails(shell: Client) -> None:
     assert text_of(shell.call_tool("loop")).split()[1] == pid
     error = shell.error("tools/call", {"name": "loop", "arguments": {"do": "invalid"}})
     assert (error["code"], error["message"]) == (-32602, "no")
+
+
+def test_a_large_object_arrives_as_it_was_written(project: ProjectBuilder, speak: Speak) -> None:
+    """It has too many parts to be parsed; from a script that prints it, it would be a text."""
+    body = "answer(result={'rows': [[n] for n in range(arguments['n'])]}, call=call)"
+    resident(project, "rows", body)
+    client = speak()
+    for n in (50_000, 200_000):
+        result = client.call_tool("rows", {"n": n})
+        assert json.loads(text_of(result)) == {"rows": [[each] for each in range(n)]}
+        assert ("structuredContent" in result) is (n == 50_000)
+
+
+def test_a_long_line_that_cannot_be_read_costs_the_process(project: ProjectBuilder, speak: Speak) -> None:
+    resident(project, "bad", "os.write(97, b'{\"result\":' + b'[' * 200_000 + b'\\n')", timeoutSecs=20)
+    assert "answered with a long line that cannot be read" in text_of(speak().call_tool("bad"))

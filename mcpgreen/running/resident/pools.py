@@ -139,12 +139,14 @@ class Pool:
         except OSError as error:
             raise InternalError(f"{script.label} could not be started: {error.strerror}.") from error
         self.processes.append(process)
+        self._residents.living.add(process)
         self._residents.begin_looking()
 
     def _on_change(self, process: Resident) -> None:
         """A process is ready, has room, or is gone. May be called in the hub."""
         if process.state == State.GONE:
             self.processes.remove(process)
+            self._residents.living.remove(process)
             if not process.was_ready and not process.is_unwanted:
                 self._note_failure(process)
         elif process.state == State.READY and not process.served:
@@ -170,6 +172,7 @@ class Residents:
         self.runner = runner
         self.limits = limits
         self._most_per_owner = most_per_owner
+        self.living: set[Resident] = set()
         self._pools: dict[Key, Pool] = {}
         self._looker: Any = None
         self._is_over = False
@@ -207,10 +210,9 @@ class Residents:
     def close(self) -> None:
         """Let all processes go, and wait for a moment until they have ended by themselves."""
         self._is_over = True
-        pools = list(self._pools.values())
-        self._end(pools)
+        self._end(list(self._pools.values()))
         give_up_at = time.monotonic() + KILL_GRACE_SECS
-        while any(pool.processes for pool in pools) and time.monotonic() < give_up_at:
+        while self.living and time.monotonic() < give_up_at:
             gevent.sleep(0.005)
 
     def begin_looking(self) -> None:

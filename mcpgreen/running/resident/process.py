@@ -11,6 +11,7 @@ that is not used twice, and what cannot be understood costs a warning.
 from __future__ import annotations
 
 import os
+import re
 import signal
 import time
 from collections import Counter, deque
@@ -51,6 +52,8 @@ LARGE_LINE_BYTES = 1 << 17  # a longer one is parsed in a greenlet of its own
 MAX_UNSENT_BYTES = 1 << 26
 ANSWER_SECS = 0.001  # of the hub's time, which an awaited answer may take without slowing its process down
 MENTIONED_FAULTS = 5  # of each kind
+# A long line with a result: what is between the two is not parsed here.
+_RESULT = re.compile(rb'{ *"result" *: *(.*\S) *, *"call" *: *(\d{1,15}) *}\s*', re.DOTALL)
 TIMED_OUT = 124  # the exit code that `timeout` has
 
 
@@ -88,31 +91,25 @@ TRANSITIONS: dict[str, dict[str, str]] = {
 }
 
 
-class ServedCall:
-    """The process of one call, for the journal. `calls` is the number of the call there."""
+class Exchange:
+    """One call that a process serves, the `calls`th there. Without a `listener`, nothing waits for its answer."""
 
     way = "resident"
-    exit_code = 0
 
-    def __init__(self, pid: int, calls: int) -> None:
+    def __init__(self, pid: int, calls: int, listener: Listener) -> None:
         self.pid = pid
         self.calls = calls
-        self.began_at = self.ended_at = time.monotonic()
-
-
-class Exchange:
-    """One call that a process serves. Without a `listener`, nothing waits for its answer."""
-
-    def __init__(self, number: int, listener: Listener, printed_before: int) -> None:
-        self.number = number
         self.listener: Listener | None = listener
-        self.printed_before = printed_before  # by the process, in bytes
+        self.began_at = self.ended_at = time.monotonic()
         self.answered = Bell()
-        self.stdout: list[bytes] = []
-        self.error_report = b""
+        self.output: tuple[list[bytes], bytes] = [], b""  # as if it were printed, and the error report
+        self.place: OutputPlace | None = None
         self.fault = ""
         self.exit_code = 0
-        self.place: OutputPlace | None = None
+
+    def fail(self, fault: str, exit_code: int = 1) -> None:
+        self.fault, self.exit_code = fault, exit_code
+        self.answered.set()
 
 
 class Resident:
@@ -176,8 +173,8 @@ class Resident:
         printed the result, and the error report."""
         self._on(Event.CALL)
         self.served = number = self.served + 1
-        exchange = self._calls[number] = Exchange(number, listener, self.tail.size)
-        served = ServedCall(self.pid, number)
+        exchange = self._calls[number] = Exchange(self.pid, number, listener)
+        printed_before = self.tail.size
         self.send(b"%b%d%b" % (line[0], number, line[1]))
         ended_by = Ending.EXIT
         try:
@@ -191,12 +188,13 @@ class Resident:
         except BaseException:
             self._give_up(number, "cancelled")
             raise
-        served.ended_at = time.monotonic()
+        exchange.ended_at, exchange.listener = time.monotonic(), None
         # Of several calls at a time, it is not known which of them has printed something.
-        stderr = self.tail.since(exchange.printed_before) if self.stays.concurrency == 1 or exchange.fault else b""
+        stderr = self.tail.since(printed_before) if self.stays.concurrency == 1 or exchange.fault else b""
+        (stdout, error_report), exchange.output = exchange.output, ([], b"")
         place = exchange.place or self._runner.output_place(self)
-        outcome = Outcome(exchange.exit_code, exchange.stdout, stderr, ended_by, place, served, exchange.fault)
-        return outcome, exchange.error_report
+        outcome = Outcome(exchange.exit_code, stdout, stderr, ended_by, place, exchange, exchange.fault)
+        return outcome, error_report
 
     def retire(self) -> None:
         """Let it go when it has no calls left."""
@@ -277,15 +275,14 @@ class Resident:
 
     def _take_answer(self, exchange: Exchange, message: Json, place: OutputPlace | None) -> None:
         if exchange.listener is not None:
-            try:
-                exchange.stdout, exchange.error_report = _as_printed(message)
-            except ValueError:
-                exchange.fault = "The process answered with a number that is too large"
-                exchange.exit_code = 1
             exchange.place = place
-            exchange.answered.set()
+            try:
+                exchange.output = _as_printed(message)
+                exchange.answered.set()
+            except ValueError:
+                exchange.fail("The process answered with a number that is too large")
             self._lines.add_credit(ANSWER_SECS)
-        self._forget(exchange.number)
+        self._forget(exchange.calls)
 
     def _forget(self, number: int) -> None:
         del self._calls[number]
@@ -371,8 +368,7 @@ class Resident:
 
     def _fail_calls(self, code: int) -> None:
         for exchange in self._calls.values():
-            exchange.fault, exchange.exit_code = self.fault, code
-            exchange.answered.set()
+            exchange.fail(self.fault, code)
         self._calls.clear()
 
     def _write(self, line: bytes | memoryview) -> int:
@@ -439,15 +435,22 @@ class AnswerLines(Channel):
     def _hear_large(self, line: bytes, place: OutputPlace) -> None:
         try:
             with LANE:
-                self._understand(line, place)
+                if (found := _RESULT.fullmatch(line)) and not found[1].startswith(b'"'):
+                    message = {"result": found[1], "call": int(found[2])}  # as printed: it is parsed later
+                    self._resident.hear(message, len(line), place)
+                else:
+                    self._understand(line, place)
         finally:
             self.is_free = True
 
     def _understand(self, line: bytes, place: OutputPlace | None) -> None:
         try:
             message = jsontext.loads(line, turn=None if place is None else let_others)
-        except ValueError:
-            self._resident.mention("wrote a line that is not JSON")
+        except ValueError as error:
+            if place is None:
+                self._resident.mention("wrote a line that is not JSON")
+            else:
+                self._resident.end(f"The process answered with a long line that cannot be read ({error})")
             return
         self._resident.hear(message, len(line), place)
 
@@ -464,8 +467,8 @@ def _as_printed(message: Json) -> tuple[list[bytes], bytes]:
     if error is not None:
         text = error if type(error) is str else jsontext.dumps(error).decode("ascii")
         return [jsontext.dumps({"content": [{"type": "text", "text": text}], "isError": True})], b""
-    if result is None:
-        return [], b""
+    if result is None or type(result) is bytes:
+        return [result] if result else [], b""
     return [result.encode("utf-8", "replace") if type(result) is str else jsontext.dumps(result)], b""
 
 

@@ -30,7 +30,7 @@ Json = dict[str, Any]
 Hook = TypeVar("Hook")
 
 READ_BYTES = 65536
-COROUTINE, ASYNC_GENERATOR = 0x80, 0x200  # flags of code objects
+ASYNC = 0x80 | 0x200  # flags of code objects: a coroutine, or an async generator
 
 _current: ContextVar[Call | None] = ContextVar("call", default=None)
 _startups: list[Any] = []
@@ -59,38 +59,39 @@ def lifespan(generator: Hook) -> Hook:
 class Call:
     """One call that is being served."""
 
+    descriptions: Json = {}  # of all tools, by name
+
     def __init__(self, message: Json) -> None:
-        self.number = message["call"]
-        self.tool: str = message["tool"]
-        self.arguments: Json = message["arguments"]
+        self.number, self.tool = message["call"], message["tool"]
         self.meta: Json = message["meta"]
         self.printed: list[str] = []
         self.error: Json | None = None  # that the function has chosen
         self.is_cancelled = False
         self.task: Any = None
-        self._variables: dict[str, str] | None = None
-
         self.documents: Json = {
-            "MCP_TOOL_ARGS": self.arguments,
+            "MCP_TOOL_ARGS": message["arguments"],
             "MCP_TOOL_META": self.meta["_meta"],
-            "MCP_TOOL_METADATA": _Process.descriptions.get(self.tool, {}),
+            "MCP_TOOL_METADATA": self.descriptions.get(self.tool, {}),
             "MCP_INPUT_RESPONSES": self.meta.get("inputResponses", {}),
         }
 
-    @property
-    def variables(self) -> dict[str, str]:
-        """What a script that is started for the call would find in its environment."""
-        if self._variables is None:
-            asks = self.meta["asks"]
-            self._variables = {f"{name}_JSON": json.dumps(value) for name, value in self.documents.items()} | {
-                "MCP_TOOL_NAME": self.tool,
-                "MCP_AUTH_JSON": json.dumps(self.meta["auth"] or {}),
-                "MCP_ROOTS_PATHS": "\n".join(root["path"] for root in self.meta["roots"]),
-                "MCP_REQUEST_STATE": self.meta.get("requestState") or "",
-                "MCP_ELICIT_MODES": " ".join(each for each in asks if each != "sampling"),
-                "MCP_SAMPLING_SUPPORTED": "1" if "sampling" in asks else "0",
-            }
-        return self._variables
+    def variable(self, name: str) -> str | None:
+        """Return what a script that is started for the call would find in its environment."""
+        asks = self.meta["asks"]
+        if name == "MCP_TOOL_NAME":
+            return str(self.tool)
+        if name == "MCP_AUTH_JSON":
+            return json.dumps(self.meta["auth"] or {})
+        if name == "MCP_ROOTS_PATHS":
+            return "\n".join(root["path"] for root in self.meta["roots"])
+        if name == "MCP_REQUEST_STATE":
+            return self.meta.get("requestState") or ""
+        if name == "MCP_ELICIT_MODES":
+            return " ".join(each for each in asks if each != "sampling")
+        if name == "MCP_SAMPLING_SUPPORTED":
+            return "1" if "sampling" in asks else "0"
+        known = self.documents.get(name.removesuffix("_JSON"))
+        return None if known is None else json.dumps(known)
 
 
 class Variables:
@@ -99,9 +100,8 @@ class Variables:
     @staticmethod
     def get(name: str, default: Any = None) -> Any:
         call = _current.get()
-        return (
-            os.environ.get(name, default) if call is None else call.variables.get(name, os.environ.get(name, default))
-        )
+        value = call.variable(name) if call is not None else None
+        return os.environ.get(name, default) if value is None else value
 
 
 class Printing:
@@ -118,20 +118,14 @@ class Printing:
             call.printed.append(text)
         return len(text)
 
-    def writelines(self, lines: Any) -> None:
-        for line in lines:
-            self.write(line)
-
     def __getattr__(self, name: str) -> Any:
-        if name == "buffer":  # bytes would pass by
+        if name in ("buffer", "writelines"):  # would pass by
             raise AttributeError(name)
         return getattr(self._stdout, name)
 
 
-class _Process:
-    """What is shared by all calls: the lines, the event loop, the threads."""
-
-    descriptions: Json = {}
+class Process:
+    """What all calls share: the lines, the event loop, the threads."""
 
     def __init__(self, function: Any) -> None:
         self._function = function
@@ -144,7 +138,7 @@ class _Process:
         self._replies: dict[int, Json] = {}
         self._questions = count(1)
         self._news = threading.Condition()
-        self._lock = threading.Lock()
+        self._writing = threading.Lock()
         self._main = threading.get_ident()
         self._is_open = True
         self._loop: Any = None
@@ -154,7 +148,7 @@ class _Process:
     def run(self) -> None:
         found = [self._function] if self._function else [row[0] for row in functions._Registered.marked]
         everything = [*found, *_startups, *_shutdowns, *_lifespans]
-        if self._concurrency > 1 or any(_flags(each) & (COROUTINE | ASYNC_GENERATOR) for each in everything):
+        if self._concurrency > 1 or any(map(_is_async, everything)):
             import asyncio
 
             asyncio.run(self._run_loop(asyncio))
@@ -177,17 +171,18 @@ class _Process:
         self.write({"ready": True})
         await self._ended.wait()
         self._loop.remove_reader(self._calls_fd)
-        for call in list(self._calls.values()):
-            call.task.cancel()
-        await asyncio.gather(*(call.task for call in list(self._calls.values())), return_exceptions=True)
+        tasks = [call.task for call in self._calls.values()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
         await _close(opened)
 
     def write(self, message: Json) -> None:
-        """Raises TypeError or ValueError for what JSON cannot express."""
+        """Raises TypeError or ValueError for what cannot be sent."""
         line = mcp_tool._line(message).encode("ascii")
         if len(line) > self._most_bytes:
             raise ValueError(f"the answer has {len(line)} bytes, and {self._most_bytes} are allowed")
-        with self._lock:
+        with self._writing:
             while line:
                 line = line[os.write(self._answers_fd, line) :]
 
@@ -204,8 +199,8 @@ class _Process:
             self._is_open = False
             if self._ended is not None:
                 self._ended.set()
-            with self._news:
-                self._news.notify_all()
+        with self._news:
+            self._news.notify_all()
         return bool(chunk)
 
     def _take(self, message: Json) -> None:
@@ -216,29 +211,23 @@ class _Process:
             else:
                 call.task = self._loop.create_task(self._serve(call))
         elif "reply" in message:
-            with self._news:
-                self._replies[message["id"]] = message["reply"]
-                self._news.notify_all()
+            self._replies[message["id"]] = message["reply"]
         elif message.get("cancel") in self._calls:
             call = self._calls[message["cancel"]]
-            with self._news:
-                call.is_cancelled = True
-                self._news.notify_all()
+            call.is_cancelled = True
             if call.task is not None:
                 call.task.cancel()
 
     async def _serve(self, call: Call) -> None:
         token = _current.set(call)
         try:
-            answer = await self._answer(call)
-            self.write({**answer, "call": call.number})
-        except (TypeError, ValueError) as problem:  # JSON cannot express the result
+            self.write({**await self._answer(call), "call": call.number})
+        except (TypeError, ValueError) as problem:  # JSON cannot express the result, or it is too long
             self.write({"error": _failure(problem), "call": call.number})
         finally:
             _current.reset(token)
             del self._calls[call.number]
-            if call.printed:
-                sys.stderr.write("".join(call.printed))
+            sys.stderr.write("".join(call.printed))
             sys.stderr.flush()
 
     async def _answer(self, call: Call) -> Json:
@@ -246,16 +235,18 @@ class _Process:
         try:
             function = self._function or functions._called_function(call.tool)
             functions._require_scopes(function)
-            placed, named = conversion.call_arguments(function, call.arguments)
-            if self._threads is not None and not _flags(function) & COROUTINE:
-                context = copy_context()
-                result = await self._loop.run_in_executor(
-                    self._threads, lambda: context.run(function, *placed, **named)
-                )
+            placed, named = conversion.call_arguments(function, call.documents["MCP_TOOL_ARGS"])
+            if self._threads is not None and not _is_async(function):
+                in_context = copy_context().run
+                result = await self._loop.run_in_executor(self._threads, lambda: in_context(function, *placed, **named))
             else:
                 result = function(*placed, **named)
-            if hasattr(result, "__await__"):
-                result = await (result if self._loop is not None else _alone(result))
+            if self._loop is not None:
+                result = await _settled(result)
+            elif hasattr(result, "__await__"):
+                import asyncio
+
+                result = asyncio.run(_settled(result))
             kind = conversion.Signature(function).kinds.get("return", object)
             kind = conversion.resolved(kind, function.__globals__)
             if result is not None or conversion.promises_null(kind):
@@ -286,34 +277,28 @@ class _Process:
 
     def document(self, name: str) -> Json:
         call = _current.get()
-        found: Json = {} if call is None else call.documents[name]
-        return found
+        return call.documents.get(name, {}) if call is not None else {}
 
     def is_cancelled(self) -> bool:
-        call = _current.get()
-        if call is None:
-            return False
         if threading.get_ident() == self._main:
             while self._is_open and select.select([self._calls_fd], [], [], 0)[0]:
                 self._receive()
-        return call.is_cancelled
+        call = _current.get()
+        return call is not None and call.is_cancelled
 
     def note_error(self, error: Json) -> None:
-        call = _current.get()
-        if call is not None:
+        if (call := _current.get()) is not None:
             call.error = error
 
     def notify(self, method: str, params: Json) -> None:
-        call = _current.get()
-        if call is not None:
+        if (call := _current.get()) is not None:
             self.write({"progress" if method.endswith("progress") else "log": params, "call": call.number})
 
     def ask(self, question: Json) -> Json | None:
         """Ask, and wait for the replies; None if the call was cancelled. In the main thread nothing else happens
         meanwhile; `await asyncio.to_thread(mcp_tool.ask, ...)` lets others run."""
-        call = _current.get()
+        call, number = _current.get(), next(self._questions)
         assert call is not None
-        number = next(self._questions)
         del question["reply"]
         self.write({**question, "id": number, "call": call.number})
         if threading.get_ident() == self._main:
@@ -327,8 +312,8 @@ class _Process:
 
 def serve(function: Any = None) -> int:
     """Serve calls until no more come."""
-    _Process.descriptions = json.loads(os.environ.get("MCP_TOOLS_JSON") or "{}")
-    process = mcp_tool._staying = _Process(function)
+    Call.descriptions = json.loads(os.environ.get("MCP_TOOLS_JSON") or "{}")
+    process = mcp_tool._staying = Process(function)
     mcp_tool._environ = Variables
     stdout = sys.stdout
     sys.stdout = Printing(stdout)
@@ -337,12 +322,6 @@ def serve(function: Any = None) -> int:
     finally:
         sys.stdout = stdout
     return 0
-
-
-def _flags(function: Any) -> int:
-    while hasattr(function, "__wrapped__"):
-        function = function.__wrapped__
-    return int(getattr(getattr(function, "__code__", None), "co_flags", 0))
 
 
 def run_once(function: Any, placed: list[Any], named: Json) -> Any:
@@ -377,6 +356,10 @@ async def _close(opened: list[Any]) -> None:
         _ = await anext(each, None) if hasattr(each, "__anext__") else next(each, None)
 
 
+async def _settled(result: Any) -> Any:
+    return await result if hasattr(result, "__await__") else result
+
+
 def _finished(coroutine: Any) -> Any:
     """Run a coroutine that never waits, and return its result."""
     try:
@@ -386,15 +369,10 @@ def _finished(coroutine: Any) -> Any:
     raise RuntimeError("this waits, and there is no event loop")
 
 
-async def _settled(result: Any) -> Any:
-    return await result if hasattr(result, "__await__") else result
-
-
-async def _alone(awaitable: Any) -> Any:
-    """Run what a plain function has returned in a loop of its own, because there is none."""
-    import asyncio
-
-    return asyncio.run(_settled(awaitable))
+def _is_async(function: Any) -> bool:
+    while hasattr(function, "__wrapped__"):
+        function = function.__wrapped__
+    return bool(getattr(getattr(function, "__code__", None), "co_flags", 0) & ASYNC)
 
 
 def _failure(problem: BaseException) -> str:
