@@ -64,10 +64,10 @@ def run_resident(call: Call, terms: ToolTerms, arguments_json: bytes) -> tuple[O
         finally:
             call.stop_helpers()
     except StartFailed as failed:
-        if failed.refusal is not None:
-            raise failed.refusal from failed
-        words = services.confidential.last_words(failed.stderr, call)
-        raise ToolFailure(explained_fault(failed.fault, words)) from failed
+        if failed.process.refusal is not None:
+            raise failed.process.refusal from failed
+        words = services.confidential.last_words(failed.process.tail.since(0), call)
+        raise ToolFailure(explained_fault(failed.process.fault, words)) from failed
     finally:
         if pool.key.scope is call:
             services.residents.end_scope(call)

@@ -562,3 +562,18 @@ def test_a_large_object_arrives_as_it_was_written(project: ProjectBuilder, speak
 def test_a_long_line_that_cannot_be_read_costs_the_process(project: ProjectBuilder, speak: Speak) -> None:
     resident(project, "bad", "os.write(97, b'{\"result\":' + b'[' * 200_000 + b'\\n')", timeoutSecs=20)
     assert "answered with a long line that cannot be read" in text_of(speak().call_tool("bad"))
+
+
+def test_a_call_that_waits_is_served_although_its_tool_changes(project: ProjectBuilder, speak: Speak) -> None:
+    """The process that starts is let go with its description; the call gets another one, which does not stay."""
+    starts = "open('starts', 'a').write('x')\nwhile not os.path.exists('go'): time.sleep(0.01)"
+    resident(project, "count", COUNT, before=starts)
+    client = speak()
+    id = client.start_tool("count")
+    eventually(lambda: (project.root / "starts").exists() and project.read("starts"))
+    resident(project, "count", COUNT, before=starts, stays="session", description="another")
+    eventually(lambda: client.tools()["count"].get("description") == "another")
+    project.write("go", "")
+    count, pid = text_of(client.wire.response(id)["result"]).split()
+    assert count == "1"
+    eventually(lambda: not is_alive(pid))

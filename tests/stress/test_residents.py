@@ -91,8 +91,13 @@ def take_one(
     for id in [each for each in open_calls if each in cancelled][:1]:
         del open_calls[id]
         return
-    message = client.wire.receive(lambda each: each.get("id") in open_calls and "method" not in each)
+    message = client.wire.receive(lambda each: True)
     client.wire.seen.clear()
+    if message.get("method") == "notifications/progress":
+        params = message["params"]
+        assert params["progressToken"] == params["message"]
+    if message.get("id") not in open_calls:
+        return
     proof = open_calls.pop(message["id"])
     result = message["result"]
     if result["isError"]:

@@ -18,7 +18,7 @@ import gevent
 from gevent.event import Event as Bell
 
 from mcpgreen import journal
-from mcpgreen.errors import InternalError, McpgreenError, RpcError, ToolFailure
+from mcpgreen.errors import InternalError, McpgreenError, ToolFailure
 from mcpgreen.running.processes.run import KILL_GRACE_SECS, Limits, Script, Stays
 from mcpgreen.running.resident.process import Resident, State
 from mcpgreen.running.runner import Runner
@@ -34,13 +34,11 @@ Start = Callable[[], tuple[Script, dict[bytes, bytes]]]  # what is to be run, wi
 
 
 class StartFailed(McpgreenError):
-    """A process could not be started, or ended before it was ready. `fault` is the beginning of a sentence."""
+    """A process could not be started, or ended before it was ready."""
 
-    def __init__(self, fault: str, stderr: bytes, refusal: RpcError | None) -> None:
-        super().__init__(fault)
-        self.fault = fault
-        self.stderr = stderr
-        self.refusal = refusal
+    def __init__(self, process: Resident) -> None:
+        super().__init__(process.fault)
+        self.process = process
 
 
 class Key(NamedTuple):
@@ -53,10 +51,12 @@ class Key(NamedTuple):
 
 
 class Pool:
-    """The processes of one key. `version` is of the script and of what describes it."""
+    """The processes of one key. `version` is of the script and of what describes it. A pool that `is_over` starts a
+    process for a call that waits already, and ends it afterwards."""
 
     def __init__(self, residents: Residents, key: Key) -> None:
         self.key = key
+        self.is_over = False
         self.version: object = None
         self.processes: list[Resident] = []
         self.places = Places(key.stays.workers * key.stays.concurrency)
@@ -91,6 +91,10 @@ class Pool:
                 self._start_if_needed(start)
                 self._changed.clear()
                 self._changed.wait()
+        except BaseException:
+            if self.is_over:
+                self.retire()
+            raise
         finally:
             self._waiting -= 1
 
@@ -153,13 +157,15 @@ class Pool:
             self.forget_failures()
             if worn := next((each for each in self.processes if each.is_worn), None):
                 worn.retire()
+        if self.is_over and process.state == State.READY and process.served:
+            process.retire()
         most = self.key.stays.max_calls
         process.is_worn = process.is_worn or bool(most and process.served >= most)
         self._changed.set()
 
     def _note_failure(self, process: Resident) -> None:
         self._failures += 1
-        self._failure = StartFailed(process.fault, process.tail.since(0), process.refusal)
+        self._failure = StartFailed(process)
         pause_secs = min(LONGEST_PAUSE_SECS, FIRST_PAUSE_SECS * 2 ** (self._failures - 1))
         self._not_before = time.monotonic() + pause_secs
         journal.warning("%s: %s; the next try is in %g s", process.label, process.fault, pause_secs)
@@ -222,6 +228,7 @@ class Residents:
     def _end(self, pools: Collection[Pool]) -> None:
         for pool in pools:
             self._pools.pop(pool.key, None)
+            pool.is_over = True
             pool.retire()
 
     def _look(self) -> None:
