@@ -120,6 +120,35 @@ RESULTS: list[tuple[str, str, Json]] = [
 ]  # fmt: skip
 
 
+class StayingProject(ProjectBuilder):
+    """A project whose functions are served by processes that stay."""
+
+    def tool(self, name: str, script: str, *, meta: Json | None = None, **fields: Any) -> Path:
+        return super().tool(name, script, meta={"stays": "server", **(meta or {})}, **fields)
+
+
+@pytest.fixture(scope="module", params=[ProjectBuilder, StayingProject], ids=["per call", "resident"])
+def way(request: pytest.FixtureRequest) -> Any:
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def shared_project(way: type[ProjectBuilder], tmp_path_factory: pytest.TempPathFactory) -> ProjectBuilder:
+    return way(tmp_path_factory.mktemp("shared") / "project")
+
+
+@pytest.fixture
+def project(way: type[ProjectBuilder], tmp_path: Path) -> ProjectBuilder:
+    return way(tmp_path / "project")
+
+
+@pytest.fixture
+def per_call(way: type[ProjectBuilder]) -> None:
+    """Of a process that stays, the log has what programs print that it starts, and what it prints while it loads."""
+    if way is StayingProject:
+        pytest.skip("this output belongs to the process")
+
+
 @pytest.fixture(scope="module", autouse=True)
 def _tools(shared_project: ProjectBuilder) -> None:
     for number, (kind, _, _) in enumerate(ARGUMENTS):
@@ -166,6 +195,7 @@ def test_arguments_that_do_not_fit_never_reach_the_function(project: ProjectBuil
     assert not (project.root / "ran").exists()
 
 
+@pytest.mark.usefixtures("per_call")
 def test_what_is_printed_is_no_part_of_what_is_returned(project: ProjectBuilder, speak: Speak) -> None:
     body = "import os\nprint('early')\n@mcp_tool.tool\ndef f() -> int:\n"
     body += "    print('{}')\n    os.system('echo child')\n    return 5\n"
@@ -191,6 +221,7 @@ def test_none_is_a_good_result_of_a_function_that_may_return_it(
     assert text_of(result) == "null"
 
 
+@pytest.mark.usefixtures("per_call")
 @pytest.mark.parametrize("returned", ["", " -> None", " -> str | None"])
 def test_what_is_printed_is_the_text_if_nothing_is_returned(
     project: ProjectBuilder, speak: Speak, returned: str
@@ -274,6 +305,7 @@ def third() -> list[str]:
 """
 
 
+@pytest.mark.usefixtures("per_call")
 @pytest.mark.parametrize("end", ["", "mcp_tool.run()\n"])
 def test_each_function_of_a_file_is_called_by_its_name(project: ProjectBuilder, speak: Speak, end: str) -> None:
     project.tool("many.py", HEAD + SEVERAL + end)
