@@ -29,13 +29,18 @@ OF_A_CALL = ("MCP_TOOL_NAME",)  # one process may serve several tools
 
 def pool_for(call: Call, terms: ToolTerms) -> Pool:
     """Return the processes that may serve the call."""
+    if terms.pool is not None and not terms.pool.is_over:
+        return terms.pool
     stays = terms.tool.description.stays
     assert stays is not None
     scope, owner = (None, None) if stays.scope == "server" else (_scope_of(call), call.principal)
     key = Key(terms.tool.path, stays, scope, owner)
     if key not in call.services.residents:
         call.services.end_old_residents()  # this tool may have stayed in another way
-    return call.services.residents.pool(key)
+    pool = call.services.residents.pool(key)
+    if scope is None:
+        terms.pool = pool
+    return pool
 
 
 def _scope_of(call: Call) -> Hashable:
@@ -60,7 +65,8 @@ def run_resident(call: Call, terms: ToolTerms, arguments_json: bytes) -> tuple[O
         deadline, expected = terms.time_and_expectation(call)
         try:
             line = _line(call, terms, arguments_json, expected.timeout_secs)
-            outcome, error_report = process.call(line, deadline, Reports(call, deadline))
+            needs_log = expected.meta_on == "always"
+            outcome, error_report = process.call(line, deadline, Reports(call, deadline), needs_log=needs_log)
         finally:
             call.stop_helpers()
     except StartFailed as failed:

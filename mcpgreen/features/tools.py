@@ -50,6 +50,7 @@ from mcpgreen.text.json_types import Json
 
 if TYPE_CHECKING:
     from mcpgreen.logs.last_words import LastWords
+    from mcpgreen.running.resident.pools import Pool
 
 SMALL_OUTPUT_BYTES = 65_536  # a call that holds more keeps its slot: slots bound how much is held
 A_MOMENT_SECS = 0.1  # for a check, before the call leaves its slot: most checks are quick, and calls stay in order
@@ -224,6 +225,7 @@ class ToolTerms:
         described = tool.description
         extends, warm = described.progress_extends_timeout, described.warm
         self.tool = tool
+        self.pool: Pool | None = None  # of processes that stay for the server
         self._has_output_schema = "outputSchema" in tool.definition
         self._checks = services.schema_checks
         self._schemas: dict[str, Schema] = {}

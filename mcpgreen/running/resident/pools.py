@@ -235,10 +235,10 @@ class Residents:
         while self._pools:
             gevent.sleep(LOOK_SECS)
             now = time.monotonic()
-            for key, pool in list(self._pools.items()):
+            for pool in list(self._pools.values()):
                 pool.look(now)
                 if pool.is_unused(now):
-                    del self._pools[key]
+                    self._end([pool])
         self._looker = None
 
 

@@ -106,9 +106,10 @@ class Exchange:
         self.place: OutputPlace | None = None
         self.fault = ""
         self.exit_code = 0
+        self.has_failed = False
 
     def fail(self, fault: str, exit_code: int = 1) -> None:
-        self.fault, self.exit_code = fault, exit_code
+        self.fault, self.exit_code, self.has_failed = fault, exit_code, True
         self.answered.set()
 
 
@@ -168,9 +169,11 @@ class Resident:
         """How many more calls it can take, now or when it is ready."""
         return self.stays.concurrency - len(self._calls) if self.state in (State.READY, State.BUSY) else 0
 
-    def call(self, line: tuple[bytes, bytes], deadline: Deadline, listener: Listener) -> tuple[Outcome, bytes]:
+    def call(
+        self, line: tuple[bytes, bytes], deadline: Deadline, listener: Listener, *, needs_log: bool
+    ) -> tuple[Outcome, bytes]:
         """Have a call served; `line` is what comes before and after its number. Return the outcome, as if a script had
-        printed the result, and the error report."""
+        printed the result, and the error report. `needs_log`: what it prints is needed even if all goes well."""
         self._on(Event.CALL)
         self.served = number = self.served + 1
         exchange = self._calls[number] = Exchange(self.pid, number, listener)
@@ -181,7 +184,7 @@ class Resident:
             while not exchange.answered.is_set():
                 remaining_secs = deadline.remaining_secs()
                 if remaining_secs <= 0:
-                    ended_by, exchange.exit_code = Ending.DEADLINE, TIMED_OUT
+                    ended_by, exchange.exit_code, exchange.has_failed = Ending.DEADLINE, TIMED_OUT, True
                     self._give_up(number, "timeout")
                     break
                 exchange.answered.wait(remaining_secs)
@@ -190,7 +193,9 @@ class Resident:
             raise
         exchange.ended_at, exchange.listener = time.monotonic(), None
         # Of several calls at a time, it is not known which of them has printed something.
-        stderr = self.tail.since(printed_before) if self.stays.concurrency == 1 or exchange.fault else b""
+        is_log_of_call = bool(exchange.fault) or self.stays.concurrency == 1
+        has_log = needs_log or exchange.has_failed or self.tail.size > printed_before
+        stderr = self.tail.since(printed_before) if is_log_of_call and has_log else b""
         (stdout, error_report), exchange.output = exchange.output, ([], b"")
         place = exchange.place or self._runner.output_place(self)
         outcome = Outcome(exchange.exit_code, stdout, stderr, ended_by, place, exchange, exchange.fault)
@@ -275,7 +280,7 @@ class Resident:
 
     def _take_answer(self, exchange: Exchange, message: Json, place: OutputPlace | None) -> None:
         if exchange.listener is not None:
-            exchange.place = place
+            exchange.place, exchange.has_failed = place, message.get("error") is not None
             try:
                 exchange.output = _as_printed(message)
                 exchange.answered.set()
