@@ -69,22 +69,17 @@ def _whole(lowest: int, highest: int) -> metadata.Rule:
     )
 
 
-# The members of `stays`, each with the attribute of `Stays` that it sets.
-STAYS_RULES = {
-    "for": ("scope", metadata.one_of(SCOPES_OF_STAYS)),
-    "workers": ("workers", _whole(1, 64)),
-    "concurrency": ("concurrency", _whole(1, 1000)),
-    "idleSecs": ("idle_secs", metadata.A_DURATION),
-    "maxCalls": ("max_calls", _whole(0, 10**9)),
-    "maxMemoryMb": ("max_memory_mb", _whole(0, 10**6)),
-    "startSecs": ("start_secs", metadata.A_DURATION),
+STAYS_RULES = {  # in the order of the attributes of `Stays`
+    "for": metadata.one_of(SCOPES_OF_STAYS),
+    "workers": _whole(1, 64),
+    "concurrency": _whole(1, 1000),
+    "idleSecs": metadata.A_DURATION,
+    "maxCalls": _whole(0, 10**9),
+    "maxMemoryMb": _whole(0, 10**6),
+    "startSecs": metadata.A_DURATION,
 }
-STAYS_SCHEMA = {
-    "type": "object",
-    "properties": {key: dict(rule.schema) for key, (_, rule) in STAYS_RULES.items()},
-    "required": ["for"],
-    "additionalProperties": False,
-}
+_MEMBERS = {key: dict(rule.schema) for key, rule in STAYS_RULES.items()}
+STAYS_SCHEMA = {"type": "object", "properties": _MEMBERS, "required": ["for"], "additionalProperties": False}
 
 FIELD_RULES = {
     **metadata.COMMON_RULES,
@@ -367,11 +362,11 @@ def describe_tool(path: str, fields: Json, *, stem: str, private: Private) -> De
 def _stays_of(path: str, value: Any) -> Stays:
     """Raises ProjectError for an object that has a wrong member."""
     given = {"for": value} if isinstance(value, str) else value
-    rules = {key: rule for key, (_, rule) in STAYS_RULES.items()}
-    given = metadata.checked(path, given, rules, "stays.")
-    if unknown := next((key for key in given if key not in rules), None):
-        raise ProjectError(path, f"stays.{unknown} is unknown; stays has {', '.join(rules)}")
-    stays = Stays(**{STAYS_RULES[key][0]: each for key, each in given.items()})
+    given = metadata.checked(path, given, STAYS_RULES, "stays.")
+    if unknown := next((key for key in given if key not in STAYS_RULES), None):
+        raise ProjectError(path, f"stays.{unknown} is unknown; stays has {', '.join(STAYS_RULES)}")
+    attributes = dict(zip(STAYS_RULES, Stays._fields, strict=True))
+    stays = Stays(**{attributes[key]: each for key, each in given.items()})
     if stays.scope == "session" and stays.workers > 1:
         raise ProjectError(path, "stays.workers must be 1 for a session, which has one process; use concurrency")
     return stays

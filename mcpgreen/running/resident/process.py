@@ -136,7 +136,7 @@ class Resident:
         self.is_worn = False  # another one is to take its place
         self.was_ready = self.is_unwanted = False
         self.served = 0
-        self.began_at = self.used_at = time.monotonic()
+        self.used_at = time.monotonic()
         self._runner = runner
         self._on_change = on_change
         self._calls: dict[int, Exchange] = {}
@@ -155,9 +155,6 @@ class Resident:
         self._life = gevent.spawn(self._live, run)
         self._life.rawlink(partial(self._on_end, theirs))
         self._starter = gevent.spawn_later(stays.start_secs, self._give_up_start)
-
-    def __repr__(self) -> str:
-        return f"<Resident {self.pid} {self.state}, {len(self._calls)} calls>"
 
     @property
     def has_room(self) -> bool:
@@ -212,18 +209,11 @@ class Resident:
 
     def send(self, line: bytes) -> None:
         """Write a line to the process. Never waits."""
-        if self._calls_fd < 0:
-            return
-        if not self._unsent:
-            sent = self._write(line)
-            if sent == len(line):
-                return
-            line = line[sent:]
-            self._writer = self._writer or gevent.get_hub().loop.io(self._calls_fd, WRITE_EVENT)
-            self._writer.start(self._flush)
-        self._unsent.append(memoryview(line))
-        if sum(map(len, self._unsent)) > MAX_UNSENT_BYTES:
-            self.end("The process does not read its calls")
+        if self._calls_fd >= 0:
+            self._unsent.append(memoryview(line))
+            self._flush()
+            if sum(map(len, self._unsent)) > MAX_UNSENT_BYTES:
+                self.end("The process does not read its calls")
 
     def end(self, fault: str) -> None:
         """End it now: the calls that it has fail for this reason."""
@@ -266,7 +256,9 @@ class Resident:
         params = message.get("params")
         progress = message.get("progress", params if message.get("method") == "notifications/progress" else None)
         log = message.get("log", params if message.get("method") == "notifications/message" else None)
-        if "ask" in message:
+        if "ask" in message and not jsontext.is_writable(message.get("id")):
+            self.mention("asked with an id that cannot be repeated")
+        elif "ask" in message:
             self._has_asked = True
             reply = partial(self._reply, message.get("id"), number)
             listener.ask(message["ask"], reply, patience_secs(message), size_bytes=size_bytes)
@@ -372,25 +364,24 @@ class Resident:
         self._on_change(self)
 
     def _fail_calls(self, code: int) -> None:
-        for exchange in self._calls.values():
-            exchange.fail(self.fault, code)
-        self._calls.clear()
-
-    def _write(self, line: bytes | memoryview) -> int:
-        try:
-            return os.write(self._calls_fd, line)
-        except BlockingIOError:
-            return 0
+        while self._calls:
+            self._calls.popitem()[1].fail(self.fault, code)
 
     def _flush(self) -> None:
-        """In the hub: the process reads again."""
-        while self._unsent:
-            line = self._unsent.popleft()
-            sent = self._write(line)
-            if sent < len(line):
-                self._unsent.appendleft(line[sent:])
-                return
-        self._writer.stop()
+        """Write as much as the process can take now, and the rest when it reads again."""
+        try:
+            while self._unsent:
+                sent = os.write(self._calls_fd, self._unsent[0])
+                if sent < len(self._unsent[0]):
+                    self._unsent[0] = self._unsent[0][sent:]
+                else:
+                    self._unsent.popleft()
+        except BlockingIOError:
+            self._writer = self._writer or gevent.get_hub().loop.io(self._calls_fd, WRITE_EVENT)
+            self._writer.start(self._flush)
+            return
+        if self._writer is not None:
+            self._writer.stop()
 
     def _close_calls(self) -> None:
         if self._calls_fd >= 0:

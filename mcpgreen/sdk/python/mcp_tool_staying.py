@@ -75,23 +75,17 @@ class Call:
             "MCP_INPUT_RESPONSES": self.meta.get("inputResponses", {}),
         }
 
-    def variable(self, name: str) -> str | None:
-        """Return what a script that is started for the call would find in its environment."""
-        asks = self.meta["asks"]
-        if name == "MCP_TOOL_NAME":
-            return str(self.tool)
-        if name == "MCP_AUTH_JSON":
-            return json.dumps(self.meta["auth"] or {})
-        if name == "MCP_ROOTS_PATHS":
-            return "\n".join(root["path"] for root in self.meta["roots"])
-        if name == "MCP_REQUEST_STATE":
-            return self.meta.get("requestState") or ""
-        if name == "MCP_ELICIT_MODES":
-            return " ".join(each for each in asks if each != "sampling")
-        if name == "MCP_SAMPLING_SUPPORTED":
-            return "1" if "sampling" in asks else "0"
-        known = self.documents.get(name.removesuffix("_JSON"))
-        return None if known is None else json.dumps(known)
+    @property
+    def variables(self) -> dict[str, str]:
+        """What a script that is started for the call would find in its environment, apart from the documents."""
+        return {
+            "MCP_TOOL_NAME": self.tool,
+            "MCP_AUTH_JSON": json.dumps(self.meta["auth"] or {}),
+            "MCP_ROOTS_PATHS": "\n".join(root["path"] for root in self.meta["roots"]),
+            "MCP_REQUEST_STATE": self.meta.get("requestState") or "",
+            "MCP_ELICIT_MODES": " ".join(each for each in self.meta["asks"] if each != "sampling"),
+            "MCP_SAMPLING_SUPPORTED": str(self.meta["asks"].count("sampling")),
+        }
 
 
 class Variables:
@@ -100,8 +94,9 @@ class Variables:
     @staticmethod
     def get(name: str, default: Any = None) -> Any:
         call = _current.get()
-        value = call.variable(name) if call is not None else None
-        return os.environ.get(name, default) if value is None else value
+        if call is not None and name.removesuffix("_JSON") in call.documents:
+            return json.dumps(call.documents[name.removesuffix("_JSON")])
+        return (call.variables if call is not None else {}).get(name, os.environ.get(name, default))
 
 
 class Printing:
