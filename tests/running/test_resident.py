@@ -577,3 +577,17 @@ def test_a_call_that_waits_is_served_although_its_tool_changes(project: ProjectB
     count, pid = text_of(client.wire.response(id)["result"]).split()
     assert count == "1"
     eventually(lambda: not is_alive(pid))
+
+
+def test_stateless_callers_who_cannot_be_told_apart_share_nothing(project: ProjectBuilder, serve: Serve) -> None:
+    """All have the same token, or none: each call has a process of its own, which ends with it."""
+    resident(project, "count", COUNT, stays="session")
+    resident(project, "shared", COUNT)
+    for settings, options in [({"http_token": "x" * 40}, {"token": "x" * 40}), ({}, {})]:
+        server = serve(**settings)
+        client, other = server.stateless(**options), server.stateless(**options)
+        served = [text_of(each.call_tool("count")).split() for each in (client, client, other)]
+        assert [count for count, _ in served] == ["1", "1", "1"]
+        assert len({pid for _, pid in served}) == 3
+        eventually(lambda served=served: not any(is_alive(pid) for _, pid in served))  # type: ignore[misc]
+        assert [text_of(each.call_tool("shared")).split()[0] for each in (client, other)] == ["1", "2"]
