@@ -366,7 +366,7 @@ def _print_traceback(problem: BaseException) -> None:
     from traceback import print_exception
 
     trace = problem.__traceback__
-    while trace is not None and trace.tb_frame.f_globals is globals():
+    while trace is not None and trace.tb_frame.f_globals.get("__name__") in (__name__, "mcp_tool_staying"):
         trace = trace.tb_next  # skip our own frames
     print_exception(type(problem), problem, trace)
 
