@@ -448,10 +448,11 @@ def test_a_process_learns_of_its_end_before_it_is_stopped(project: ProjectBuilde
     assert eventually(lambda: (project.root / "closed").exists() and project.read("closed")) == "orderly"
 
 
-def test_the_number_of_processes_of_a_caller_is_bounded(project: ProjectBuilder, speak: Speak) -> None:
+@pytest.mark.parametrize("bound", ["resident_max_per_principal", "MOST_PROCESSES"])
+def test_the_number_of_processes_is_bounded(project: ProjectBuilder, speak: Speak, bound: str) -> None:
     for name in "ab":
         resident(project, name, COUNT, stays="session")
-    client = speak(resident_max_per_principal=1)
+    client = speak(**{bound: 1})
     assert client.call_tool("a")["isError"] is False
     refused = client.call_tool("b")
     assert refused["isError"] is True

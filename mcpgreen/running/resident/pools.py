@@ -28,6 +28,7 @@ LOOK_SECS = 1.0  # between two looks for processes that are idle or have grown t
 FIRST_PAUSE_SECS = 1.0  # after a start that has failed; twice as long after the next one
 LONGEST_PAUSE_SECS = 60.0
 PAGE_KIB = 4
+MOST_PROCESSES = 512  # of all callers
 WANTED = (State.STARTING, State.READY, State.BUSY)
 
 Start = Callable[[], tuple[Script, dict[bytes, bytes]]]  # what is to be run, with its variables
@@ -202,9 +203,12 @@ class Residents:
         self._end(gone)
 
     def require_room(self, key: Key) -> None:
-        """Raises ToolFailure if the caller has as many processes as it may have, InternalError if the server stops."""
+        """Raises ToolFailure if there are as many processes as there may be, of the caller or of all; InternalError if
+        the server stops."""
         if self._is_over:
             raise InternalError("The server is stopping.")
+        if len(self.living) >= MOST_PROCESSES:
+            raise ToolFailure(f"Too many processes stay on this server already ({MOST_PROCESSES}). Try again later.")
         if key.scope is None:
             return
         pools = [pool for other, pool in self._pools.items() if other.scope is not None and other.owner == key.owner]
