@@ -112,6 +112,7 @@ FIELD_RULES = {
         'server, session, or an object such as {"for": "server", "workers": 2}',
         {"anyOf": [{"enum": list(SCOPES_OF_STAYS)}, STAYS_SCHEMA]},
     ),
+    "process": metadata.A_NAME,
     "env": metadata.Rule(
         lambda value: (
             isinstance(value, list) and len(value) <= MAX_VARIABLES and all(matches(_VARIABLE, each) for each in value)
@@ -144,6 +145,7 @@ class Description(NamedTuple):
     warm: bool | list[str] = True
     env: Sequence[str] = ()  # variables of the server that the tool gets; a ! marks a required one
     stays: Stays | None = None  # between calls
+    process: str = ""  # that it shares with other tools which stay, and are links to the same file
 
 
 ATTRIBUTE_OF = {name[0] + name.title().replace("_", "")[1:]: name for name in Description._field_defaults}
@@ -164,6 +166,11 @@ class Tool(NamedTuple):
     def definition(self) -> Json:
         return self.description.definition
 
+    @property
+    def process_path(self) -> str:
+        """The file whose process serves it, if it stays."""
+        return os.path.realpath(self.path) if self.description.process else self.path
+
 
 def discover_tools(project: Project, tree: Tree) -> Discovery:
     """Read every tool in a tree of tools/, sorted by name and path."""
@@ -180,7 +187,7 @@ def discover_tools(project: Project, tree: Tree) -> Discovery:
     of_tools = [each for each in tree.directories if UI_DIRECTORY not in each.path.removeprefix(top).split("/")]
     below = tree._replace(directories=of_tools)
     tools, more, own_hints = read_files(project, below, _scripts_in, _tools_of, "the tool")
-    found = sorted(tools, key=lambda tool: (tool.name, tool.relative_path))
+    found = _with_whole_processes(project, sorted(tools, key=lambda tool: (tool.name, tool.relative_path)), warnings)
     warnings += more
     hints += own_hints
     for directory in of_tools:
@@ -192,6 +199,18 @@ def discover_tools(project: Project, tree: Tree) -> Discovery:
         found = _with_apps(project, found, tree.pace)
     kept, losses = distinct(found, "name", "provides the tool", lambda tool: project.shown(tool.path))
     return Discovery(kept, [*warnings, *losses], hints)
+
+
+def _with_whole_processes(project: Project, tools: list[Tool], warnings: list[str]) -> list[Tool]:
+    """Return the tools without those that cannot share the process that they name."""
+    files: dict[str, set[tuple[str, Stays | None]]] = {}
+    sharing = [tool for tool in tools if tool.description.process]
+    for tool in sharing:
+        files.setdefault(tool.description.process, set()).add((tool.process_path, tool.description.stays))
+    lost = [tool for tool in sharing if len(files[tool.description.process]) > 1]
+    reason = "left out: the tools of the process {} must be links to one file, and stay in the same way"
+    warnings += [Loss(f"{project.shown(tool.path)}: {reason.format(tool.description.process)}") for tool in lost]
+    return [tool for tool in tools if tool not in lost] if lost else tools
 
 
 def _scripts_in(names: Iterable[str]) -> list[str]:
@@ -348,6 +367,8 @@ def describe_tool(path: str, fields: Json, *, stem: str, private: Private) -> De
             raise ProjectError(path, f"{key} {fault}")
     unlisted = {key: value for key, value in fields.items() if key not in LISTED_FIELDS}
     known = {name: fields[key] for key, name in ATTRIBUTE_OF.items() if key in fields}
+    if "process" in fields and "stays" not in fields:
+        raise ProjectError(path, "process is for tools that stay; add stays")
     if "stays" in fields:
         known["stays"] = _stays_of(path, fields["stays"])
         if "maxConcurrent" in fields:

@@ -34,7 +34,7 @@ def pool_for(call: Call, terms: ToolTerms) -> Pool:
     stays = terms.tool.description.stays
     assert stays is not None
     scope, owner = (None, None) if stays.scope == "server" else (_scope_of(call), call.principal)
-    key = Key(terms.tool.path, stays, scope, owner)
+    key = Key(terms.tool.process_path, stays, scope, owner)
     if key not in call.services.residents:
         call.services.end_old_residents()  # this tool may have stayed in another way
     pool = call.services.residents.pool(key)
@@ -93,10 +93,11 @@ def _line(call: Call, terms: ToolTerms, arguments_json: bytes, timeout_secs: flo
 def _descriptions(call: Call, terms: ToolTerms) -> dict[str, str]:
     """Return the descriptions of all tools that share the process, as a variable."""
     tool, snapshot = terms.tool, call.services.catalog.snapshot("tools")
-    key = ("descriptions", tool.path, tool.description.stays)
+    key = ("descriptions", tool.name)
     found: dict[str, str] | None = snapshot.cache.get(key)
     if found is None:
-        same = [each for each in snapshot.items if (each.path, each.description.stays) == key[1:]]
+        own = tool.process_path, tool.description.stays
+        same = [each for each in snapshot.items if (each.process_path, each.description.stays) == own]
         entries = {each.name: each.registry_entry for each in same}
         found = snapshot.cache[key] = environment.described("MCP_TOOLS_JSON", entries)
     return found

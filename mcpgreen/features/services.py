@@ -123,7 +123,7 @@ class Services:
         """End the processes of tools that exist no longer, or stay in another way."""
         if "residents" in self.__dict__:
             tools = self.catalog.snapshot("tools").items
-            self.residents.keep_only({(tool.path, tool.description.stays) for tool in tools})
+            self.residents.keep_only({(tool.process_path, tool.description.stays) for tool in tools})
 
     @cached_property
     def state_dir(self) -> StateDir:

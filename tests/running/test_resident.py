@@ -592,3 +592,16 @@ def test_stateless_callers_who_cannot_be_told_apart_share_nothing(project: Proje
         assert len({pid for _, pid in served}) == 3
         eventually(lambda served=served: not any(is_alive(pid) for _, pid in served))  # type: ignore[misc]
         assert [text_of(each.call_tool("shared")).split()[0] for each in (client, other)] == ["1", "2"]
+
+
+def test_links_to_one_file_share_the_process_that_they_name(project: ProjectBuilder, speak: Speak) -> None:
+    body = "answer(result=f'{count} {message[\"tool\"]}', call=call)"
+    resident(project, "up", body, process="counter")
+    resident(project, "alone", body, process="other")
+    for link, process in (("down", "counter"), ("torn", "other")):
+        (project.root / "tools" / link).symlink_to("up")
+        project.write(f"tools/{link}.meta.json", json.dumps({"stays": "server", "process": process}))
+    client = speak()
+    assert client.tools().keys() == {"up", "down"}  # the other process has two files
+    assert [text_of(client.call_tool(name)) for name in ("up", "down", "up")] == ["1 up", "2 down", "3 up"]
+    assert "the tools of the process other must be links to one file" in client.wire.stderr
