@@ -216,14 +216,15 @@ class Process:
     async def _serve(self, call: Call) -> None:
         token = _current.set(call)
         try:
-            self.write({**await self._answer(call), "call": call.number})
+            answer = await self._answer(call)
+            sys.stderr.write("".join(call.printed))
+            sys.stderr.flush()  # before the answer: then it is in the log of the call
+            self.write({**answer, "call": call.number})
         except (TypeError, ValueError) as problem:  # JSON cannot express the result, or it is too long
             self.write({"error": _failure(problem), "call": call.number})
         finally:
             _current.reset(token)
             del self._calls[call.number]
-            sys.stderr.write("".join(call.printed))
-            sys.stderr.flush()
 
     async def _answer(self, call: Call) -> Json:
         """Return the result or the error of a call."""
