@@ -31,12 +31,12 @@ from mcpgreen.project.unmarked import META_SUFFIXES
 from mcpgreen.protocol.revisions import CLIENT_NEEDS
 from mcpgreen.protocol.schemas import quick
 from mcpgreen.running import trust
-from mcpgreen.running.processes.run import Stays
 from mcpgreen.running.scripts.shebang import SHELL_SUFFIXES, command_of, is_program, is_python
 from mcpgreen.text.json_types import Json
 
 if TYPE_CHECKING:
     from mcpgreen.catalog.functions.reading import FunctionTool
+    from mcpgreen.running.processes.run import Stays
 
 UI_DIRECTORY = "ui"  # holds the app of a tool and its files
 
@@ -382,6 +382,8 @@ def describe_tool(path: str, fields: Json, *, stem: str, private: Private) -> De
 
 def _stays_of(path: str, value: Any) -> Stays:
     """Raises ProjectError for an object that has a wrong member."""
+    from mcpgreen.running.processes.run import Stays  # few tools stay
+
     given = {"for": value} if isinstance(value, str) else value
     given = metadata.checked(path, given, STAYS_RULES, "stays.")
     if unknown := next((key for key in given if key not in STAYS_RULES), None):

@@ -403,7 +403,7 @@ def _report_start(server: Server, name: str) -> None:
     services = server.services
     snapshot = services.snapshot("tools")
     tool = snapshot.by_name.get(name)
-    script = terms_of(services, snapshot, tool).script if tool else None
+    script = terms_of(services, snapshot, tool).script if tool and not tool.description.stays else None
     reason = why_fresh(script, services.environment.with_more()) if script else None
     if reason is not None:
         so = f"a server would, too: {reason}" if reason else "a server would fork a running one"
