@@ -293,3 +293,10 @@ def test_options_of_the_mark_are_the_description(project: ProjectBuilder, speak:
     client = speak()
     assert client.tools() == {}
     assert "stays.workers must be an integer from 1 to 64" in json.dumps(client.wire.stderr)
+
+
+def test_a_function_without_hooks_needs_no_event_loop(project: ProjectBuilder, speak: Speak) -> None:
+    """`from mcp_tool import *` loads everything; to import asyncio takes longer than most tools run."""
+    body = "import sys\nfrom mcp_tool import *\n@tool\ndef f() -> bool:\n    return 'asyncio' in sys.modules\n"
+    project.tool("f.py", f"#!{sys.executable}\n{body}")
+    assert speak(warm_python=False).call_tool("f")["structuredContent"] == {"result": False}

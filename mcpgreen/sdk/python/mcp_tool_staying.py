@@ -320,6 +320,10 @@ def serve(function: Any = None) -> int:
     return 0
 
 
+def has_hooks() -> bool:
+    return bool(_startups or _shutdowns or _lifespans)
+
+
 def run_once(function: Any, placed: list[Any], named: Json) -> Any:
     """Call a function in a process that does not stay, with everything that it needs open."""
 

@@ -344,7 +344,8 @@ def _run_for_a_client(function: Function, placed: list[Any], named: Json) -> int
 
 
 def _outcome(function: Function, placed: list[Any], named: Json) -> object:
-    if staying := sys.modules.get("mcp_tool_staying"):
+    staying = sys.modules.get("mcp_tool_staying")
+    if staying is not None and staying.has_hooks():
         return staying.run_once(function, placed, named)
     result = function(*placed, **named)
     if hasattr(result, "__await__"):
