@@ -123,7 +123,7 @@ class Server:
         self._sessions.remove(session)
         session.close()
         self.services.subscriptions.remove_session(session)
-        self.services.end_residents_of(session)
+        self.services.end_residents(session)
 
     def end_session(self, session: Session) -> None:
         """End a session as its client wants: stop everything on all of its streams, then close it."""
@@ -219,7 +219,7 @@ class Server:
         journal.info("%s changed: %d listed", source, total)
         self.services.subscriptions.list_changed(source)
         if source == "tools":
-            self.services.end_old_residents()
+            self.services.end_residents()
 
     def _log(self, logger: str, level: str, text: str) -> None:
         for session in self._sessions:

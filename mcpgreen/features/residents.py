@@ -23,9 +23,6 @@ from mcpgreen.text import jsontext
 if TYPE_CHECKING:
     from mcpgreen.features.tools import ToolTerms
 
-DESCRIPTORS = {"MCP_CALLS_FD": str(CALLS_FD), "MCP_ANSWERS_FD": str(CONTROL_FD)}
-OF_A_CALL = ("MCP_TOOL_NAME",)  # one process may serve several tools
-
 
 def pool_for(call: Call, terms: ToolTerms) -> Pool:
     """Return the processes that may serve the call."""
@@ -36,7 +33,7 @@ def pool_for(call: Call, terms: ToolTerms) -> Pool:
     scope, owner = (None, None) if stays.scope == "server" else (_scope_of(call), call.principal)
     key = Key(terms.tool.process_path, stays, scope, owner)
     if key not in call.services.residents:
-        call.services.end_old_residents()  # this tool may have stayed in another way
+        call.services.end_residents()  # this tool may have stayed in another way
     pool = call.services.residents.pool(key)
     if scope is None:
         terms.pool = pool
@@ -114,35 +111,29 @@ def _stamp(terms: ToolTerms) -> object:
 
 def _script_and_variables(call: Call, terms: ToolTerms, described: dict[str, str]) -> tuple[Script, dict[bytes, bytes]]:
     """Return what a new process is started with. One for all callers knows nothing of the first of them."""
-    script, variables, _ = terms.with_packages()
-    kept = {name: value for name, value in variables.items() if name not in OF_A_CALL}
-    stays = terms.tool.description.stays
+    services, stays = call.services, terms.tool.description.stays
     assert stays is not None
-    about = (
-        [call.services.roots.variables] if stays.scope == "server" else [call.roots.variables, call.client_variables]
-    )
-    numbers = {**DESCRIPTORS, **described, "MCP_CONCURRENCY": str(stays.concurrency)}
-    numbers["MCP_MAX_ANSWER_BYTES"] = str(terms.limits.stdout_bytes)
-    return script, call.services.environment.with_more(kept, *about, numbers)
+    script, variables, _ = terms.with_packages()
+    kept = {name: value for name, value in variables.items() if name != "MCP_TOOL_NAME"}  # there may be several
+    is_shared = stays.scope == "server"
+    about = [services.roots.variables] if is_shared else [call.roots.variables, call.client_variables]
+    own = {"MCP_CALLS_FD": CALLS_FD, "MCP_ANSWERS_FD": CONTROL_FD, "MCP_CONCURRENCY": stays.concurrency}
+    own["MCP_MAX_ANSWER_BYTES"] = terms.limits.stdout_bytes
+    numbers = {name: str(number) for name, number in own.items()}
+    return script, services.environment.with_more(kept, *about, described, numbers)
 
 
 def _meta_json(call: Call, timeout_secs: float) -> bytes:
-    interaction = call.interaction
+    interaction, client = call.interaction, call.client_variables
+    asks = client["MCP_ELICIT_MODES"].split() + ["sampling"] * (client["MCP_SAMPLING_SUPPORTED"] == "1")
     members = [
         b'{"_meta":' + encoded(call.params.get("_meta") or {}, "_meta"),
         b'"roots":' + call.roots.variables["MCP_ROOTS_JSON"].encode("ascii"),
         b'"auth":' + (call.auth_json.encode("ascii") or b"null"),
         b'"timeoutSecs":%g' % timeout_secs,
-        b'"asks":' + _kinds_of_questions(call),
+        b'"asks":' + jsontext.dumps(asks),
     ]
     if interaction.answers or interaction.own_state is not None:  # of a tool that asks by its result
         again = {"inputResponses": interaction.answers, "requestState": interaction.own_state}
         members.append(jsontext.dumps(again)[1:-1])
     return b",".join(members) + b"}"
-
-
-def _kinds_of_questions(call: Call) -> bytes:
-    """Return what the client can be asked: form, url, sampling."""
-    variables = call.client_variables
-    sampling = ["sampling"] if variables["MCP_SAMPLING_SUPPORTED"] == "1" else []
-    return jsontext.dumps([*variables["MCP_ELICIT_MODES"].split(), *sampling])

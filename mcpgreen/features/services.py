@@ -114,14 +114,14 @@ class Services:
         most = settings.resident_max_per_principal
         return Residents(self.runner, limits=Limits.of(settings), most_per_owner=most)
 
-    def end_residents_of(self, session: Session) -> None:
-        """End the processes that stay for this session."""
-        if "residents" in self.__dict__:
+    def end_residents(self, session: Session | None = None) -> None:
+        """End the processes that stay for a session; without one, those of tools that exist no longer, or stay in
+        another way."""
+        if "residents" not in self.__dict__:
+            return
+        if session is not None:
             self.residents.end_scope(session)
-
-    def end_old_residents(self) -> None:
-        """End the processes of tools that exist no longer, or stay in another way."""
-        if "residents" in self.__dict__:
+        else:
             tools = self.catalog.snapshot("tools").items
             self.residents.keep_only({(tool.process_path, tool.description.stays) for tool in tools})
 

@@ -17,7 +17,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import gevent
 from gevent.event import Event as Bell
@@ -43,9 +43,7 @@ from mcpgreen.running.scripts.channel import Channel, Listener, hear_log, hear_p
 from mcpgreen.running.shares import LANE, let_others
 from mcpgreen.running.system import MAX_SECS
 from mcpgreen.text import jsontext
-
-if TYPE_CHECKING:
-    from mcpgreen.text.json_types import Json
+from mcpgreen.text.json_types import Json
 
 KEPT_BYTES = 65536  # of what a process has printed
 LARGE_LINE_BYTES = 1 << 17  # a longer one is parsed in a greenlet of its own
@@ -159,7 +157,8 @@ class Resident:
     @property
     def has_room(self) -> bool:
         """Whether the next line of the process may be heard."""
-        return self._lines.is_free and (not self._has_asked or all(map(_may_ask, self._calls.values())))
+        listeners = [each.listener for each in self._calls.values()] if self._has_asked else []
+        return self._lines.is_free and all(each is None or each.has_room for each in listeners)
 
     @property
     def room(self) -> int:
@@ -449,10 +448,6 @@ class AnswerLines(Channel):
                 self._resident.end(f"The process answered with a long line that cannot be read ({error})")
             return
         self._resident.hear(message, len(line), place)
-
-
-def _may_ask(exchange: Exchange) -> bool:
-    return exchange.listener is None or exchange.listener.has_room
 
 
 def _as_printed(message: Json) -> tuple[list[bytes], bytes]:

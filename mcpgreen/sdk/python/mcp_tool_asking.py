@@ -140,7 +140,7 @@ def ask(requests: Mapping[str, Mapping[str, object]], timeout: float | None = No
         raise ValueError("ask: timeout must be a positive number of seconds")
     prefix, stream = os.environ.get("MCP_ASK_REPLY"), os.environ.get("MCP_LOG_STREAM")
     staying = mcp_tool._staying
-    if not (prefix and stream) and (staying is None or staying.current() is None):
+    if not (prefix and stream) and staying is None:
         return {key: Reply("unsupported", {}, "There is no client to ask.") for key in requests}
     path = f"{prefix}.{os.getpid()}.{next(_numbers)}"
     question: Json = {"ask": dict(requests), "reply": path}

@@ -268,9 +268,6 @@ class Process:
 
     # What `mcp_tool` asks for.
 
-    def current(self) -> Call | None:
-        return _current.get()
-
     def document(self, name: str) -> Json:
         call = _current.get()
         return call.documents.get(name, {}) if call is not None else {}
@@ -294,7 +291,8 @@ class Process:
         """Ask, and wait for the replies; None if the call was cancelled. In the main thread nothing else happens
         meanwhile; `await asyncio.to_thread(mcp_tool.ask, ...)` lets others run."""
         call, number = _current.get(), next(self._questions)
-        assert call is not None
+        if call is None:
+            return {key: {"status": "unsupported", "message": "There is no client to ask."} for key in question["ask"]}
         del question["reply"]
         self.write({**question, "id": number, "call": call.number})
         if threading.get_ident() == self._main:
