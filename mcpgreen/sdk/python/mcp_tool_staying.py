@@ -243,7 +243,7 @@ class Process:
                 import asyncio
 
                 result = asyncio.run(_settled(result))
-            kind = conversion.Signature(function).kinds.get("return", object)
+            kind = conversion.signature_of(function).kinds.get("return", object)
             kind = conversion.resolved(kind, function.__globals__)
             if result is not None or conversion.promises_null(kind):
                 return {"result": conversion.result_of(result, kind, function.__globals__)}

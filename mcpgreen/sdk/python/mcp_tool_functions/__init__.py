@@ -319,7 +319,7 @@ def _public_functions() -> list[Function]:
 
 
 def _run_for_a_client(function: Function, placed: list[Any], named: Json) -> int:
-    kind = conversion.resolved(conversion.Signature(function).kinds.get("return", object), function.__globals__)
+    kind = conversion.resolved(conversion.signature_of(function).kinds.get("return", object), function.__globals__)
     printed = _Registered.printed or Printed(function)
     try:
         result = _outcome(function, placed, named)
@@ -382,7 +382,7 @@ def _run_by_hand(function: Function | None) -> int:
         sys.argv[0] += f" {given[0]}"  # for the usage
         function = _called_function(given.pop(0))
     function = function or _called_function("")
-    signature = conversion.Signature(function)
+    signature = conversion.signature_of(function)
     words = {}
     for word in given:
         name, equals, text = word.partition("=")

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     Scope = dict[str, object]  # the globals of a function or a module
 
 _NUMBERS = (int, float)
+_PLAIN = (str, bool, int, float)
 _TEXTS = ("datetime", "uuid", "decimal", "pathlib")
 _MAPPINGS = ("Mapping", "MutableMapping")
 POSITIONAL, KEYWORDS = 0x04, 0x08  # flags of code objects for *rest and **others
@@ -69,11 +70,23 @@ class Signature:
             name: value for name, value in optional.items() if not (name in self.fields and value.is_required())
         }
         self.required = [name for name in self.names if name not in optional]
+        self.function = function  # so that its id stays its own
+
+
+_signatures: dict[int, Signature] = {}
+
+
+def signature_of(function: Function) -> Signature:
+    """Return the signature; it is read once, since a process that stays needs it for each call."""
+    found = _signatures.get(id(function))
+    if found is None:
+        found = _signatures[id(function)] = Signature(function)
+    return found
 
 
 def call_arguments(function: Function, given: Json) -> tuple[list[Any], Json]:
     """Return the converted arguments of a call, by position and by name. Raises Unfit."""
-    signature = Signature(function)
+    signature = signature_of(function)
     for name in signature.required:
         if name not in given:
             raise Unfit("the call", f"one with {name}", given)
@@ -101,6 +114,8 @@ def call_arguments(function: Function, given: Json) -> tuple[list[Any], Json]:
 
 def converted(value: object, kind: Any, scope: Scope, where: str) -> Any:
     """Convert a value to the type of an annotation. Raises Unfit."""
+    if type(value) is kind and kind in _PLAIN:
+        return value
     kind = resolved(kind, scope, keeps_annotated=True)
     if hasattr(sys.modules.get("pydantic"), "TypeAdapter"):
         from mcp_tool_functions import pydantic_values
