@@ -23,6 +23,7 @@ from mcpgreen.cli.checking.validate import registration_of
 from mcpgreen.cli.commands import Options
 from mcpgreen.cli.making.drafts import SAFE_NAME
 from mcpgreen.cli.opening import open_named
+from mcpgreen.logs.secrets import is_secret_name
 from mcpgreen.project.project import Project
 from mcpgreen.protocol.schemas.portable import kept_references, portable
 from mcpgreen.running.scripts.shebang import is_python
@@ -64,6 +65,9 @@ MAX_SOURCE_BYTES = 131_072
 RESULTS = {"image": "a picture", "audio": "a sound", "resource_link": "a link"}
 _SHELL = re.compile(r"^[ \t]*mcp_result_(image|audio|resource_link)\b((?:[^\n\\]|\\.|\\\n)*)", re.MULTILINE)
 _BLOCK = re.compile(r"(image|audio|resource_link)_block")
+
+# Of state: methods that change a list, a set or a dictionary.
+CHANGING = ("add", "append", "appendleft", "clear", "extend", "insert", "pop", "remove", "setdefault", "update")
 
 # Of other items.
 MAX_ICON_CHARS = 96 * 1024
@@ -133,7 +137,7 @@ def _problems(project: Project, settings: Settings, item: Item, source: Source) 
         yield from _name_problems(listed_name, source, project.server_name())
         yield from _tool_problems(item, source)
         yield from _schema_problems(item, source)
-        yield from _result_problems(item)
+        yield from _source_problems(item)
     elif isinstance(item, Prompt):
         yield from _prompt_problems(item, source)
     elif isinstance(item, ResourceTemplate) and not item.definition.get("description"):
@@ -272,24 +276,82 @@ def _shown(keys: Keys) -> str:
     return ".".join(str(key) for key in keys if key != "properties") or "inputSchema"
 
 
-def _result_problems(tool: Tool) -> Iterator[Problem]:
-    """Find results without text, which a model may not see, as far as the source shows them."""
+def _source_problems(tool: Tool) -> Iterator[Problem]:
+    """Find state in the wrong place, and results without text, which a model may not see, as far as the source says."""
     with suppress(OSError):
         source = metadata.read_start(tool.path, MAX_SOURCE_BYTES)
         text = source.decode("utf-8", "replace")
+        tree = _parsed(text) if is_python(tool.path, source) else None
+        if tree is not None:
+            yield from _state_problems(tool, tree)
         in_shell = [found for found in _SHELL.finditer(text) if "--text" not in found[2]]
         found = [(text.count("\n", 0, each.start(1)) + 1, each[1]) for each in in_shell]
-        for line, kind in _results_in_python(text) if is_python(tool.path, source) else found:
+        for line, kind in found if tree is None else _results_in_python(tree):
             sentence = f"its result is {RESULTS[kind]} without text, and many clients only show text to the model"
             fix = "add text that describes it"
             yield Problem("warning", "result-text", sentence, fix, tool.path, Position(line))
 
 
-def _results_in_python(text: str) -> Iterator[tuple[int, str]]:
+def _parsed(text: str) -> ast.Module:
     try:
-        tree = ast.parse(text)
+        return ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return
+        return ast.Module([], [])
+
+
+def _state_problems(tool: Tool, tree: ast.Module) -> Iterator[Problem]:
+    """Find global variables that the tool's function changes: if its process does not stay, they are lost; if it stays
+    for the server, all callers share them, also a secret."""
+    functions = {name: each for each in tree.body if (name := _tool_name(each))}
+    function = functions.get(tool.name) or (next(iter(functions.values())) if len(functions) == 1 else None)
+    stays = tool.description.stays
+    for name, change in _changed_globals(tree, function) if function is not None else ():
+        place = tool.path, Position(change.lineno)
+        if stays is None:
+            sentence = f"it changes the global variable {name}, which is lost when its process ends after the call"
+            yield Problem("warning", "state-lost", sentence, 'add stays="session", or keep it in a file', *place)
+            return
+        words = [getattr(each, "id", "") or getattr(each, "attr", "") for each in ast.walk(change)]
+        words += [str(each.value) for each in ast.walk(change) if isinstance(each, ast.Constant)]
+        if stays.scope == "server" and any(is_secret_name(word) and word not in ("key", "keys") for word in words):
+            sentence = f"it keeps what looks like a secret in {name}, in a process that all callers share"
+            yield Problem(
+                "warning", "secret-shared", sentence, 'use stays="session", or pass it with each call', *place
+            )
+            return
+
+
+def _tool_name(node: ast.stmt) -> str:
+    """Return the name of a function that is marked as a tool; empty for anything else."""
+    for mark in getattr(node, "decorator_list", ()):
+        call = mark if isinstance(mark, ast.Call) else ast.Call(mark, [], [])
+        if _called(call) == "tool":
+            names = [getattr(each.value, "value", "") for each in call.keywords if each.arg == "name"]
+            return str((names or [getattr(node, "name", "")])[0])
+    return ""
+
+
+def _changed_globals(tree: ast.Module, function: ast.stmt) -> Iterator[tuple[str, ast.stmt]]:
+    """Yield the names of global variables that a function changes, each with the statement."""
+    stored = [each for node in tree.body if isinstance(node, (ast.Assign, ast.AnnAssign)) for each in ast.walk(node)]
+    names = {each.id for each in stored if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)}
+    declared = {name for each in ast.walk(function) if isinstance(each, ast.Global) for name in each.names}
+    for statement in ast.walk(function):
+        if not isinstance(statement, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr)):
+            continue
+        targets = getattr(statement, "targets", None) or [getattr(statement, "target", None)]
+        call = statement.value
+        if isinstance(statement, ast.Expr) and isinstance(call, ast.Call) and _called(call) in CHANGING:
+            targets = [call.func]
+        for target in targets:
+            base, known = target, declared
+            while isinstance(base, (ast.Attribute, ast.Subscript)):
+                base, known = base.value, names
+            if isinstance(base, ast.Name) and base.id in known:
+                yield base.id, statement
+
+
+def _results_in_python(tree: ast.Module) -> Iterator[tuple[int, str]]:
     for node in ast.walk(tree):
         blocks: list[ast.expr] = []
         if isinstance(node, ast.Return) and node.value is not None:

@@ -24,9 +24,9 @@ from mcpgreen.cli.checking.places import description_beside
 from mcpgreen.cli.checking.remedies import explained
 from mcpgreen.cli.checking.validate import registration_of
 from mcpgreen.cli.commands import Options
-from mcpgreen.cli.opening import open_named, repetitions, seconds, source_files
+from mcpgreen.cli.opening import open_named, seconds, source_files
 from mcpgreen.cli.output import print_json, say, tell
-from mcpgreen.cli.trying.person import CAPABILITIES, Answer, answer_for, content_of, unknown, values_of
+from mcpgreen.cli.trying.person import CAPABILITIES, Answer, answer_for, arguments_of, calls_of, unknown, values_of
 from mcpgreen.cli.trying.screen import Bars, Screen, wants_json
 from mcpgreen.engine.server import Server
 from mcpgreen.errors import InternalError, InvalidParams, McpgreenError, RpcError, UsageError
@@ -163,6 +163,11 @@ def _report(project: Project, warnings: list[str], hints: list[str], *, name: st
 
 def run_list(options: Options) -> int:
     word = options["KIND"]
+    if options["--processes"]:
+        journal.error(
+            "This version cannot ask running servers. At level info, their log says which process served a call."
+        )
+        return 1
     if word is not None and word not in [kind.word for kind in KINDS]:
         raise UsageError(f"{word}: the kind must be one of {', '.join(kind.word for kind in KINDS)}.")
     kinds = [kind for kind in KINDS if word in (None, kind.word)]
@@ -319,7 +324,7 @@ def suggestions(name: str, names: Iterable[str]) -> list[str]:
 def run_tool(options: Options) -> int:
     """Return 1 if the script fails or is not started, or with `--check` if the tool reports an error; else 0."""
     timeout_secs = seconds(options)
-    arguments = _arguments(options["--args"])
+    arguments = arguments_of(options["--args"])
     adapt = partial(_with_options, options=options, timeout_secs=timeout_secs)
     with serving(options, environ=source_files(options), adapt=adapt, kind="tools") as (server, project):
         tool = server.services.snapshot("tools").by_name.get(options["NAME"])
@@ -337,7 +342,7 @@ def run_tool(options: Options) -> int:
         params: Json = {"name": options["NAME"], "arguments": arguments}
         if timeout_secs is not None:
             params["timeoutSecs"] = timeout_secs
-        return _call(server, params, options, times=repetitions(options))
+        return _call(server, calls_of(params, options, schema.get("properties") or {}), options)
 
 
 def _report_unknown_arguments(name: str, arguments: Json, schema: Json) -> None:
@@ -350,20 +355,19 @@ def _report_unknown_arguments(name: str, arguments: Json, schema: Json) -> None:
             journal.info("%s", " ".join([f"{name} has no argument {key}.", *suggestions(key, properties)]))
 
 
-def _call(server: Server, params: Json, options: Options, *, times: int) -> int:
+def _call(server: Server, calls: Iterable[Json], options: Options) -> int:
     is_for_programs = wants_json(options)
     screen = Screen(options)
     bars = None if is_for_programs else Bars(screen)
     on_notification: Callable[[Json], object] | None = _print_frame if options["--verbose"] else None
     if bars is not None:
         on_notification = bars.tell
-    if on_notification is not None:
-        params = {**params, "_meta": {"progressToken": "run-tool"}}
+    meta = {} if on_notification is None else {"_meta": {"progressToken": "run-tool"}}
     client = LocalClient(server, answer=answer_for(options["--answer"]), on_notification=on_notification)
     statuses = []
-    for _ in range(times):
+    for params in calls:
         try:
-            result = client.ask("tools/call", dict(params))
+            result = client.ask("tools/call", {**params, **meta})
         except Refused as refused:
             if is_for_programs:
                 print_json({"_mcpToolError": True, **refused.error})
@@ -371,13 +375,16 @@ def _call(server: Server, params: Json, options: Options, *, times: int) -> int:
                 screen.problem(str(refused))
             if refused.error["code"] == InvalidParams.code:
                 _report_similar(server, "tools", params["name"])
-            return 1
+            if not options["--stay"]:
+                return 1
+            statuses.append(1)
+            continue
         finally:
             if bars is not None:
                 bars.close()
         statuses.append(_show(result, options, screen))
     if options["--verbose"]:
-        _report_start(server, params["name"])
+        _report_start(server, options["NAME"])
     return max(statuses)
 
 
@@ -423,19 +430,6 @@ def _report_similar(server: Server, kind: str, name: str) -> None:
     own = [f"{name} is a file that contains the tools {', '.join(sorted(inside))}."]
     for hint in own if inside else suggestions(name, known):
         journal.info("%s", hint)
-
-
-def _arguments(text: str) -> Json:
-    given = f"--args {text}" if text.startswith("@") else "--args"
-    try:
-        value = jsontext.loads(content_of(text))
-    except UsageError as error:
-        raise McpgreenError(f"--args {error}") from error
-    except ValueError as error:
-        raise McpgreenError(f"{given} is not valid JSON: {error}") from error
-    if not isinstance(value, dict):
-        raise McpgreenError(f"{given} must be a JSON object.")
-    return value
 
 
 def _with_options(settings: Settings, options: Options, timeout_secs: float | None) -> Settings:
