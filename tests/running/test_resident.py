@@ -407,14 +407,17 @@ def test_large_arguments_and_results_arrive_whole(project: ProjectBuilder, speak
 
 def test_sessions_have_processes_of_their_own(project: ProjectBuilder, serve: Serve) -> None:
     resident(project, "count", COUNT, stays="session")
+    resident(project, "stubborn", "answer(result=str(os.getpid()), call=call)", stays="session")
+    project.program("tools/stubborn", project.read("tools/stubborn") + "time.sleep(600)\n")  # after its last call
     server = serve(http_token="xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx")
     first, second = (server.session(token="xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx") for _ in range(2))
     of_first = [text_of(first.call_tool("count")).split() for _ in range(2)]
     of_second = text_of(second.call_tool("count")).split()
     assert [count for count, _ in of_first] == ["1", "2"]
     assert of_second[0] == "1"
+    pids = [of_first[0][1], text_of(first.call_tool("stubborn"))]
     first.delete()
-    eventually(lambda: not is_alive(of_first[0][1]), within_secs=5)
+    eventually(lambda: not any(map(is_alive, pids)), within_secs=1)
     assert text_of(second.call_tool("count")) == f"2 {of_second[1]}"
 
 

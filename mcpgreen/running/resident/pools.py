@@ -27,6 +27,7 @@ from mcpgreen.running.shares import Places
 LOOK_SECS = 1.0  # between two looks for processes that are idle or have grown too large
 FIRST_PAUSE_SECS = 1.0  # after a start that has failed; twice as long after the next one
 LONGEST_PAUSE_SECS = 60.0
+SESSION_GRACE_SECS = 0.5  # for the processes of a session that is over
 PAGE_KIB = 4
 MOST_PROCESSES = 512  # of all callers
 WANTED = (State.STARTING, State.READY, State.BUSY)
@@ -194,8 +195,11 @@ class Residents:
         return found
 
     def end_scope(self, scope: Hashable) -> None:
-        """End the processes of a session: it is over."""
-        self._end([pool for key, pool in self._pools.items() if key.scope == scope])
+        """End the processes of a session: it is over, and so are its calls."""
+        pools = [pool for key, pool in self._pools.items() if key.scope == scope]
+        for process in [each for pool in pools for each in pool.processes]:
+            gevent.spawn_later(SESSION_GRACE_SECS, process.kill)
+        self._end(pools)
 
     def keep_only(self, tools: Collection[tuple[str, Stays]]) -> None:
         """End the processes of scripts that are no longer tools which stay in this way."""
