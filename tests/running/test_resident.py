@@ -10,11 +10,13 @@ from typing import Any
 import pytest
 
 from mcpgreen.running.resident.process import TRANSITIONS, Event, State
+from tests.abuse.hub_turns import environment
+from tests.abuse.notes import Reader
 from tests.support.client import ALL_REVISIONS, Client, Speak
 from tests.support.http import Serve
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually, is_alive
-from tests.support.wire import text_of
+from tests.support.wire import Wire, text_of
 
 # A process without an SDK. A test adds what it does with each `call`; `answer` writes a line.
 LOOP = """
@@ -608,3 +610,35 @@ def test_links_to_one_file_share_the_process_that_they_name(project: ProjectBuil
     assert client.tools().keys() == {"up", "down"}  # the other process has two files
     assert [text_of(client.call_tool(name)) for name in ("up", "down", "up")] == ["1 up", "2 down", "3 up"]
     assert "the tools of the process other must be links to one file" in client.wire.stderr
+
+
+WRITE = "def write(data):\n    while data: data = data[os.write(int(os.environ['MCP_ANSWERS_FD']), data):]\n"
+# What a process writes before its answer, and what the client gets.
+FLOODS = {
+    "one-line": ("for _ in range(1600): write(b'x' * 65536)", "longer than 10485760 bytes."),
+    "garbage": ("for _ in range(4): write(b'garbage\\n' * 8192)", "done"),
+    "unknown": ("for _ in range(3): write(b'{\"result\":1,\"call\":0}\\n' * 3000)", "done"),
+    "reports": ("for _ in range(3): write(b'{\"progress\":{\"progress\":1},\"call\":%d}\\n' % call * 1500)", "done"),
+    "members": ("write(b'{\"x\":[' + b'[1],' * 2_000_000 + b'1]}\\n')", "a long line that cannot be read"),
+    "depth": ("write(b'[' * 9_000_000 + b'\\n')", "a long line that cannot be read"),
+    "result": ("write(b'{\"result\":[' + b'[1],' * 2_000_000 + b'1],\"call\":%d}\\n' % call); continue", "[[1],[1]"),
+    "printed": ("os.write(1, b'x' * 50_000_000)", "done"),
+}
+
+
+@pytest.mark.alone
+def test_no_process_holds_the_hub(project: ProjectBuilder) -> None:
+    """Each floods the server in another way: with 100 MB in one line, with garbage, with what takes long to parse."""
+    for name, (body, _) in FLOODS.items():
+        resident(project, name, f"{body}\nanswer(result='done', call=call)", before=WRITE, timeoutSecs=60)
+    turns = Reader()
+    longest_ms = {}
+    with Wire(project.root, env=environment(turns), is_fresh=True, pass_fds=[turns.fd]) as wire:
+        client = Client(wire, "2025-11-25")
+        for name, (_, said) in FLOODS.items():
+            list(turns.fresh())
+            text = text_of(client.call_tool(name))
+            assert text.startswith(said) or said in text, name
+            longest_ms[name] = max([note.cpu_ns for note in turns.fresh()], default=0) / 1e6
+    turns.close()
+    assert {name: ms for name, ms in longest_ms.items() if ms > 50} == {}

@@ -64,6 +64,7 @@ class Wire(Asker):
         cwd: Path | str | None = None,
         new_session: bool = False,
         is_fresh: bool = False,
+        pass_fds: Sequence[int] = (),
     ) -> None:
         """A server with a command line of its own is a fresh process, others need not be (see `forking`)."""
         whole = [*(arguments if command is None else ()), *([] if root is None else ["--project-root", str(root)])]
@@ -80,6 +81,7 @@ class Wire(Asker):
                 env=environment,
                 cwd=directory,
                 start_new_session=new_session,
+                pass_fds=pass_fds,
             )
         self.root = Path(root or "")
         self.revision: str | None = None
