@@ -10,12 +10,14 @@ from typing import Any
 import pytest
 
 from mcpgreen.running.scripts.environment import PYTHON_DIR
+from tests.support import ways
 from tests.support.client import Speak
 from tests.support.project import ProjectBuilder
 from tests.support.wire import text_of
 
 Json = dict[str, Any]
 
+way, project, shared_project, per_call = ways.way, ways.project, ways.shared_project, ways.per_call
 HEAD = f"#!{sys.executable}\nimport mcp_tool\n"
 TYPES = """\
 import datetime
@@ -118,35 +120,6 @@ RESULTS: list[tuple[str, str, Json]] = [
     (" -> bytes", "'é'.encode()", {"content": [{"type": "text", "text": "é"}]}),
     ("", "Path('notes.txt')", {"content": [{"type": "text", "text": "notes.txt"}]}),
 ]  # fmt: skip
-
-
-class StayingProject(ProjectBuilder):
-    """A project whose functions are served by processes that stay."""
-
-    def tool(self, name: str, script: str, *, meta: Json | None = None, **fields: Any) -> Path:
-        return super().tool(name, script, meta={"stays": "server", **(meta or {})}, **fields)
-
-
-@pytest.fixture(scope="module", params=[ProjectBuilder, StayingProject], ids=["per call", "resident"])
-def way(request: pytest.FixtureRequest) -> Any:
-    return request.param
-
-
-@pytest.fixture(scope="module")
-def shared_project(way: type[ProjectBuilder], tmp_path_factory: pytest.TempPathFactory) -> ProjectBuilder:
-    return way(tmp_path_factory.mktemp("shared") / "project")
-
-
-@pytest.fixture
-def project(way: type[ProjectBuilder], tmp_path: Path) -> ProjectBuilder:
-    return way(tmp_path / "project")
-
-
-@pytest.fixture
-def per_call(way: type[ProjectBuilder]) -> None:
-    """Of a process that stays, the log has what programs print that it starts, and what it prints while it loads."""
-    if way is StayingProject:
-        pytest.skip("this output belongs to the process")
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -617,8 +617,8 @@ WRITE = "def write(data):\n    while data: data = data[os.write(int(os.environ['
 FLOODS = {
     "one-line": ("for _ in range(1600): write(b'x' * 65536)", "longer than 10485760 bytes."),
     "garbage": ("for _ in range(4): write(b'garbage\\n' * 8192)", "done"),
-    "unknown": ("for _ in range(3): write(b'{\"result\":1,\"call\":0}\\n' * 3000)", "done"),
-    "reports": ("for _ in range(3): write(b'{\"progress\":{\"progress\":1},\"call\":%d}\\n' % call * 1500)", "done"),
+    "unknown": ('for _ in range(3): write(b\'{"result":1,"call":0}\\n\' * 3000)', "done"),
+    "reports": ('for _ in range(3): write(b\'{"progress":{"progress":1},"call":%d}\\n\' % call * 1500)', "done"),
     "members": ("write(b'{\"x\":[' + b'[1],' * 2_000_000 + b'1]}\\n')", "a long line that cannot be read"),
     "depth": ("write(b'[' * 9_000_000 + b'\\n')", "a long line that cannot be read"),
     "result": ("write(b'{\"result\":[' + b'[1],' * 2_000_000 + b'1],\"call\":%d}\\n' % call); continue", "[[1],[1]"),
