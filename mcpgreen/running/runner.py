@@ -261,12 +261,13 @@ class Runner:
 
     def _kill_leftovers(self) -> bool:
         """Kill processes that cannot belong to a running call; return whether there were any. A process without
-        its tag can be recognised only when no call is running."""
+        its tag can be recognised only when no script runs, apart from processes that stay."""
         if self._strays is None:
             return False
-        if not self._leaders:
-            return self._strays.kill()
-        return self._strays.kill_tagged(self.tags.all, running={child.tag for child in self._leaders.values()})
+        tags = {pid: child.tag for pid, child in self._leaders.items()}
+        if all(child.stays for child in self._leaders.values()):
+            return self._strays.kill_all_but(tags)
+        return self._strays.kill_tagged(self.tags.all, running=set(tags.values()))
 
     def _signal_all(self, number: int) -> None:
         for leader in list(self._leaders.values()):

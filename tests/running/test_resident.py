@@ -117,6 +117,7 @@ FAULTS: dict[str, tuple[str, str, str]] = {
         "while True: os.write(int(os.environ['MCP_ANSWERS_FD']), b'x' * 65536)",
         "answered with a line longer than 100000 bytes.",
     ),
+    "deaf": ("calls.close(); answer(ready=True); time.sleep(600)", "", "closed its calls."),
     "closes": ("", "os.close(int(os.environ['MCP_ANSWERS_FD'])); time.sleep(600)", "closed its answers."),
     "huge": ("", 'os.write(97, b\'{"result":1e999,"call":%d}\\n\' % call)', "a number that is too large."),
     "crash-at-start": ("raise ValueError('bad model')", "", "exit code 1: ValueError: bad model"),
@@ -453,7 +454,7 @@ def test_a_process_learns_of_its_end_before_it_is_stopped(project: ProjectBuilde
     assert eventually(lambda: (project.root / "closed").exists() and project.read("closed")) == "orderly"
 
 
-@pytest.mark.parametrize("bound", ["resident_max_per_principal", "MOST_PROCESSES"])
+@pytest.mark.parametrize("bound", ["resident_max_per_principal", "MOST_RESIDENTS"])
 def test_the_number_of_processes_is_bounded(project: ProjectBuilder, speak: Speak, bound: str) -> None:
     for name in "ab":
         resident(project, name, COUNT, stays="session")

@@ -40,7 +40,7 @@ HOMES = {
     "MAX_SESSIONS_PER_PRINCIPAL": "mcpgreen.transports.http.sessions",
     "MAX_SUBSCRIPTIONS": "mcpgreen.features.watching.subscriptions",
     "MEMORY_MB": "mcpgreen.providers.exits",
-    "MOST_PROCESSES": "mcpgreen.running.resident.pools",
+    "MOST_RESIDENTS": "mcpgreen.running.system",
     "PARKED_SECS": "mcpgreen.features.asking.asking",
     "QUIET_SECS": "mcpgreen.engine.changes",
     "RESPONSE_FACTOR": "mcpgreen.settings.settings",

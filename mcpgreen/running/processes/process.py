@@ -70,6 +70,7 @@ class Child(subprocess.Popen):  # type: ignore[misc]  # gevent has no type infor
         self.args = command
         self.tag = tag
         self.way = spawner.way
+        self.stays = False
         self._spawner = spawner
         self.stdin = self.stdout = self.stderr = None
         self.returncode: int | None = None
@@ -135,6 +136,7 @@ class RunningScript:
     def _listen(self, staying: Staying, run: ScriptRun, read_ends: Sequence[int]) -> None:
         """Read what a process that stays says, from its start on."""
         stdout, stderr, control = read_ends
+        self.child.stays = True
         tail = self._stdout = self._stderr = staying.tail
         self._stdout_reader, self._stderr_reader = PipeReader(stdout, tail.take), PipeReader(stderr, tail.take)
         self._control_reader = PipeReader(control, run.on_control, on_end=staying.on_closed)

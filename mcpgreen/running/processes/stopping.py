@@ -20,7 +20,7 @@ import resource
 import signal
 import sys
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -164,9 +164,14 @@ class Strays:
     def _of_call(self, tag: int) -> Iterator[int]:
         return (pid for pid in self._hunt() if tag_of(pid) == tag and is_alive(pid))
 
-    def kill(self, tag: int | None = None) -> bool:
-        """Kill the strays of one call, or all; return whether there were any."""
-        return self._kill(lambda pid: tag_of(pid) == tag if tag is not None else not self._is_expected(pid))
+    def kill(self, tag: int) -> bool:
+        """Kill the strays of one call; return whether there were any."""
+        return self._kill(lambda pid: tag_of(pid) == tag)
+
+    def kill_all_but(self, staying: Mapping[int, int]) -> bool:
+        """Kill all strays but those of processes that stay, given with their tags; return whether there were any."""
+        tags = {*staying.values(), *self._expected_tags}
+        return self._kill(lambda pid: tag_of(pid) not in tags and session_of(pid) not in staying)
 
     def kill_tagged(self, tags: range, *, running: set[int]) -> bool:
         """Kill the strays with one of these tags, unless it is expected or of a running call; say if there were any."""
@@ -304,6 +309,14 @@ def signal_group(leader: int, number: int) -> bool:
     except PermissionError:
         pass  # one of them has changed its user; it is out of our reach but alive
     return True
+
+
+def session_of(pid: int) -> int:
+    """Return the session of a process, which is the number of the script that began it; 0 if it is gone."""
+    try:
+        return os.getsid(pid)
+    except (ProcessLookupError, PermissionError):
+        return 0
 
 
 def signal_process(pid: int, number: int) -> None:

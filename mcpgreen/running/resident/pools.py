@@ -23,13 +23,13 @@ from mcpgreen.running.processes.run import KILL_GRACE_SECS, Limits, Script, Stay
 from mcpgreen.running.resident.process import Resident, State
 from mcpgreen.running.runner import Runner
 from mcpgreen.running.shares import Places
+from mcpgreen.running.system import descriptor_limit, residents_that_fit
 
 LOOK_SECS = 1.0  # between two looks for processes that are idle or have grown too large
 FIRST_PAUSE_SECS = 1.0  # after a start that has failed; twice as long after the next one
 LONGEST_PAUSE_SECS = 60.0
 SESSION_GRACE_SECS = 0.5  # for the processes of a session that is over
 PAGE_KIB = 4
-MOST_PROCESSES = 512  # of all callers
 WANTED = (State.STARTING, State.READY, State.BUSY)
 
 Start = Callable[[], tuple[Script, dict[bytes, bytes]]]  # what is to be run, with its variables
@@ -179,6 +179,7 @@ class Residents:
     def __init__(self, runner: Runner, *, limits: Limits, most_per_owner: int) -> None:
         self.runner = runner
         self.limits = limits
+        self._most = residents_that_fit(descriptor_limit())
         self._most_per_owner = most_per_owner
         self.living: set[Resident] = set()
         self._pools: dict[Key, Pool] = {}
@@ -211,8 +212,8 @@ class Residents:
         the server stops."""
         if self._is_over:
             raise InternalError("The server is stopping.")
-        if len(self.living) >= MOST_PROCESSES:
-            raise ToolFailure(f"Too many processes stay on this server already ({MOST_PROCESSES}). Try again later.")
+        if len(self.living) >= self._most:
+            raise ToolFailure(f"Too many processes stay on this server already ({self._most}). Try again later.")
         if key.scope is None:
             return
         pools = [pool for other, pool in self._pools.items() if other.scope is not None and other.owner == key.owner]

@@ -146,12 +146,12 @@ class Resident:
         self._lines = AnswerLines(self, limits.stdout_bytes, lambda: runner.output_place(self))
         self.tail = Tail(KEPT_BYTES)
         self._serial = runner.next_serial()
-        theirs, self._calls_fd = os.pipe()
+        self._their_fd, self._calls_fd = os.pipe()
         os.set_blocking(self._calls_fd, False)
-        staying = Staying(theirs, self.tail, self._on_closed)
+        staying = Staying(self._their_fd, self.tail, self._on_closed)
         run = ScriptRun(script, env, Deadline(MAX_SECS), limits, self._serial, self._lines.feed, self, staying=staying)
         self._life = gevent.spawn(self._live, run)
-        self._life.rawlink(partial(self._on_end, theirs))
+        self._life.rawlink(self._on_end)
         self._starter = gevent.spawn_later(stays.start_secs, self._give_up_start)
 
     @property
@@ -308,6 +308,7 @@ class Resident:
         self.was_ready = True
         self.pid = self._runner.process_of(self._serial) or 0
         self._starter.kill(block=False)
+        self._close_their_end()  # it has been started, and has its own
         self._on(Event.READY)
         journal.info("%s has a process that stays: resident %d", self.label, self.pid)
         self._on_change(self)
@@ -323,15 +324,15 @@ class Resident:
             self._close_calls()
             self._killer = gevent.spawn_later(KILL_GRACE_SECS, self.kill)
 
-    def _on_closed(self) -> None:
-        """In the hub: it has closed its answers. That is no news if it ends in a moment."""
+    def _on_closed(self, what: str = "answers") -> None:
+        """It has closed its end of a pipe. That is no news if it ends in a moment. Never waits."""
         if self.state not in (State.STOPPING, State.GONE):
             self._on(Event.END)
-            gevent.spawn_later(DRAIN_SECS, self._end_closed)
+            gevent.spawn_later(DRAIN_SECS, self._end_closed, what)
 
-    def _end_closed(self) -> None:
+    def _end_closed(self, what: str) -> None:
         if self.state == State.STOPPING and is_alive(self._runner.process_of(self._serial) or 0):
-            self.end("The process closed its answers")
+            self.end(f"The process closed its {what}")
 
     def _live(self, run: ScriptRun) -> Outcome | RpcError:
         try:
@@ -342,13 +343,13 @@ class Resident:
             gevent.sleep(RETRY_SECS)  # its last line is being read
         return outcome
 
-    def _on_end(self, theirs: int, life: gevent.Greenlet) -> None:
+    def _on_end(self, life: gevent.Greenlet) -> None:
         """In the hub: no process is left of it, or what is left is being stopped."""
         for waiting in (self._starter, self._killer):
             if waiting is not None:
                 waiting.kill(block=False)
         self._close_calls()
-        os.close(theirs)
+        self._close_their_end()
         code = 1
         if isinstance(life.value, RpcError):
             self.refusal = life.value
@@ -379,8 +380,16 @@ class Resident:
             self._writer = self._writer or gevent.get_hub().loop.io(self._calls_fd, WRITE_EVENT)
             self._writer.start(self._flush)
             return
+        except BrokenPipeError:
+            self._on_closed("calls")
+            return
         if self._writer is not None:
             self._writer.stop()
+
+    def _close_their_end(self) -> None:
+        if self._their_fd >= 0:
+            os.close(self._their_fd)
+            self._their_fd = -1
 
     def _close_calls(self) -> None:
         if self._calls_fd >= 0:
