@@ -6,7 +6,6 @@ the environment of the process, and the rest is in the line of the call.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
@@ -16,6 +15,7 @@ from mcpgreen.features.scripts import Reports, encoded
 from mcpgreen.running.processes.run import Deadline, Outcome, Script
 from mcpgreen.running.processes.spawning import CALLS_FD, CONTROL_FD
 from mcpgreen.running.resident.pools import Key, Pool, StartFailed
+from mcpgreen.running.resident.process import stamp_of
 from mcpgreen.running.scripts import environment
 from mcpgreen.running.scripts.results import Expectation, explained_fault
 from mcpgreen.text import jsontext
@@ -101,12 +101,10 @@ def _descriptions(call: Call, terms: ToolTerms) -> dict[str, str]:
 
 
 def _stamp(terms: ToolTerms) -> object:
-    """Return what changes when the script is edited."""
-    try:
-        status = os.stat(terms.tool.path)
-    except FileNotFoundError:
-        raise Denied(f"{terms.script.label} executable missing") from None
-    return status.st_mtime_ns, status.st_size, status.st_ino
+    stamp = stamp_of(terms.tool.path)
+    if stamp is None:
+        raise Denied(f"{terms.script.label} executable missing")
+    return stamp
 
 
 def _script_and_variables(call: Call, terms: ToolTerms, described: dict[str, str]) -> tuple[Script, dict[bytes, bytes]]:

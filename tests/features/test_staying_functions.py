@@ -287,6 +287,16 @@ def test_what_was_printed_is_in_the_log_of_the_call(project: ProjectBuilder, spe
     assert [client.call_tool("f", {"n": n})["_meta"]["stderr"] for n in (1, 2)] == ["number 1\n", "number 2\n"]
 
 
+def test_an_edit_of_an_imported_module_brings_a_new_process(project: ProjectBuilder, speak: Speak) -> None:
+    body = "import sys\nsys.path.insert(0, 'lib')\nimport words\n"
+    project.write("lib/words.py", "WORD = 'old'\n")
+    project.tool("f.py", f"{HEAD}{body}@mcp_tool.tool(stays='server')\ndef f() -> str:\n    return words.WORD\n")
+    client = speak(LOOK_SECS=0.05)
+    assert text_of(client.call_tool("f")) == "old"
+    project.write("lib/words.py", "WORD = 'newer'\n")
+    eventually(lambda: text_of(client.call_tool("f")) == "newer")
+
+
 def test_options_of_the_mark_are_the_description(project: ProjectBuilder, speak: Speak) -> None:
     body = "@mcp_tool.tool(stays={'for': 'server', 'workers': 0})\ndef f(): pass\n"
     project.tool("f.py", HEAD + body)

@@ -30,6 +30,7 @@ HOMES = {
     "KEPT_FILES": "mcpgreen.logs.outputs",
     "KILL_GRACE_SECS": "mcpgreen.running.processes.run",
     "LEAST_RESPONSE_BYTES": "mcpgreen.settings.settings",
+    "LOOK_SECS": "mcpgreen.running.resident.pools",
     "MAX_BACKLOG_BYTES": "mcpgreen.links.sink",
     "MAX_FAILURES_PER_MIN": "mcpgreen.protocol.token",
     "MAX_FILE_BYTES": "mcpgreen.logs.outputs",

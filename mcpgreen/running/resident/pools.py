@@ -109,10 +109,11 @@ class Pool:
         self._failures, self._failure, self._not_before = 0, None, 0.0
 
     def look(self, now: float) -> None:
-        """Let idle processes go, and replace one that has served enough or grown too large."""
+        """Let processes go that are idle or whose files have changed, and replace one that has grown too large."""
         stays = self.key.stays
         for each in list(self.processes):
-            if each.state == State.READY and stays.idle_secs and now - each.used_at >= stays.idle_secs:
+            is_idle = each.state == State.READY and stays.idle_secs and now - each.used_at >= stays.idle_secs
+            if is_idle or each.is_outdated():
                 each.retire()
             elif stays.max_memory_mb and memory_kib(each.pid) > stays.max_memory_mb * 1024:
                 each.is_worn = True

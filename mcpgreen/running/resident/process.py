@@ -50,6 +50,7 @@ LARGE_LINE_BYTES = 1 << 17  # a longer one is parsed in a greenlet of its own
 MAX_UNSENT_BYTES = 1 << 26
 ANSWER_SECS = 0.001  # of the hub's time, which an awaited answer may take without slowing its process down
 MENTIONED_FAULTS = 5  # of each kind
+MOST_FILES = 100  # that it may name
 # A long line with a result: what is between the two is not parsed here.
 _RESULT = re.compile(rb'{ *"result" *: *(.*\S) *, *"call" *: *(\d{1,15}) *}\s*', re.DOTALL)
 TIMED_OUT = 124  # the exit code that `timeout` has
@@ -143,6 +144,8 @@ class Resident:
         self._writer: Any = None
         self._killer: Any = None
         self._has_asked = False
+        self._root = env.get(b"MCPGREEN_PROJECT_ROOT", b"")
+        self._stamps: dict[str, object] = {}  # of the files that it depends on
         self._lines = AnswerLines(self, limits.stdout_bytes, lambda: runner.output_place(self))
         self.tail = Tail(KEPT_BYTES)
         self._serial = runner.next_serial()
@@ -197,6 +200,10 @@ class Resident:
         outcome = Outcome(exchange.exit_code, stdout, stderr, ended_by, place, exchange, exchange.fault)
         return outcome, error_report
 
+    def is_outdated(self) -> bool:
+        """Tell whether a file that it has named has changed since it became ready."""
+        return any(stamp_of(path) != stamp for path, stamp in self._stamps.items())
+
     def retire(self) -> None:
         """Let it go when it has no calls left."""
         self.is_unwanted = True
@@ -228,7 +235,7 @@ class Resident:
             return
         if message.get("ready"):
             if self.state == State.STARTING:
-                self._become_ready()
+                self._become_ready(message.get("files"))
             return
         number = message.get("call")
         exchange = self._calls.get(number) if type(number) is int else None
@@ -304,8 +311,14 @@ class Resident:
             self._on(Event.RETIRE)
             self._forget(number)
 
-    def _become_ready(self) -> None:
+    def _become_ready(self, files: object) -> None:
         self.was_ready = True
+        root, named = (
+            os.fsdecode(self._root),
+            [each for each in files if type(each) is str] if type(files) is list else [],
+        )
+        paths = [os.path.normpath(os.path.join(root, each)) for each in named[:MOST_FILES]]
+        self._stamps = {path: stamp_of(path) for path in paths if path.startswith(root + "/")}
         self.pid = self._runner.process_of(self._serial) or 0
         self._starter.kill(block=False)
         self._close_their_end()  # it has been started, and has its own
@@ -470,6 +483,15 @@ def _as_printed(message: Json) -> tuple[list[bytes], bytes]:
     if result is None or type(result) is bytes:
         return [result] if result else [], b""
     return [result.encode("utf-8", "replace") if type(result) is str else jsontext.dumps(result)], b""
+
+
+def stamp_of(path: str) -> object:
+    """Return what changes when a file is edited; None if there is none."""
+    try:
+        status = os.stat(path)
+    except (OSError, ValueError):
+        return None
+    return status.st_mtime_ns, status.st_size, status.st_ino
 
 
 def _end_in_words(exit_code: int) -> str:

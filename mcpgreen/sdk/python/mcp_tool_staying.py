@@ -149,7 +149,7 @@ class Process:
             asyncio.run(self._run_loop(asyncio))
             return
         opened = _finished(_open())
-        self.write({"ready": True})
+        self.write({"ready": True, "files": _own_files()})
         while self._waiting or self._receive():
             while self._waiting:
                 _finished(self._serve(self._waiting.popleft()))
@@ -163,7 +163,7 @@ class Process:
             self._threads = ThreadPoolExecutor(self._concurrency)
         opened = await _open()
         self._loop.add_reader(self._calls_fd, self._receive)
-        self.write({"ready": True})
+        self.write({"ready": True, "files": _own_files()})
         await self._ended.wait()
         self._loop.remove_reader(self._calls_fd)
         tasks = [call.task for call in self._calls.values()]
@@ -316,6 +316,13 @@ def serve(function: Any = None) -> int:
     finally:
         sys.stdout = stdout
     return 0
+
+
+def _own_files() -> list[str]:
+    """Return the files of the project that are loaded: when one changes, the server starts another process."""
+    root = os.path.join(os.environ.get("MCPGREEN_PROJECT_ROOT", ""), "")
+    files = [getattr(each, "__dict__", {}).get("__file__") or "" for each in list(sys.modules.values())]
+    return [file for file in files if file.startswith(root) and "/site-packages/" not in file][:100]
 
 
 def has_hooks() -> bool:
