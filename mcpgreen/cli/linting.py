@@ -9,10 +9,12 @@ import ast
 import json
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 
 from mcpgreen.catalog.descriptions import metadata
+from mcpgreen.catalog.functions.module import Module
+from mcpgreen.catalog.functions.reading import MARK
 from mcpgreen.catalog.prompts import Prompt
 from mcpgreen.catalog.resources import ResourceTemplate
 from mcpgreen.catalog.tools import Tool
@@ -300,55 +302,45 @@ def _parsed(text: str) -> ast.Module:
 
 
 def _state_problems(tool: Tool, tree: ast.Module) -> Iterator[Problem]:
-    """Find global variables that the tool's function changes: if its process does not stay, they are lost; if it stays
-    for the server, all callers share them, also a secret."""
-    functions = {name: each for each in tree.body if (name := _tool_name(each))}
-    function = functions.get(tool.name) or (next(iter(functions.values())) if len(functions) == 1 else None)
-    stays = tool.description.stays
-    for name, change in _changed_globals(tree, function) if function is not None else ():
-        place = tool.path, Position(change.lineno)
-        if stays is None:
-            sentence = f"it changes the global variable {name}, which is lost when its process ends after the call"
-            yield Problem("warning", "state-lost", sentence, 'add stays="session", or keep it in a file', *place)
-            return
-        words = [getattr(each, "id", "") or getattr(each, "attr", "") for each in ast.walk(change)]
-        words += [str(each.value) for each in ast.walk(change) if isinstance(each, ast.Constant)]
-        if stays.scope == "server" and any(is_secret_name(word) and word not in ("key", "keys") for word in words):
-            sentence = f"it keeps what looks like a secret in {name}, in a process that all callers share"
-            yield Problem(
-                "warning", "secret-shared", sentence, 'use stays="session", or pass it with each call', *place
-            )
-            return
+    """Find a global variable that the tool's function changes: if its process does not stay, the change is lost; if it
+    stays for the server, all callers share it, also a secret."""
+    module, stays = Module(tree), tool.description.stays
+    marked = [(each, mark) for each in module.all_functions for mark in each.decorator_list]
+    marked = [(each, mark) for each, mark in marked if module.decorator_name(mark) == MARK]
+    for function, mark in marked:
+        is_own = len(marked) == 1 or tool.name == function.name or f"name={tool.name!r}" in ast.unparse(mark)
+        for name, change in _changed_globals(function, module.assigned) if is_own else ():
+            place = tool.path, Position(change.lineno)
+            if stays is None:
+                sentence = f"it changes the global variable {name}, which is lost when its process ends after the call"
+                yield Problem("warning", "state-lost", sentence, 'add stays="session", or keep it in a file', *place)
+                return
+            words = set(re.findall(r"\w+", ast.unparse(change))) - {"key", "keys"}
+            if stays.scope == "server" and any(map(is_secret_name, words)):
+                sentence = f"it keeps what looks like a secret in {name}, in a process that all callers share"
+                fix = 'use stays="session", or pass it with each call'
+                yield Problem("warning", "secret-shared", sentence, fix, *place)
+                return
 
 
-def _tool_name(node: ast.stmt) -> str:
-    """Return the name of a function that is marked as a tool; empty for anything else."""
-    for mark in getattr(node, "decorator_list", ()):
-        call = mark if isinstance(mark, ast.Call) else ast.Call(mark, [], [])
-        if _called(call) == "tool":
-            names = [getattr(each.value, "value", "") for each in call.keywords if each.arg == "name"]
-            return str((names or [getattr(node, "name", "")])[0])
-    return ""
-
-
-def _changed_globals(tree: ast.Module, function: ast.stmt) -> Iterator[tuple[str, ast.stmt]]:
-    """Yield the names of global variables that a function changes, each with the statement."""
-    stored = [each for node in tree.body if isinstance(node, (ast.Assign, ast.AnnAssign)) for each in ast.walk(node)]
-    names = {each.id for each in stored if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)}
-    declared = {name for each in ast.walk(function) if isinstance(each, ast.Global) for name in each.names}
-    for statement in ast.walk(function):
-        if not isinstance(statement, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr)):
+def _changed_globals(function: ast.AST, names: Iterable[str]) -> Iterator[tuple[str, ast.stmt]]:
+    """Yield the global variables that a function changes, each with the statement."""
+    nodes = list(ast.walk(function))
+    declared = {name for each in nodes if isinstance(each, ast.Global) for name in each.names}
+    own = {each.id for each in nodes if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)}
+    own |= {each.arg for each in nodes if isinstance(each, ast.arg)}
+    for change in nodes:
+        if not isinstance(change, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr)):
             continue
-        targets = getattr(statement, "targets", None) or [getattr(statement, "target", None)]
-        call = statement.value
-        if isinstance(statement, ast.Expr) and isinstance(call, ast.Call) and _called(call) in CHANGING:
-            targets = [call.func]
-        for target in targets:
-            base, known = target, declared
+        targets = getattr(change, "targets", None) or [getattr(change, "target", None)]
+        if isinstance(change.value, ast.Call) and _called(change.value) in CHANGING:
+            targets = [*targets, change.value.func]
+        for base in targets:
+            known = declared
             while isinstance(base, (ast.Attribute, ast.Subscript)):
-                base, known = base.value, names
+                base, known = base.value, {*names} - own | declared
             if isinstance(base, ast.Name) and base.id in known:
-                yield base.id, statement
+                yield base.id, change
 
 
 def _results_in_python(tree: ast.Module) -> Iterator[tuple[int, str]]:

@@ -14,7 +14,7 @@ import os
 import re
 import signal
 import time
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -49,7 +49,6 @@ KEPT_BYTES = 65536  # of what a process has printed
 LARGE_LINE_BYTES = 1 << 17  # a longer one is parsed in a greenlet of its own
 MAX_UNSENT_BYTES = 1 << 26
 ANSWER_SECS = 0.001  # of the hub's time, which an awaited answer may take without slowing its process down
-MENTIONED_FAULTS = 5  # of each kind
 MOST_FILES = 100  # that it may name
 # A long line with a result: what is between the two is not parsed here.
 _RESULT = re.compile(rb'{ *"result" *: *(.*\S) *, *"call" *: *(\d{1,15}) *}\s*', re.DOTALL)
@@ -139,12 +138,12 @@ class Resident:
         self._runner = runner
         self._on_change = on_change
         self._calls: dict[int, Exchange] = {}
-        self._mentioned: Counter[str] = Counter()
+        self._mentioned: set[str] = set()
         self._unsent: deque[memoryview] = deque()
         self._writer: Any = None
         self._killer: Any = None
         self._has_asked = False
-        self._root = env.get(b"MCPGREEN_PROJECT_ROOT", b"")
+        self._root = os.fsdecode(env.get(b"MCPGREEN_PROJECT_ROOT", b""))
         self._stamps: dict[str, object] = {}  # of the files that it depends on
         self._lines = AnswerLines(self, limits.stdout_bytes, lambda: runner.output_place(self))
         self.tail = Tail(KEPT_BYTES)
@@ -254,8 +253,8 @@ class Resident:
 
     def mention(self, fault: str) -> None:
         """Warn about something that the process has done and that does not cost its life."""
-        self._mentioned[fault] += 1
-        if self._mentioned[fault] <= MENTIONED_FAULTS:
+        if fault not in self._mentioned:  # one that does it once does it often
+            self._mentioned.add(fault)
             journal.warning("%s (resident %d) %s", self.label, self.pid, fault)
 
     def _report(self, listener: Listener, message: Json, number: object, size_bytes: int) -> None:
@@ -313,12 +312,9 @@ class Resident:
 
     def _become_ready(self, files: object) -> None:
         self.was_ready = True
-        root, named = (
-            os.fsdecode(self._root),
-            [each for each in files if type(each) is str] if type(files) is list else [],
-        )
-        paths = [os.path.normpath(os.path.join(root, each)) for each in named[:MOST_FILES]]
-        self._stamps = {path: stamp_of(path) for path in paths if path.startswith(root + "/")}
+        named = files[:MOST_FILES] if isinstance(files, list) else []
+        paths = [os.path.normpath(os.path.join(self._root, each)) for each in named if isinstance(each, str)]
+        self._stamps = {path: stamp_of(path) for path in paths if path.startswith(f"{self._root}/")}
         self.pid = self._runner.process_of(self._serial) or 0
         self._starter.kill(block=False)
         self._close_their_end()  # it has been started, and has its own

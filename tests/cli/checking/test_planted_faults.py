@@ -435,7 +435,7 @@ def test_a_picture_or_link_with_a_text_is_no_fault(correct: ProjectBuilder) -> N
     ("options", "body"),
     [
         ("", "n = 1\n    seen.sort()\n    print(users['a'])"),
-        ("", "users = {}\n    return users.get('a')"),
+        ("", "users = {}\n    users['a'] = 1\n    return users.pop('a')"),
         ('(stays="server")', "users['key'] = 1"),
         ('(stays="session")', "users['token'] = mcp_tool.auth()"),
     ],
