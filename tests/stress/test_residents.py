@@ -1,4 +1,4 @@
-"""Many calls through processes that stay, while some are cancelled, crash, are killed or edited: each result proves
+"""Many calls through processes that stay, while some are cancelled, crash, stall, are killed or edited: each result proves
 that it belongs to its call, and nothing grows."""
 
 from __future__ import annotations
@@ -19,19 +19,21 @@ from tests.support.waiting import eventually, is_alive
 CALLS = 25 * int(os.environ.get("MCPGREEN_STRESS_ROUNDS", "60"))
 IN_FLIGHT = 12
 SOURCE = f"""#!{sys.executable}
-import asyncio, os
+import asyncio, os, time
 import mcp_tool
 
 @mcp_tool.tool(stays={{"for": "server", "workers": 2, "concurrency": 4, "maxCalls": 2000}})
-async def prove(proof: str, do: str = "") -> dict:
+async def prove(proof: str, do: str = "", more: str = "") -> dict:
     mcp_tool.progress(1, proof)
     if do == "crash":
         os._exit(7)
     if do == "wait":
         await asyncio.sleep(0.02)
+    if do == "stall":
+        time.sleep(0.05)  # meanwhile, it reads no calls
     if do == "large":
         return {{"proof": proof, "more": "x" * 300_000}}
-    return {{"proof": proof, "pid": os.getpid()}}
+    return {{"proof": proof, "pid": os.getpid(), "more": more}}
 """
 
 
@@ -51,8 +53,9 @@ def test_each_of_many_calls_gets_its_own_answer(project: ProjectBuilder, speak: 
     memory: list[int] = []
     for number in range(CALLS):
         proof = f"proof {number}"
-        do = dice.choices(["", "wait", "large", "crash"], [90, 8, 1, 0.3])[0]
-        id = client.start_tool("prove", {"proof": proof, "do": do}, meta={"progressToken": proof})
+        do = dice.choices(["", "wait", "large", "stall", "crash"], [90, 8, 1, 0.3, 0.3])[0]
+        more = proof * 20_000 if dice.random() < 0.02 else ""  # more than a pipe takes
+        id = client.start_tool("prove", {"proof": proof, "do": do, "more": more}, meta={"progressToken": proof})
         open_calls[id] = proof
         event = dice.random()
         if event < 0.03:
@@ -105,6 +108,7 @@ def take_one(
         told["error"] += 1
     else:
         assert result["structuredContent"]["proof"] == proof
+        assert result["structuredContent"]["more"].replace(proof, "").strip("x") == ""
         seen.add(result["structuredContent"].get("pid", 0))
         seen.discard(0)
         told["result"] += 1
