@@ -169,7 +169,7 @@ class Pool:
     def _note_failure(self, process: Resident) -> None:
         self._failures += 1
         self._failure = StartFailed(process)
-        pause_secs = min(LONGEST_PAUSE_SECS, FIRST_PAUSE_SECS * 2 ** (self._failures - 1))
+        pause_secs = min(LONGEST_PAUSE_SECS, FIRST_PAUSE_SECS * 2 ** min(self._failures - 1, 10))
         self._not_before = time.monotonic() + pause_secs
         journal.warning("%s: %s; the next try is in %g s", process.label, process.fault, pause_secs)
 

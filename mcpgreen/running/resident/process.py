@@ -134,7 +134,7 @@ class Resident:
         self.is_worn = False  # another one is to take its place
         self.was_ready = self.is_unwanted = False
         self.served = 0
-        self.used_at = time.monotonic()
+        self.used_at = self._began_at = time.monotonic()
         self._runner = runner
         self._on_change = on_change
         self._calls: dict[int, Exchange] = {}
@@ -369,7 +369,9 @@ class Resident:
         self.fault = self.fault or "The process was stopped"
         self._on(Event.EXIT)
         self._fail_calls(code)
-        journal.info("resident %d of %s is gone after %d calls: %s", self.pid, self.label, self.served, self.fault)
+        lived_secs = time.monotonic() - self._began_at
+        words = "resident %d of %s is gone after %d calls in %d s: %s"
+        journal.info(words, self.pid, self.label, self.served, lived_secs, self.fault)
         self._on_change(self)
 
     def _fail_calls(self, code: int) -> None:
