@@ -39,6 +39,12 @@ FUNCTIONS: dict[str, tuple[str, dict[str, Any], str, bool]] = {
         "unsupported",
         False,
     ),
+    "children": (
+        "() -> str:\n    return os.popen('echo ${MCP_CALLS_FD-none}; (: >&97) 2>/dev/null || echo shut').read()",
+        {},
+        "none\nshut\n",
+        False,
+    ),
     "waits": ("() -> str:\n    async def f(): return 'waited'\n    return f()", {}, "waited", False),
 }
 FILE = HEAD + "".join(f"\n@mcp_tool.tool(stays='server')\ndef {name}{body}\n" for name, (body, *_) in FUNCTIONS.items())

@@ -124,7 +124,10 @@ class Process:
 
     def __init__(self, function: Any) -> None:
         self._function = function
-        self._calls_fd, self._answers_fd = (int(os.environ[f"MCP_{name}_FD"]) for name in ("CALLS", "ANSWERS"))
+        # Programs that a function starts are not to read calls, nor to answer them.
+        self._calls_fd, self._answers_fd = (int(os.environ.pop(f"MCP_{name}_FD")) for name in ("CALLS", "ANSWERS"))
+        for descriptor in (self._calls_fd, self._answers_fd):
+            os.set_inheritable(descriptor, False)
         self._concurrency = int(os.environ.get("MCP_CONCURRENCY", "1"))
         self._most_bytes = int(os.environ.get("MCP_MAX_ANSWER_BYTES", sys.maxsize))
         self._begun: list[bytes] = []  # pieces of a line without its end
