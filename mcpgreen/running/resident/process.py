@@ -369,9 +369,8 @@ class Resident:
         self.fault = self.fault or "The process was stopped"
         self._on(Event.EXIT)
         self._fail_calls(code)
-        lived_secs = time.monotonic() - self._began_at
-        words = "resident %d of %s is gone after %d calls in %d s: %s"
-        journal.info(words, self.pid, self.label, self.served, lived_secs, self.fault)
+        lived = f"{self.served} call{'s' * (self.served != 1)} in {time.monotonic() - self._began_at:.0f} s"
+        journal.info("resident %d of %s is gone after %s: %s", self.pid, self.label, lived, self.fault)
         self._on_change(self)
 
     def _fail_calls(self, code: int) -> None:
