@@ -157,8 +157,8 @@ MESSAGES: dict[str, tuple[Known, ...]] = {
         Known(
             "The process was not ready after … s (startSecs)",
             "A tool that stays did not write its `ready` line in time: it still loads, or waits for something.",
-            "Raise `startSecs` in [`stays`](resident-tools.md#options), or load less; the rest of the message is what it "
-            "printed last.",
+            "Raise `startSecs` in [`stays`](resident-tools.md#options), or load less; the rest of the message is what "
+            "it printed last.",
         ),
         Known(
             "The process ended with exit code …",
