@@ -16,7 +16,7 @@ from tests.support.client import Client, Speak
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually, is_alive
 
-CALLS = 25 * int(os.environ.get("MCPGREEN_STRESS_ROUNDS", "60"))
+CALLS = 25 * int(os.environ.get("MCPGREEN_STRESS_ROUNDS", "30"))
 IN_FLIGHT = 12
 SOURCE = f"""#!{sys.executable}
 import asyncio, os, time

@@ -247,8 +247,9 @@ class Residents:
             now = time.monotonic()
             for pool in list(self._pools.values()):
                 pool.look(now)
-                if pool.is_unused(now):
+                if pool.is_unused(now) and self._pools.get(pool.key) is pool:
                     self._end([pool])
+                gevent.sleep(0)  # each may have many files to look at
         self._looker = None
 
 
