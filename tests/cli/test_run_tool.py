@@ -106,11 +106,12 @@ def add(step: int = 1) -> int:
 
 def test_further_calls_come_from_stdin_and_find_the_same_state(project: ProjectBuilder) -> None:
     project.program("tools/add.py", COUNTER)
-    lines = 'step=5\nnonsense\nstep=x\n{"step": 10}\n{"step": \n\n'
-    with project.write("lines", lines).open("rb") as stdin:
+    lines = b'step=5\nnonsense\nstep=x\n{"step": 10}\n{"step": \nstep=\xff\n\n'
+    (project.root / "lines").write_bytes(lines)
+    with (project.root / "lines").open("rb") as stdin:
         done = run_tool(project, "add", "--repeat", "2", "--stay", "--plain", stdin=stdin.fileno())
     assert done.stdout.split() == ["1", "2", "7", "17", "18"]
-    for said in ("nonsense: write key=value", "step=x: ", "The line is not valid JSON"):
+    for said in ("nonsense: write key=value", "step=x: ", "The line is not valid JSON", "can't decode byte"):
         assert said in done.stderr
     assert done.returncode == 0
 

@@ -67,9 +67,10 @@ def arguments_of(text: str, given: str = "--args") -> Json:
 def calls_of(params: Json, options: Options, properties: Json) -> Iterator[Json]:
     """Yield the call as often as `--repeat` says; with `--stay`, also one for each line of stdin."""
     yield from repeat(params, repetitions(options))
-    read_line = gevent.get_hub().threadpool.apply  # the process goes on while a person types
-    while options["--stay"] and (line := read_line(sys.stdin.readline)):
+    in_thread = gevent.get_hub().threadpool.apply  # the process goes on while a person types
+    while options["--stay"] and (typed := in_thread(sys.stdin.buffer.readline, (MAX_FILE_BYTES,))):
         try:
+            line = typed.decode("utf-8")
             is_json = line.lstrip().startswith("{")
             arguments = arguments_of(line, "The line") if is_json else values_of(shlex.split(line), properties)
         except (McpgreenError, ValueError) as error:
