@@ -160,22 +160,6 @@ def test_an_error_with_a_code_is_an_error_of_the_protocol(project: ProjectBuilde
     assert error == {"code": -32602, "message": "no", "data": [1]}
 
 
-def test_arguments_and_results_are_checked_as_usual(project: ProjectBuilder, speak: Speak) -> None:
-    schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
-    resident(
-        project,
-        "n",
-        "answer(result=arguments, call=call)",
-        inputSchema=schema,
-        outputSchema={**schema, "maxProperties": 1},
-    )
-    client = speak()
-    assert client.call_tool("n", {"n": 1})["structuredContent"] == {"n": 1}
-    assert "n" in text_of(client.call_tool("n", {"n": "x"}))
-    assert "does not satisfy outputSchema" in text_of(client.call_tool("n", {"n": 1, "m": 2}))
-    assert client.error("tools/call", {"name": "n", "arguments": []})["code"] == -32602
-
-
 def test_progress_and_log_belong_to_their_call(project: ProjectBuilder, speak: Speak) -> None:
     body = """
 for step in (1, 2):
@@ -383,21 +367,6 @@ def test_a_process_asks_while_it_works(project: ProjectBuilder, speak: Speak, re
     client.answer(client.asked("elicitation/create"), {"action": "accept", "content": {"name": "Ada"}})
     text = text_of(client.wire.response(id)["result"])
     assert text == '{"status": "answered", "result": {"action": "accept", "content": {"name": "Ada"}}} 1'
-
-
-def test_a_stateless_client_is_asked_by_the_result(project: ProjectBuilder, speak: Speak) -> None:
-    resident(project, "asks", ASKS)
-    client = speak("2026-07-28", capabilities={"elicitation": {}})
-    first = client.call_tool("asks")
-    assert first["resultType"] == "input_required"
-    answers = {"who": {"action": "accept", "content": {"name": "Ada"}}}
-    params = {"name": "asks", "arguments": {}, "requestState": first["requestState"], "inputResponses": answers}
-    assert "Ada" in text_of(client.result("tools/call", params))
-
-
-def test_a_client_that_cannot_be_asked_is_told_so(project: ProjectBuilder, speak: Speak) -> None:
-    resident(project, "asks", ASKS)
-    assert '"status": "unsupported"' in text_of(speak().call_tool("asks"))
 
 
 def test_large_arguments_and_results_arrive_whole(project: ProjectBuilder, speak: Speak) -> None:
