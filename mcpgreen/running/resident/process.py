@@ -14,7 +14,6 @@ import os
 import re
 import signal
 import time
-from collections import deque
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -139,7 +138,7 @@ class Resident:
         self._on_change = on_change
         self._calls: dict[int, Exchange] = {}
         self._mentioned: set[str] = set()
-        self._unsent: deque[memoryview] = deque()
+        self._unsent = bytearray()
         self._writer: Any = None
         self._killer: Any = None
         self._has_asked = False
@@ -215,9 +214,9 @@ class Resident:
     def send(self, line: bytes) -> None:
         """Write a line to the process. Never waits."""
         if self._calls_fd >= 0:
-            self._unsent.append(memoryview(line))
+            self._unsent += line
             self._flush()
-            if sum(map(len, self._unsent)) > MAX_UNSENT_BYTES:
+            if len(self._unsent) > MAX_UNSENT_BYTES:
                 self.end("The process does not read its calls")
 
     def end(self, fault: str) -> None:
@@ -381,11 +380,7 @@ class Resident:
         """Write as much as the process can take now, and the rest when it reads again."""
         try:
             while self._unsent:
-                sent = os.write(self._calls_fd, self._unsent[0])
-                if sent < len(self._unsent[0]):
-                    self._unsent[0] = self._unsent[0][sent:]
-                else:
-                    self._unsent.popleft()
+                del self._unsent[: os.write(self._calls_fd, self._unsent)]
         except BlockingIOError:
             self._writer = self._writer or gevent.get_hub().loop.io(self._calls_fd, WRITE_EVENT)
             self._writer.start(self._flush)
