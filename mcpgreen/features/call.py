@@ -38,7 +38,9 @@ if TYPE_CHECKING:
     from mcpgreen.links.principal import Principal
     from mcpgreen.project.roots import Roots
     from mcpgreen.running.processes.pipes import OutputPlace
-    from mcpgreen.running.processes.run import Outcome, Served
+    from mcpgreen.running.processes.process import Child
+    from mcpgreen.running.processes.run import Outcome
+    from mcpgreen.running.resident.process import Exchange
     from mcpgreen.running.scripts.scratch import CallFiles
     from mcpgreen.running.shares import Places
 
@@ -400,7 +402,7 @@ class Run:
         self.turn = turn
         self.files: CallFiles | None = None
         self.output_place: OutputPlace | None = None
-        self.child: Served | None = None
+        self.child: Child | Exchange | None = None
         self.ended_by = ""
         self.stderr_end = b""
         self._helpers: set[gevent.Greenlet] = set()

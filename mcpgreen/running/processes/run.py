@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Hashable, Sequence
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 from mcpgreen.errors import Denied
 from mcpgreen.running.trust import Ground
@@ -16,6 +16,8 @@ from mcpgreen.settings.settings import Settings
 
 if TYPE_CHECKING:
     from mcpgreen.running.processes.pipes import OnChunk, OutputPlace, Tail
+    from mcpgreen.running.processes.process import Child
+    from mcpgreen.running.resident.process import Exchange
 
 MIN_LEFT_SECS = 0.1
 KILL_GRACE_SECS = 1.0  # after SIGTERM comes SIGKILL
@@ -147,19 +149,6 @@ class Ending:
     STDERR_LIMIT = "stderr limit"
 
 
-class Served(Protocol):
-    """The process of a call, for the journal: a `Child`, or one that stays. `way` says how it was started, if not
-    afresh."""
-
-    pid: int
-    way: str
-    began_at: float
-    ended_at: float
-
-    @property
-    def exit_code(self) -> int: ...
-
-
 class Outcome(NamedTuple):
     """How a call ended. `fault` says what went wrong with a process that stays, as the beginning of a sentence."""
 
@@ -168,5 +157,5 @@ class Outcome(NamedTuple):
     stderr: bytes
     ended_by: str
     place: OutputPlace  # in memory, until it is given back
-    child: Served
+    child: Child | Exchange
     fault: str = ""
