@@ -3,7 +3,7 @@
 #   FROM mcpgreen
 #   COPY my-server /project
 #
-# Whoever can reach the port needs a token: set MCPGREEN_HTTP_TOKEN, or the server refuses to start.
+# Clients need a token: set MCPGREEN_HTTP_TOKEN, or the server refuses to start.
 
 FROM python:3.13-slim AS build
 WORKDIR /src
@@ -15,7 +15,7 @@ COPY scripts/installed scripts/installed
 ARG EXTRAS=metrics,oauth
 RUN python -m venv /opt/mcpgreen \
     && /opt/mcpgreen/bin/pip install --no-cache-dir ".[$EXTRAS]"
-# One that is not served any more fails here, as does one that is stopping.
+# The health check fails if the server does not answer, or is stopping.
 RUN printf '%s\n' '#!/opt/mcpgreen/bin/python -I' \
         'import sys, urllib.request' \
         'port = sys.argv[1] if sys.argv[1:] else "8808"' \
@@ -30,7 +30,7 @@ ENV PATH=/opt/mcpgreen/bin:$PATH \
     MCPGREEN_PROJECT_ROOT=/project \
     MCPGREEN_REGISTRY_DIR=/tmp/registry
 WORKDIR /project
-# Not root, and no user of the host either. Scripts belong to root, so that none can change another.
+# Neither root nor a user of the host. Scripts belong to root, so that no script can change another.
 USER 10001:10001
 EXPOSE 8808
 HEALTHCHECK --interval=10s --timeout=3s CMD ["mcpgreen-healthy"]

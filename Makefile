@@ -48,38 +48,38 @@ lint: $(VENV)/.tests ## Check style, types and layers
 stress: $(VENV)/.tests ## Run the stress tests, 100 rounds each (ROUNDS=n), and attack at random (ABUSE_SECS=n, three times)
 	@MCPGREEN_STRESS_ROUNDS=$(ROUNDS) MCPGREEN_ABUSE_SECS=$(ABUSE_SECS) $(BIN)/python -m pytest tests/stress tests/abuse
 
-faults: $(VENV)/.tests ## Plant faults and see that the tests catch each (FAULTS=names and options)
+faults: $(VENV)/.tests ## Plant faults, and check that the tests catch each of them (FAULTS=names and options)
 	@$(BIN)/python scripts/planted_faults.py $(FAULTS)
 
-bench: $(VENV)/.bench ## Measure beside the peers and the floor
+bench: $(VENV)/.bench ## Measure the speed, and compare it with other servers
 	@$(BIN)/python scripts/bench $(BENCH)
 
-conformance: $(VENV)/.tests $(SUITE)/node_modules/.ready ## Let the official conformance suite judge the server
+conformance: $(VENV)/.tests $(SUITE)/node_modules/.ready ## Run the official conformance suite
 	@$(BIN)/python scripts/conformance.py $(CONFORMANCE)
 	@$(BIN)/python -m pytest -q $(SUITE)/checks.py
 
 frameworks: $(FASTMCP_VENV)/.ready $(FRAMEWORKS_VENV)/.ready $(FRAMEWORKS)/node/node_modules/.ready ## Install agent frameworks; the tests then try them
 
-dist: $(VENV)/.build ## Build wheel and sdist in dist/, and try the wheel in an environment of its own
+dist: $(VENV)/.build ## Build the wheel and the sdist in dist/, and try the wheel in a fresh environment
 	@rm -rf build dist/*.whl dist/*.tar.gz
 	@$(BIN)/python -m build --outdir dist . >/dev/null
 	@$(BIN)/python scripts/check_dist.py
 
-launcher: $(VENV)/.runs ## Write dist/mcpgreen, one file to copy anywhere (OFFLINE=1: with all packages inside)
+launcher: $(VENV)/.runs ## Build dist/mcpgreen, one file to copy anywhere (OFFLINE=1: with all packages inside)
 	@$(BIN)/python scripts/build_launcher.py $(if $(OFFLINE),--offline)
 
-docs: $(VENV)/.runs ## Write the generated pages of docs/, and site/ with all pages for a browser
+docs: $(VENV)/.runs ## Write the generated pages in docs/, and site/ with all pages for a browser
 	@$(BIN)/python scripts/build_docs.py
 	@if $(MAKE) --no-print-directory $(VENV)/.docs; then $(BIN)/python scripts/build_site.py; else \
 	echo "What builds the site could not be installed: the pages are written, site/ is not."; fi
 
-site: $(VENV)/.docs ## Write site/ alone
+site: $(VENV)/.docs ## Write only site/
 	@$(BIN)/python scripts/build_site.py
 
 picture: $(VENV)/.runs ## Record `make run` for the README; only by hand, since no two recordings are alike
 	@$(BIN)/python scripts/record_terminal.py demo make run
 
-clean: ## Remove everything that the other targets made
+clean: ## Remove everything that the other targets created
 	rm -rf .venv .venv-* build dist site *.egg-info .pytest_cache .ruff_cache .mypy_cache project/.registry $(SUITE)/node_modules \
 	$(TYPESCRIPT_PEER)/node_modules $(FRAMEWORKS)/node/node_modules
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -207,8 +207,7 @@ def claim_stdio() -> tuple[int, int]:
 
 def patch() -> None:
     """Load gevent, and soon make `time.sleep` cooperative for libraries that call it while we serve. Not at once:
-    `gevent.monkey` takes as long to import as a look at a hundred tools, and the first request of the client goes
-    first."""
+    `gevent.monkey` takes as long to import as a look at a hundred tools, and the client's first request goes first."""
     import tokenize  # noqa: F401  # a traceback needs it, also when no file can be opened any more
 
     from gevent import config, spawn_later

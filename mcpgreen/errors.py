@@ -1,4 +1,4 @@
-"""All exceptions of mcpgreen.
+"""All of mcpgreen's exceptions.
 
 The parent class decides what the client gets: for an `RpcError` a JSON-RPC error object, for a `ToolFailure` a result
 that the model can read. (A cancelled call ends by gevent's own `GreenletExit`, and gets no answer.) There is no
@@ -67,8 +67,7 @@ class InsufficientScope(RpcError, code=-32600, summary="Insufficient scope"):
     """The caller is known, but its token lacks scopes.
 
     -32600, because only another token would help: -32602 would make a model try other parameters. A transport that
-    knows tokens also reports it in its own way: over HTTP, 403 and a challenge with `required`. `data` has both lists
-    for clients that see only the error object.
+    knows tokens also reports it in its own way, from `data`: over HTTP, by 403 and a challenge.
     """
 
     def __init__(self, missing: Sequence[str], *, required: Sequence[str]) -> None:
@@ -76,16 +75,14 @@ class InsufficientScope(RpcError, code=-32600, summary="Insufficient scope"):
             f"This needs the scope {' '.join(missing)}, which the caller does not have.",
             data={"requiredScopes": list(required), "missingScopes": list(missing)},
         )
-        self.missing = tuple(missing)
-        self.required = tuple(required)
 
 
 class InternalError(RpcError):
-    """There is a bug in the server, or a problem of the machine."""
+    """There is a bug in the server, or a problem with the machine."""
 
 
 class OutputTooLarge(InternalError):
-    """The output of a script, or a response, is larger than its limit."""
+    """A script's output, or a response, is larger than its limit."""
 
 
 class NotInitialized(RpcError, code=-32000, summary="Server not initialized"):
@@ -118,7 +115,7 @@ class UnsupportedVersion(RpcError, code=-32022, summary="Unsupported protocol ve
 
 
 class ScriptError(RpcError):
-    """A script has chosen code, message and data (`mcp_fail`, or `mcp_tools_error` in policy.sh)."""
+    """A script chose the code, message and data (`mcp_fail`, or `mcp_tools_error` in policy.sh)."""
 
     def __init__(self, code: int, message: str, *, data: object | None = None) -> None:
         super().__init__(message, data=data)
@@ -162,7 +159,7 @@ class ToolFailure(McpgreenError):
 
 
 class UnexpectedOutput(ToolFailure):
-    """The output of the tool does not match its description."""
+    """The tool's output does not match its description."""
 
 
 class InputNeeded(McpgreenError):
@@ -174,7 +171,7 @@ class InputNeeded(McpgreenError):
 
 
 class ScriptAsks(McpgreenError):
-    """A script printed `inputRequests` instead of a result, and a state of its own to be run again with."""
+    """A script printed `inputRequests` instead of a result, perhaps with a state for its next run."""
 
     def __init__(self, questions: object, state: object) -> None:
         super().__init__("the script asks")
@@ -183,7 +180,7 @@ class ScriptAsks(McpgreenError):
 
 
 class ProjectError(McpgreenError):
-    """A file of the project is wrong: a warning if the rest can be served, else the server does not start."""
+    """A project file is invalid: a warning if the rest can be served; otherwise, the server does not start."""
 
     def __init__(self, path: str, reason: str) -> None:
         super().__init__(f"{path}: {reason}")
@@ -192,11 +189,11 @@ class ProjectError(McpgreenError):
 
 
 class Untrusted(ProjectError):
-    """Other users could have written a file that decides what is run."""
+    """Other users could have changed a file that determines what is run."""
 
 
 class Unanswered(McpgreenError):
-    """The client gave no result for a request of the server. A script that asked gets `status` as the reason."""
+    """The client did not answer one of the server's requests. A script that asked gets `status` as the reason."""
 
     status = "error"
 
@@ -214,7 +211,7 @@ class LinkClosed(Unanswered):
 
 
 class RefusedByClient(Unanswered):
-    """The client answered with an error; `code` is None when it gave no integer."""
+    """The client answered with an error; `code` is None if it was not an integer."""
 
     def __init__(self, message: str, *, code: int | None) -> None:
         super().__init__(message)

@@ -1,4 +1,4 @@
-"""A transport without a pipe: serve a project in this process and be its client.
+"""A transport without a pipe: serve a project in this process, and act as its client.
 
     with serving("path/to/project") as server:
         client = FakeLink(server)
@@ -12,15 +12,14 @@ scripts run as processes, and greenlets run only while the test waits (`response
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import gevent
 
 from mcpgreen.engine.server import Server
-from mcpgreen.links.principal import Principal
-from mcpgreen.links.session import Session
+from mcpgreen.links.session import Session, Stream
 from mcpgreen.links.sink import MemorySink
 from mcpgreen.project.project import open_project
 from mcpgreen.protocol import admission, revisions
@@ -42,21 +41,12 @@ def serving(project_root: str | os.PathLike[str], **settings: Any) -> Iterator[S
 
 
 class FakeLink:
-    """One stream, as a client sees it: of a session of its own, or of that of another link. `owner`: whose it is, where
-    clients take turns."""
+    """One stream as a client sees it, of its own session or of another link's. The options are those of `Stream`."""
 
-    def __init__(
-        self,
-        server: Server,
-        *,
-        session: Session | None = None,
-        transport: str = "fake",
-        principal: Principal | None = None,
-        owner: Hashable = None,
-    ) -> None:
+    def __init__(self, server: Server, *, session: Session | None = None, **options: Any) -> None:
         self._server = server
         self.sink = MemorySink()
-        self.link = server.connect(self.sink, transport=transport, session=session, principal=principal, owner=owner)
+        self.link = server.connect(Stream(self.sink, **{"transport": "fake", **options}), session)
 
     @property
     def session(self) -> Session:

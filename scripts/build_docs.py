@@ -84,8 +84,9 @@ def group_line(group: type) -> str:
 
 
 def title_of(group: type) -> str:
-    """RemoteToken becomes "Remote token"."""
-    return re.sub(r"(?<=[a-z])[A-Z]", lambda letter: f" {letter[0].lower()}", group.__name__)
+    """RemoteToken becomes "Remote token", and Http "HTTP"."""
+    title = re.sub(r"(?<=[a-z])[A-Z]", lambda letter: f" {letter[0].lower()}", group.__name__)
+    return title.replace("Http", "HTTP")
 
 
 def link_to(heading: str) -> str:

@@ -17,7 +17,7 @@ from demonstration.screen import Screen, standard_screen
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 LAUNCHER = CHECKOUT / "scripts" / "mcpgreen"
-NEXT = "Next: scripts/mcpgreen new my-server, then docs/tutorial.md and docs/clients.md"  # fits 80 columns
+NEXT = "Next: scripts/mcpgreen new ../my-server, then docs/tutorial.md, docs/clients.md"  # fits 80 columns
 
 
 def show(screen: Screen) -> int:

@@ -35,7 +35,7 @@ ICONS: Json = {
     },
 }
 TEXTS = {
-    "$schema": "The JSON Schema of this file, for editors",
+    "$schema": "The JSON Schema for this file, for editors",
     "name": "The name that clients use",
     "title": "The name that people see",
     "description": "Tells the model what it does, and when to use it",
@@ -49,7 +49,7 @@ TEXTS = {
     "progressExtendsTimeout": "Whether each progress report restarts the timeout",
     "maxTimeoutSecs": "The maximum duration of a call, including progress, in seconds",
     "strictArguments": "Whether arguments must match inputSchema exactly, without any conversion",
-    "maxConcurrent": "How many calls of this tool can run at the same time",
+    "maxConcurrent": "How many calls to this tool can run at the same time",
     "needs": "The capabilities that a client must have",
     "scopes": "The scopes that the caller's token needs, if callers have tokens",
     "warm": "Whether a Python script can be forked from a running Python, or the modules to preload there",

@@ -24,7 +24,7 @@ MESSAGES: dict[str, tuple[Known, ...]] = {
         ),
         Known(
             "there is no project here or in a parent directory: …",
-            "There is no project in the current folder or above.",
+            "There is no project in the current folder or any folder above it.",
             "Use `--project-root DIR`, or create a project with `mcpgreen new NAME`. See [Start a "
             "project](projects.md).",
         ),
@@ -44,7 +44,7 @@ MESSAGES: dict[str, tuple[Known, ...]] = {
             "Set `MCPGREEN_HTTP_TOKEN`, or `MCPGREEN_HTTP_ALLOW_ANONYMOUS=true` if the proxy authenticates callers.",
         ),
         Known(
-            "a token needs at least … characters, this one has …",
+            "a token needs at least … characters, but this one has …",
             "`MCPGREEN_HTTP_TOKEN` is so short that it could be guessed.",
             "Create a longer one with `openssl rand -hex 32`.",
         ),
@@ -52,6 +52,11 @@ MESSAGES: dict[str, tuple[Known, ...]] = {
             "clients cannot send this token: …",
             "`MCPGREEN_HTTP_TOKEN` contains a character that an `Authorization` header cannot have, such as a space.",
             "Use letters, digits and `-._~+/`.",
+        ),
+        Known(
+            "… is not a URL; write …",
+            "`MCPGREEN_HTTP_PUBLIC_URL` lacks `https://`, or the name of a host.",
+            "Set it to the whole URL that clients use.",
         ),
         Known(
             "cannot be used for TLS: …",
@@ -73,7 +78,7 @@ MESSAGES: dict[str, tuple[Known, ...]] = {
         Known(
             "not valid JSON: …",
             "The description has a syntax error at the given line and column, and the tool is left out.",
-            "Fix it there. `mcpgreen validate` shows all such errors at once.",
+            "Fix the error there. `mcpgreen validate` shows all such errors at once.",
         ),
         Known(
             "describes no script",
@@ -84,8 +89,8 @@ MESSAGES: dict[str, tuple[Known, ...]] = {
     "A call is refused": (
         Known(
             "Tool '…' not found",
-            "The client asked for a tool that is not in the list: its list is old, the name has a typo, or it uses "
-            "another project.",
+            "The client asked for a tool that is not in the list: the client's list is old, the name has a "
+            "typo, or the client uses another project.",
             "Check the names with `mcpgreen list tools`. If the client shows other names, restart it.",
         ),
         Known(
@@ -123,7 +128,8 @@ MESSAGES: dict[str, tuple[Known, ...]] = {
         Known(
             "Tool '…' needs … in the server's environment. …",
             "The tool requires an environment variable, such as an API key, that the server does not have.",
-            "Put it into the client's entry with `mcpgreen config --install --env`: [API keys](tools.md#api-keys).",
+            "Put the variable into the client's entry with `mcpgreen config --install --env`: [API "
+            "keys](tools.md#api-keys).",
         ),
     ),
     "A call fails": (
@@ -135,19 +141,19 @@ MESSAGES: dict[str, tuple[Known, ...]] = {
         Known(
             "Tool failed: …",
             "The script exited with a nonzero code. The last lines of its stderr follow, or else the code.",
-            "Run it with `mcpgreen run-tool NAME --verbose`. See [Something is wrong](debugging.md).",
+            "Run the tool with `mcpgreen run-tool NAME --verbose`. See [Troubleshooting](debugging.md).",
         ),
         Known(
             "… could not be started: …",
             "Usually, the program in the shebang is not installed, or not on the server's `PATH`.",
-            "Install it, or write its full path. Clients started from the desktop have a short `PATH`: run `mcpgreen "
-            "doctor`.",
+            "Install the program, or write its full path. Clients started from the desktop have a short `PATH`: run "
+            "`mcpgreen doctor`.",
         ),
         Known(
             "Tool timed out after …s",
             "The script ran longer than its `timeoutSecs`, or longer than 30 s by default.",
             "Raise `timeoutSecs` in its description, or report progress and set `progressExtendsTimeout`: "
-            "[Limits](limits.md#timeouts-of-a-call).",
+            "[Limits](limits.md#call-timeouts).",
         ),
         Known(
             "Tool output exceeded … bytes",
@@ -256,10 +262,11 @@ MESSAGES: dict[str, tuple[Known, ...]] = {
     ),
     "Over HTTP": (
         Known(
-            "This host name is not allowed; …",
+            "The host name … is not allowed; …",
             "Status 403: the client uses a host name or address that the server does not know. Often it is the name "
             "of a proxy, or of a machine whose server listens on 0.0.0.0.",
-            "Add it to `MCPGREEN_HTTP_ALLOWED_HOSTS`: [Security](security.md#over-http).",
+            "Set `MCPGREEN_HTTP_PUBLIC_URL` to the URL that clients use, or add the name to "
+            "`MCPGREEN_HTTP_ALLOWED_HOSTS`: [Security](security.md#over-http).",
         ),
         Known(
             "This origin is not allowed; …",
@@ -270,6 +277,12 @@ MESSAGES: dict[str, tuple[Known, ...]] = {
             "A bearer token is required.",
             "Status 401: the server requires a token, and the request has none.",
             "Configure the client to send the header `Authorization: Bearer TOKEN`.",
+        ),
+        Known(
+            "The bearer token is empty; …",
+            "Status 401: nothing follows `Bearer` in the header. Often the variable with the token is not set in the "
+            "shell, or in the client's environment.",
+            "Set the variable there, and try again.",
         ),
         Known(
             "The token is wrong.",
@@ -287,7 +300,7 @@ MESSAGES: dict[str, tuple[Known, ...]] = {
             "There are … sessions already; …",
             "Status 503: the limit `http_max_sessions` has been reached, perhaps by clients that never end their "
             "sessions.",
-            "Raise it, or lower `http_session_idle_secs`: [Limits](limits.md#over-http).",
+            "Raise the limit, or lower `http_session_idle_secs`: [Limits](limits.md#over-http).",
         ),
         Known(
             "The body may have at most … bytes (setting max_line_bytes).",

@@ -114,8 +114,7 @@ def wire(start: Start) -> Wire:
 @pytest.fixture
 def client(wire: Wire) -> Wire:
     """A server after the handshake of the latest handshake revision."""
-    wire.handshake()
-    return wire
+    return wire.greeted()
 
 
 @pytest.fixture(scope="module")

@@ -357,7 +357,7 @@ FAULTS = [
     Fault(
         "session-of-somebody-is-anybodys",
         "mcpgreen/engine/server.py",
-        "        elif session.principal != principal:\n",
+        "        elif session.principal != stream.principal:\n",
         "        elif False:\n",
         "tests/engine/test_principals.py::test_a_session_belongs_to_the_caller_who_opened_it",
     ),
@@ -485,7 +485,7 @@ FAULTS = [
         "mcpgreen/transports/http/oauth/resource_server.py",
         '    if "crit" in header or "b64" in header:\n',
         "    if False:\n",
-        "tests/transports/oauth/test_tokens.py::test_an_extension_that_is_critical_is_not_understood",
+        "tests/transports/oauth/test_tokens.py::test_critical_extensions_and_other_kinds_of_jwt_are_refused",
     ),
     Fault(
         "bound-token-for-everybody",

@@ -17,6 +17,8 @@ from typing import Any
 
 import pytest
 
+from tests.support.programs import completed
+
 BENCH = Path(__file__).resolve().parent.parent / "scripts" / "bench"
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the benchmark looks at processes through /proc")
@@ -96,14 +98,7 @@ def test_strict_fails_when_our_server_cannot_be_measured(tmp_path: Path) -> None
     shutil.copytree(BENCH, copy, ignore=shutil.ignore_patterns("__pycache__"))
     arguments = ["--quick", "--strict", "--only", "mcpgreen,floor-py", "--metric", "call_p50", "--json"]
 
-    run = subprocess.run(
-        [sys.executable, str(copy), *arguments, str(tmp_path / "bench.json")],
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        timeout=120,
-        check=False,
-    )
+    run = completed([sys.executable, str(copy), *arguments, str(tmp_path / "bench.json")])
 
     assert run.returncode == 1
     assert "left out: mcpgreen: does not work here: the server ended: broken" in run.stdout

@@ -318,18 +318,11 @@ def test_a_lack_of_descriptors_is_not_mistaken_for_a_missing_file(inside: Path) 
     assert found is FileFailure
 
 
-def test_a_link_that_is_swapped_meanwhile_never_leads_outside(inside: Path, outside: Path) -> None:
-    (inside / "link").symlink_to("fine.txt")
-    swaps = ("symlink", outside / "secret.txt", "symlink", inside / "fine.txt")
-    outcomes = outcomes_while(LINK_SWAPPER, inside / "link", *swaps, read=lambda: content(inside / "link", inside))
-
-    assert outcomes <= {b"fine", OutsideRoots, NotFound}
-
-
-def test_a_file_that_is_swapped_for_a_link_meanwhile_never_leads_outside(inside: Path, outside: Path) -> None:
-    """Here the path has no link when it is judged."""
-    os.link(inside / "fine.txt", inside / "name")
-    swaps = ("symlink", outside / "secret.txt", "link", inside / "fine.txt")
+@pytest.mark.parametrize("kind", ["symlink", "link"])
+def test_a_name_that_is_swapped_meanwhile_never_leads_outside(inside: Path, outside: Path, kind: str) -> None:
+    """With a hard link, the path has no symbolic link when it is judged."""
+    getattr(os, kind)(inside / "fine.txt", inside / "name")
+    swaps = ("symlink", outside / "secret.txt", kind, inside / "fine.txt")
     outcomes = outcomes_while(LINK_SWAPPER, inside / "name", *swaps, read=lambda: content(inside / "name", inside))
 
     assert outcomes <= {b"fine", OutsideRoots, NotFound}

@@ -46,8 +46,7 @@ def test_a_forked_server_and_its_scripts_see_what_a_fresh_one_sees(project: Proj
     project.python_tool("look", LOOK)
     seen = []
     for is_fresh in (False, True):
-        with Wire(project.root, is_fresh=is_fresh, env=LOOKED_AT) as wire:
-            wire.handshake()
+        with Wire(project.root, is_fresh=is_fresh, env=LOOKED_AT).greeted() as wire:
             text = text_of(wire.call_tool("look"))
             seen.append(json.loads(re.sub(OF_ONE_PROCESS, "", text)))
 

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 
 import pytest
 
+from tests.support.programs import completed
 from tests.support.wire import clean_environment
 
 HOSTILE = "a\nmcpgreen: error: forged\x1b[2J\r\u2028é"
 
 
 def said(program: str) -> str:
-    done = subprocess.run(
+    done = completed(
         [sys.executable, "-c", f"from mcpgreen import journal\n{program}"],
         env=clean_environment(),
-        capture_output=True,
         check=True,
+        encoding=None,
     )
     return done.stderr.decode()
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""A bridge from HTTP to the server of this project, small enough to read. For trying things out, not for production.
+"""A bridge from HTTP to this project's server, small enough to read. For experiments, not for production.
 
     python3 bridge.py [PORT]      serves http://127.0.0.1:8080/mcp until it is interrupted
-    python3 bridge.py --smoke     starts itself on a free port, sends three requests and shows what came
+    python3 bridge.py --smoke     starts itself on a free port, sends three requests and shows the answers
 
-Each POST is one stateless request of MCP, so nothing has to be remembered between two of them.
+Each POST is one stateless MCP request, so nothing has to be remembered between requests.
 """
 
 import json
@@ -68,7 +68,7 @@ class Handler(BaseHTTPRequestHandler):
     def do_POST(self):
         origin = self.headers.get("Origin", "")
         if origin and not origin.startswith(("http://127.0.0.1", "http://localhost")):
-            return self.reply(403, {"error": "pages of other sites may not use this"})
+            return self.reply(403, {"error": "pages from other sites may not use this"})
         length = int(self.headers.get("Content-Length") or 0)
         if self.path != "/mcp" or not 0 < length <= MOST_BYTES:
             return self.reply(404, {"error": "POST one request to /mcp"})

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Load a server with calls, cancel some of them, and see whether everybody got an answer and nothing is left.
+"""Load a server with calls, cancel some of them, and check that every other call got an answer and nothing is left.
 
 python3 stress.py [CALLS]
 """
@@ -58,6 +58,6 @@ server.stdin.close()
 rest = server.stdout.read()
 status = server.wait()
 
-print(f"{calls} quick calls beside {SLOW} slow ones: {len({answer['id'] for answer in answers})} answers")
+print(f"{calls} quick calls alongside {SLOW} slow ones: {len({answer['id'] for answer in answers})} answers")
 print(f"{SLOW} slow calls cancelled: {len(rest.splitlines())} answers, {sum(map(is_alive, started))} processes left")
-print(f"the server ended with status {status}")
+print(f"the server exited with status {status}")

@@ -39,7 +39,7 @@ def run(arguments: list[str], text: str) -> int:
         return 0
     examples = all_examples() if "--all" in flags else _found(name, wanted)
     if not examples:
-        _leave(name, f"which example? Give a number or a name; {name} --list says which there are.", WRONG_USE)
+        _leave(name, f"which example? Give a number or a name; {name} --list shows all of them.", WRONG_USE)
     status = 0
     for example in examples:
         if len(examples) > 1:
@@ -62,7 +62,7 @@ def send(arguments: list[str], text: str) -> int:
     name = "examples/send"
     given, flags = _parted(name, arguments, text, ("--raw",))
     if not given:
-        _leave(name, "which example? Give a number or a name; examples/run --list says which there are.", WRONG_USE)
+        _leave(name, "which example? Give a number or a name; examples/run --list shows all of them.", WRONG_USE)
     (example,) = _found(name, given[:1])
     lines = given[1:] or [line.strip() for line in sys.stdin if line.strip()]
     try:

@@ -15,7 +15,7 @@ from examples.harness.workplace import NoServer, command
 PATIENCE_SECS = 30
 HOW_TO_GET = {
     "bash": "apt install bash, or brew install bash",
-    "jq": "apt install jq, or brew install jq; without it mcpgreen brings its own",
+    "jq": "apt install jq, or brew install jq; without it, mcpgreen uses its own",
     "node": "apt install nodejs, or brew install node",
     "perl": "apt install perl, or brew install perl",
 }
@@ -70,7 +70,7 @@ def _damaged(example: Example) -> Iterator[str]:
         if not first_line.startswith(b"#!"):
             continue
         if first_line.endswith(b"\r\n"):
-            yield f"damaged  {shown} has Windows line ends (git config core.autocrlf input, and check it out again)"
+            yield f"damaged  {shown} has Windows line endings (git config core.autocrlf input, and check it out again)"
         if not os.access(path, os.X_OK):
             yield f"damaged  {shown} is not executable (chmod +x {_relative(path)})"
 

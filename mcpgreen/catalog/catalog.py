@@ -1,4 +1,4 @@
-"""Serve the items of a project from immutable snapshots, and look at the disk when they may have changed.
+"""Serve a project's items from immutable snapshots, and check the disk when they may have changed.
 
 `Catalog` decides when to look (time to live, stale marks, back-off after a failure); `tree_scan` looks, and `tools`,
 `resources` and `prompts` read, unless the project registers its items by hand (`manual`). When the disk fails, the
@@ -56,7 +56,8 @@ class SourceState:
     def __init__(self) -> None:
         self.scan = Scan(NOTHING, {}, {})  # the last one that succeeded
         self.checked_at = 0.0
-        self.is_stale = False  # the disk may have changed since the last scan began
+        self.changes = 0  # how often the disk may have changed
+        self.changes_seen = 0  # by the last scan that succeeded: those before its beginning
         self.failure: str | None = None
         self.refusal: str | None = None  # why the registration cannot be used
         self.has_refused = False  # a client has got this refusal
@@ -71,8 +72,7 @@ class SourceState:
 
 
 class Catalog:
-    """The current items of a project. `on_change` is called with a source and its number of items when its listing
-    differs from the last one."""
+    """The current items of a project. `on_change` gets a source and its number of items when its listing changes."""
 
     def __init__(
         self,
@@ -138,7 +138,8 @@ class Catalog:
         state = self._states[source]
         if not state.snapshots or self.is_static:
             return bool(state.snapshots)
-        return not state.is_stale and (self.is_watched or self._clock() - state.checked_at < self.ttl_secs)
+        is_fresh = self.is_watched or self._clock() - state.checked_at < self.ttl_secs
+        return is_fresh and state.changes_seen == state.changes
 
     def refresh(self, source: str, *, force: bool = False, turn: Callable[[], object] | None = None) -> bool:
         """Look at the disk now; return True if a listing differs from the one before. The first scan is not a change.
@@ -151,7 +152,7 @@ class Catalog:
             return False
         if not force and state.retry_at is not None and self._clock() < state.retry_at:
             return _keep_earlier(state)
-        state.is_stale = False  # a later change sets it again
+        changes = state.changes  # until the end of the scan, and if more come meanwhile, its result is not current
         try:
             registration = self.registrar.current() if self.registrar is not None else None
             scan = self._scan(SOURCES[source], state, registration, Pace(turn), force=force)
@@ -165,9 +166,10 @@ class Catalog:
         except ProjectError as error:
             return self._refuse(source, error)
         except BaseException:
-            state.is_stale = True  # the greenlet that looked has been killed
+            state.changes += 1  # the greenlet that looked has been killed
             raise
         state.scan = scan
+        state.changes_seen = changes
         state.checked_at = self._clock()
         state.failure = state.refusal = state.retry_at = None
         state.has_refused = False
@@ -195,7 +197,7 @@ class Catalog:
     def mark_stale(self) -> None:
         """Look at the disk again before the next answer, whatever the time to live says."""
         for state in self._states.values():
-            state.is_stale = True
+            state.changes += 1
 
     def retry_at(self) -> float | None:
         """Return when the next scan is due after a failure, by the catalog's clock; None if there was none."""
@@ -240,14 +242,9 @@ class Catalog:
         if kept is not None:
             tree, items = NOTHING, kept
         else:
-            tree = look_at_disk(
-                self.project,
-                source,
-                registered=registration.hash if registration is not None else None,
-                only_below=self.only_below,
-                pace=pace,
-                memory=None if force else earlier_tree.memory,
-            )
+            registered = registration.hash if registration is not None else None
+            memory = {} if force else earlier_tree.memory
+            tree = look_at_disk(self.project, source, registered, only_below=self.only_below, pace=pace, earlier=memory)
             # A file that was just written may be written again without a new time, so the next look must read it again.
             if not force and earlier_tree.is_settled and tree.fingerprint == earlier_tree.fingerprint:
                 return state.scan._replace(tree=tree._replace(memory=earlier_tree.memory), warnings=None, texts={})
@@ -285,7 +282,7 @@ class Catalog:
         delay_secs = min(LAST_RETRY_SECS, FIRST_RETRY_SECS * 2 ** min(state.failures_in_a_row, 10))
         state.failures_in_a_row += 1
         state.retry_at = self._clock() + delay_secs
-        state.is_stale = True
+        state.changes += 1
         if state.failure != message:
             journal.error("cannot scan %s; trying again in %g s: %s", source, delay_secs, detail)
         state.failure = message
@@ -297,7 +294,7 @@ class Catalog:
         if state.refusal != reason:
             journal.error("unable to load %s: %s", TITLE_OF[source], reason)
         state.failure = state.refusal = reason
-        state.is_stale = True  # so that each request checks whether it has been corrected
+        state.changes += 1  # so that each request checks whether it has been corrected
         return False
 
     def _reason_of(self, error: ProjectError) -> str:

@@ -1,4 +1,4 @@
-"""The table of the kinds of items: where each comes from, how it is read, and what it is called.
+"""The table of item kinds: where each kind comes from, how it is read, and what it is called.
 
 A kind that the project registers by hand is not looked for on disk. Only templates are found in both places, and a
 registered template replaces one on disk.
@@ -13,7 +13,7 @@ from typing import NamedTuple
 from mcpgreen.catalog.items import Discovery
 from mcpgreen.catalog.manual.registration import Registration
 from mcpgreen.catalog.tools import discover_tools, refusals
-from mcpgreen.catalog.tree_scan import UNPACED, Memory, Pace, Tree, survey
+from mcpgreen.catalog.tree_scan import Memory, Pace, Tree, survey
 from mcpgreen.project.project import Project
 
 
@@ -28,22 +28,16 @@ class Source(NamedTuple):
 
 
 def look_at_disk(
-    project: Project,
-    source: Source,
-    *,
-    registered: str | None = None,
-    only_below: str | None = None,
-    pace: Pace = UNPACED,
-    memory: Memory | None = None,
+    project: Project, source: Source, registered: str | None, *, only_below: str | None, pace: Pace, earlier: Memory
 ) -> Tree:
-    """Walk through the directories of a source; the files are then read with the `memory` of an earlier scan. The
+    """Walk through the directories of a source; the files are then read with the memory of an `earlier` scan. The
     fingerprint covers everything that the listing depends on, also `registered`, the hash of the registration."""
     tree = survey(project, source.directories(project), only_below=only_below, pace=pace)
     more = source.look_at_more(project, pace) if source.look_at_more is not None else tree
     return tree._replace(
         fingerprint=(registered, tree.fingerprint, more.fingerprint),
         is_settled=tree.is_settled and more.is_settled,
-        earlier=memory or {},
+        earlier=earlier,
     )
 
 

@@ -1,4 +1,4 @@
-"""What all kinds of items share: how the files of a kind are read, and how duplicates are found."""
+"""What all kinds of items have in common: how their files are read, and how duplicates are found."""
 
 from __future__ import annotations
 
@@ -37,8 +37,7 @@ class Discovery(NamedTuple):
 
 
 class ItemFile(NamedTuple):
-    """A file that may be an item. `origin` is its description, or else the file itself. Warnings and hints about it are
-    collected here."""
+    """A file that may be an item, and warnings and hints about it. `origin` is its description, or the file itself."""
 
     project: Project
     directory: Directory
@@ -92,7 +91,9 @@ def read_files(
             stamp = _stamp(tree, directory, file_name, meta_files)
             earlier_stamp, found = tree.earlier.get(path, (None, None))
             if stamp is None or stamp != earlier_stamp:
-                found = _read_item(project, directory, file_name, meta_files, read, what)
+                source = file_name if metadata.is_description(file_name) or not meta_files else meta_files[0]
+                origin = metadata.Origin(f"{directory.path}/{source}", project.private, [])
+                found = _read_item(ItemFile(project, directory, file_name, origin, [], []), meta_files, read, what)
             if stamp is not None and not _has_icons(found):
                 tree.memory[path] = stamp, found
             items += found.items
@@ -101,24 +102,14 @@ def read_files(
     return Discovery(items, warnings, hints)
 
 
-def _read_item(
-    project: Project,
-    directory: Directory,
-    name: str,
-    meta_files: Sequence[str],
-    read: Callable[[ItemFile], object],
-    what: str,
-) -> Discovery:
-    source = name if metadata.is_description(name) or not meta_files else meta_files[0]
-    origin = metadata.Origin(f"{directory.path}/{source}", project.private, [])
-    file = ItemFile(project, directory, name, origin, [], [])
+def _read_item(file: ItemFile, meta_files: Sequence[str], read: Callable[[ItemFile], object], what: str) -> Discovery:
     try:
-        _require_one_description(directory, name, meta_files)
+        _require_one_description(file.directory, file.name, meta_files)
         found = read(file)
     except ProjectError as error:
         file.lose(error, what)
         return Discovery([], file.warnings, file.hints)
-    complaints = [f"{file.shown}: {complaint}" for complaint in origin.complaints]
+    complaints = [f"{file.shown}: {complaint}" for complaint in file.origin.complaints]
     items = found if isinstance(found, list) else [] if found is None else [found]
     return Discovery(items, [*file.warnings, *complaints], file.hints)
 

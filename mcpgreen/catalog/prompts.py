@@ -1,4 +1,4 @@
-"""Read the prompts of a project: each file below prompts/ is one, and so is a description with `messages`.
+"""Read a project's prompts: every file below prompts/, and every description with `messages`.
 
 A file is a template, or a program if it is executable and begins with `#!` or as a binary: then its output is the
 prompt. Pictures and sounds are no prompts: messages show them.
@@ -204,5 +204,5 @@ def _legal_role(given: object, complaints: list[str]) -> str:
     if isinstance(given, str) and given in ROLES:
         return given
     if given is not None:
-        complaints.append(f"role must be user or assistant, found {metadata.shown(given)}; it is read as user")
+        complaints.append(f"role must be user or assistant, found {metadata.shown(given)}; it is treated as user")
     return "user"

@@ -1,4 +1,4 @@
-"""Read the resources of a project: each file below resources/, and the templates that are described there.
+"""Read a project's resources: every file below resources/, and the templates that are described there.
 
 Every file is a resource; its description may give it another URI. A description without a file is a resource if it has
 a `uri`, and a template if it has a `uriTemplate`. Providers read the content.
@@ -66,7 +66,7 @@ FIELD_RULES = {
     "size": Rule(metadata.is_natural, "a number of bytes", {"type": "integer", "minimum": 0}),
     "provider": Rule(
         lambda value: isinstance(value, str) and value.replace("-", "").replace("_", "").isalnum(),
-        "a name of letters, digits, _ and -",
+        "a name made of letters, digits, _ and -",
         {"type": "string"},
     ),
     "arguments": AN_OBJECT,

@@ -1,4 +1,4 @@
-"""All items of one kind at one time: how two such snapshots are compared, and how a page of a list is encoded.
+"""All items of one kind at one point in time: how two snapshots are compared, and how a page of a list is encoded.
 
 Each is also written to a file in `.registry/`, for people and other programs. The server reads these files only with a
 static registry (`static_registry`).
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from mcpgreen import journal
 from mcpgreen.catalog.item_kinds import registry_file
 from mcpgreen.catalog.items import Item
-from mcpgreen.files.regular_files import new_file, unguessable
+from mcpgreen.files.regular_files import replacing
 from mcpgreen.project.project import Project
 from mcpgreen.protocol import pagination, revision_fields
 from mcpgreen.protocol.revisions import Revision
@@ -64,12 +64,7 @@ class Snapshot(NamedTuple):
 
 
 def snapshot_of(
-    kind: str,
-    items: Sequence[Item],
-    earlier: Snapshot | None,
-    listed_names: Mapping[str, str] = NO_NAMES,
-    *,
-    is_found: bool = True,
+    kind: str, items: Sequence[Item], earlier: Snapshot | None, listed_names: Mapping[str, str], *, is_found: bool
 ) -> Snapshot:
     """Return a snapshot of these items, or the earlier one if nothing has changed, so that its `cache` stays valid."""
     digest = jsontext.digest([item.registry_entry for item in items])
@@ -128,15 +123,9 @@ def page(snapshot: Snapshot, revision: Revision, params: Json, terms: Terms, *, 
 
     A page of the regular size is cached with the snapshot; pages of another size, by `limit`, are not.
     """
-    start, stop, next_cursor = pagination.page(
-        snapshot.total,
-        params.get("cursor", params.get("nextCursor")),
-        limit=params.get("limit"),
-        collection=snapshot.kind,
-        hash=snapshot.hash,
-        timestamp=snapshot.generated_at,
-        page_size=terms.page_size,
-    )
+    cursor = params.get("cursor", params.get("nextCursor"))
+    start = pagination.offset_in(cursor, snapshot.kind, snapshot.hash, snapshot.total)
+    stop = min(start + pagination.page_length(params.get("limit"), terms.page_size), snapshot.total)
     key = (revision.name, start, stop, for_fastmcp)
     is_regular = start % terms.page_size == 0 and stop == min(start + terms.page_size, snapshot.total)
     body: bytes | None = snapshot.cache.get(key)
@@ -145,14 +134,13 @@ def page(snapshot: Snapshot, revision: Revision, params: Json, terms: Terms, *, 
         definitions = [listed_definition(snapshot, item, for_fastmcp=for_fastmcp) for item in items]
         result: Json = {"ttlMs": LIST_TTL_MS, "_meta": {TOTAL_KEY: snapshot.total}}
         result[snapshot.kind] = [FIT[snapshot.kind](definition, revision) for definition in definitions]
-        if next_cursor is not None:
-            result["nextCursor"] = next_cursor
+        if stop < snapshot.total:
+            result["nextCursor"] = pagination.encode(snapshot.kind, stop, snapshot.hash, snapshot.generated_at)
         encoded = jsontext.dumps(revision_fields.finish(result, revision, terms.info))
         if not terms.limit_bytes or len(encoded) <= terms.limit_bytes or stop - start <= 1:
             body = encoded
         else:  # about as many items as fit into a response, and fewer in each round
             stop = start + max(1, min((stop - start) * terms.limit_bytes // len(encoded), stop - start - 1))
-            next_cursor = pagination.encode(snapshot.kind, stop, snapshot.hash, snapshot.generated_at)
     if is_regular:
         snapshot.cache[key] = body
     return body
@@ -204,7 +192,8 @@ class RegistryFiles:
             return
         try:
             os.makedirs(directory, mode=0o700, exist_ok=True)
-            replace_file(path, text or file_text(snapshot))
+            with replacing(path) as file:
+                file.write(text or file_text(snapshot))
         except OSError as error:
             storage = self._storage
             if storage is not None and storage.failed(error, directory=directory, what="the registry") is not None:
@@ -231,17 +220,3 @@ def file_text(snapshot: Snapshot) -> bytes:
     }
     # A lone surrogate has no UTF-8; its backslash form happens to be the JSON escape for it.
     return jsontext.pretty(envelope).encode("utf-8", "backslashreplace")
-
-
-def replace_file(path: str, text: bytes) -> None:
-    """Replace a file as a whole: programs that read it see the old file or the new one, never a part."""
-    directory, name = os.path.split(path)
-    draft = os.path.join(directory, f".{name}.{unguessable()}")
-    descriptor = new_file(draft)
-    try:
-        with open(descriptor, "wb") as file:
-            file.write(text)
-        os.replace(draft, path)
-    except BaseException:
-        os.unlink(draft)  # on a full disk as well as when this greenlet is killed
-        raise

@@ -1,4 +1,4 @@
-"""Read the files in `.registry/` in place of the project, with a static registry.
+"""Read the files in `.registry/` instead of the project, if the registry is static.
 
 Each entry has all that its description said, so no description is read. The files of the items are looked at (do they
 exist, are they executable), and everything is checked again when it is used.

@@ -1,4 +1,4 @@
-"""Find the tools of a project among the files below tools/, and read their descriptions.
+"""Find a project's tools among the files below tools/, and read their descriptions.
 
 A tool is an executable program, or a script with a description: in a file next to it, in a comment, or in the signature
 of a Python function (`functions`). A file with several such functions has several tools. Hidden files and directories,
@@ -183,7 +183,7 @@ def discover_tools(project: Project, tree: Tree) -> Discovery:
     top = project.tools_dir.rstrip("/")
     if any(directory.path == f"{top}/{UI_DIRECTORY}" for directory in tree.directories):
         place = project.shown(f"{top}/{UI_DIRECTORY}")
-        hints.append(f"{place}: not a tool, and contains none: the files below ui/ belong to a page")
+        hints.append(f"{place}: not a tool, and contains none: the files below ui/ belong to an app")
     of_tools = [each for each in tree.directories if UI_DIRECTORY not in each.path.removeprefix(top).split("/")]
     below = tree._replace(directories=of_tools)
     tools, more, own_hints = read_files(project, below, _scripts_in, _tools_of, "the tool")

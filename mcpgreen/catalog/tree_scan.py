@@ -1,4 +1,4 @@
-"""Walk through directories of a project: list and stat the files, read none.
+"""Walk through a project's directories: list and stat the files, without reading them.
 
 A check for changes costs no more than this. `tools`, `resources` and `prompts` read the files; `catalog` decides when
 to look. Hidden files and directories are ignored.
@@ -35,8 +35,7 @@ STRETCH_SECS = 0.005
 
 
 class Pace:
-    """Lets other greenlets run during long work: `turn` is called every few milliseconds. Without a `turn` the work is
-    done in one go."""
+    """Lets other greenlets run during long work: `turn`, if there is one, is called every few milliseconds."""
 
     def __init__(self, turn: Callable[[], object] | None = None) -> None:
         self._turn = turn
@@ -167,8 +166,10 @@ class _Walk:
             unusable: set[str] = set()
             try:
                 entries = os.scandir(path)
-            except (FileNotFoundError, NotADirectoryError):
-                continue  # vanished meanwhile, or it was never there
+            except (FileNotFoundError, NotADirectoryError) as error:  # vanished meanwhile, or it was never there
+                if path == start and isinstance(error, NotADirectoryError):
+                    self.warnings.append(Loss(f"{self._project.shown(path)}: it is not a folder"))
+                continue
             except PermissionError:
                 self.warnings.append(f"{self._project.shown(path)}: no permission to read the directory")
                 continue
@@ -188,8 +189,7 @@ class _Walk:
             self.directories.append(Directory(path, files, frozenset(unusable)))
 
     def _accept_name(self, path: str) -> bool:
-        """Return False, and warn, for a name that cannot be part of a line of UTF-8: registry, environment and log
-        consist of such lines."""
+        """Return False, and warn, for a name that cannot be part of a line of UTF-8, as in the registry and the log."""
         if path.isprintable():
             return True
         name = os.path.basename(path)

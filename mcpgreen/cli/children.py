@@ -1,4 +1,4 @@
-"""Run other programs in sessions of their own, with a time limit, and stop them at the end in any case."""
+"""Run other programs, each in its own session and with a time limit, and make sure that they are stopped in the end."""
 
 from __future__ import annotations
 

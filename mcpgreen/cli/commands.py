@@ -1,4 +1,4 @@
-"""The commands, a row each, in the order in which the first screen shows them.
+"""The commands, one row each, in the order of the overview that `mcpgreen` prints.
 
 A command has a text in `texts/`, which docopt parses and people read, and a function that runs it. A new command is a
 row here, its text, and the function. `texts/mcpgreen.txt` is the first screen.
@@ -58,7 +58,7 @@ GROUPS: dict[str, tuple[Command, ...]] = {
         Command("new", "making.scaffold:run_new", max_words=1),
         Command("init", "making.scaffold:run_init"),
         Command("scaffold", "making.scaffold", max_words=2, needs="one of the kinds that its --help shows"),
-        Command("wrap", "wrapping.wrap", max_words=ANY, needs="a command after --, or a file"),
+        Command("wrap", "wrapping.wrap", max_words=ANY, needs="a command after --, or a file; --update needs a file"),
         Command("deps", "deps", max_words=1),
     ),
     "Check": (

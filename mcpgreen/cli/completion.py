@@ -49,8 +49,7 @@ def candidates(words: Sequence[str]) -> list[str]:
 
 
 def _values_of(option: str) -> list[str] | None:
-    """Return the values of an option; None if the word is not such an option. Imports are where they are needed,
-    because a Tab has to be quick."""
+    """Return the values of an option, if the word is one. A Tab has to be quick, so imports are where needed."""
     if option in ("--client", "--as"):
         from mcpgreen.cli.clients.table import CLIENTS
 

@@ -1,4 +1,4 @@
-"""`mcpgreen deps`: make the environments with the packages that Python tools need (`running.scripts.packages`).
+"""`mcpgreen deps`: create environments with the packages that Python tools need (`running.scripts.packages`).
 
 Rule: an environment counts only when everything is in it. One that could not be finished is removed.
 """

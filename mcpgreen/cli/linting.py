@@ -25,6 +25,7 @@ from mcpgreen.cli.checking.validate import registration_of
 from mcpgreen.cli.commands import Options
 from mcpgreen.cli.making.drafts import SAFE_NAME
 from mcpgreen.cli.opening import open_named
+from mcpgreen.cli.output import say
 from mcpgreen.logs.secrets import is_secret_name
 from mcpgreen.project.project import Project
 from mcpgreen.protocol.schemas.portable import kept_references, portable
@@ -95,7 +96,10 @@ ALIKE = {
 
 def run(options: Options) -> int:
     """Return 1 if there are errors, or warnings with `--strict`; else 0."""
-    return report_on(options).print(as_json=options["--json"])
+    status = (report := report_on(options)).print(as_json=options["--json"])
+    if not options["--json"] and not any(each.fix for each in report.findings):
+        say("These checks are about what clients and models see; mcpgreen validate checks whether it runs.\n")
+    return status
 
 
 def report_on(options: Options) -> Report:
@@ -179,7 +183,7 @@ def _tool_problems(tool: Tool, source: Source) -> Iterator[Problem]:
         yield source.warning("description-short", sentence, "describe what it does, and when to use it", "description")
     titles = (tool.definition.get("title"), hints.get("title"))
     if all(titles) and titles[0] != titles[1]:
-        sentence = "title and annotations.title differ, and clients show either one"
+        sentence = "title and annotations.title differ, and clients show one or the other"
         yield source.warning("title", sentence, "remove annotations.title", "annotations", "title")
     if hints.get("readOnlyHint") and hints.get("destructiveHint"):
         sentence = "readOnlyHint and destructiveHint contradict each other: a tool that only reads destroys nothing"
@@ -218,7 +222,7 @@ def _schema_problems(tool: Tool, source: Source) -> Iterator[Problem]:
             yield from _property((*keys, "properties", name), value, source)
     count = len(schema.get("properties") or {})
     if count > MAX_PROPERTIES:
-        sentence = f"it has {count} arguments; providers accept {MAX_PROPERTIES}, and a model copes with fewer"
+        sentence = f"it has {count} arguments; providers accept {MAX_PROPERTIES}, and models cope better with fewer"
         yield source.warning("arguments-many", sentence, "split it into several tools", "inputSchema", "properties")
 
 
@@ -404,7 +408,7 @@ def _common_problems(item: Item, source: Source) -> Iterator[Problem]:
 def _list_findings(project: Project, kind: str, items: Sequence[tuple[Item, Source]]) -> Iterator[Finding]:
     size = sum(len(jsontext.dumps(item.definition)) for item, _ in items)
     if size > MAX_LIST_BYTES:
-        sentence = f"the list of {kind} has {size >> 20} MiB, and clients close the connection at 10"
+        sentence = f"the list of {kind} takes up {size >> 20} MiB, and clients close the connection at 10 MiB"
         yield Finding("warning", kind, sentence, "list-large", "shorten descriptions, schemas and icons")
     if kind != "tools" or not items:
         return

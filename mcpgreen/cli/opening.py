@@ -17,8 +17,7 @@ MOST_CALLS = 1_000_000
 def open_named(
     options: Options, environ: Mapping[str, str] = os.environ, *, logs_notes: bool = False
 ) -> tuple[Project, Settings, Mapping[str, str]]:
-    """Open the project; return it, its settings, and the environment after its `server.d/env.sh`. With `logs_notes`,
-    wrong settings are logged."""
+    """Return the project, its settings, and the environment after its `env.sh`. `logs_notes`: log wrong settings."""
     flags = {"project_root": options["--project-root"], "force_minimal": "true" if options.get("--minimal") else None}
     found = open_project({name: value for name, value in flags.items() if value}, environ, needs_own=True)
     if logs_notes:

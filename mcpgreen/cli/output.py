@@ -1,4 +1,4 @@
-"""Print and ask: text for people, JSON for programs, suggestions for mistyped names, progress, questions, a welcome.
+"""Print text for people and JSON for programs, suggest names, show progress, ask questions, and greet users.
 
 Rule: names and text from files, scripts and clients are data. Commands print them with `say` (stdout) and `tell`
 (stderr), or through `harmless`, so that they cannot control a terminal. Colours are added after that.

@@ -6,7 +6,7 @@ import os
 
 from mcpgreen import journal
 from mcpgreen.catalog.catalog import Catalog
-from mcpgreen.catalog.item_kinds import FILE_OF, SOURCES, TITLE_OF
+from mcpgreen.catalog.item_kinds import SOURCES, TITLE_OF, registry_file
 from mcpgreen.catalog.manual.registration import Registrar
 from mcpgreen.cli.commands import Options
 from mcpgreen.cli.opening import open_named
@@ -55,7 +55,7 @@ def _print_status(options: Options) -> int:
     name, _ = jq.find_json_tool(settings, jq.path_in(environ))
     report: Json = {"projectRoot": project.root, "jsonTool": name}
     for kind in TITLE_OF:
-        report[kind] = file_status(os.path.join(project.registry_dir, FILE_OF.get(kind, kind) + ".json"))
+        report[kind] = file_status(registry_file(project, kind))
     print_json(report)
     return 0
 

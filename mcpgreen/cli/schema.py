@@ -1,4 +1,4 @@
-"""`mcpgreen schema` and `sdk-path`: JSON Schemas of project files, and the place of `mcp_tool`, for editors.
+"""`mcpgreen schema` and `sdk-path`: the JSON Schemas of project files, and the location of `mcp_tool`, for editors.
 
 The schemas are in `templates/schemas/`, from where `new` and `scaffold` copy them. `make docs` writes them
 (scripts/file_schemas.py).

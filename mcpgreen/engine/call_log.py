@@ -33,15 +33,12 @@ ARROWS = {"in": "-->", "out": "<--"}
 
 
 class CallLog:
-    """Writes the lines of one server."""
-
     def __init__(self, services: Services) -> None:
         self.confidential = services.confidential
         self._mentions = Mentions()
 
     def ended(self, call: Call, result: Json | bytes, failure: ToolFailure | None) -> None:
-        """Log a call that has a result. `failure` is set if the server says there that the tool failed; the tool may
-        say so itself."""
+        """Log a call that has a result. `failure` is set if the server says that the tool failed, not the tool."""
         if failure is not None:
             self.failed(call, failure)
         elif isinstance(result, dict) and result.get("isError"):
@@ -106,7 +103,7 @@ class Mentions:
             self._counts.clear()
         self._counts[kind] += 1
         if self._counts[kind] == MENTIONED_A_SECOND + 1:
-            journal.warning("further requests of this kind (%s) are not logged within this second", kind)
+            journal.warning("further requests of this kind (%s) are not logged during this second", kind)
         return self._counts[kind] <= MENTIONED_A_SECOND
 
 
@@ -152,11 +149,7 @@ def _times(call: Call) -> Json:
     child = call.run.child if call.run is not None else None
     if child is None:
         return {"ms": round((time.monotonic() - call.received_at) * 1000)} if call.received_at else {}
-    times: Json = {
-        "ms": round((child.ended_at - child.began_at) * 1000),
-        "exit": child.exit_code,
-        "process": child.pid,
-    }
+    times: Json = {"ms": round((child.ended_at - child.began_at) * 1000), "exit": child.exit_code, "process": child.pid}
     if child.way:
         times[child.way] = True
     if (calls := getattr(child, "calls", None)) is not None:  # of a process that stays, which has not exited
@@ -172,8 +165,6 @@ def _shown(text: str) -> str:
 
 
 class FrameLog:
-    """The frame logger of one server."""
-
     def __init__(self, services: Services) -> None:
         self._services = services
         self._confidential = services.confidential

@@ -1,4 +1,4 @@
-"""Notice changes of the project on disk, also between requests, and keep the catalog up to date.
+"""Notice changes to the project on disk, even between requests, and keep the catalog up to date.
 
 File events tell of changes at once. Where there are none, and as a safety net everywhere, the tree is scanned from time
 to time. A burst of changes counts as one: the catalog is refreshed when the disk has been quiet for a moment.

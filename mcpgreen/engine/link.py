@@ -1,4 +1,4 @@
-"""Receive the decoded messages of one stream of one session, and pass requests on to the router.
+"""Receive the decoded messages of one stream, and pass requests on to the router.
 
 A transport hands over decoded messages and a sink for what goes back. `receive` never raises, whatever arrives.
 
@@ -6,8 +6,7 @@ Messages that came together and take long are postponed, and served in turns wit
 seven hundred requests, and each may need a look at the disk. Meanwhile the reader goes on, and serves urgent messages,
 such as a ping, at once.
 
-Rule: while one message waits or is being served, all messages that are not urgent wait behind it. A client may rely on
-their order.
+Rule: while one message waits or is being served, those that are not urgent wait behind it: clients rely on the order.
 """
 
 from __future__ import annotations
@@ -134,8 +133,7 @@ class Link:
 
     @property
     def is_waited_on(self) -> bool:
-        """Whether the client waits for something: the end of a call, a person who answers an input request, or news of
-        a subscription."""
+        """Whether the client waits for a call, for a person who answers, or for news of a subscription."""
         services, stream = self._router.services, self.stream
         is_subscribed = services.subscriptions.has_subscribed(self.session)
         is_serving = bool(stream.in_flight or stream.listens or self._postponed.greenlet is not None)
@@ -150,7 +148,6 @@ class Link:
             waiting.wait_for_room(read_bytes / HEAVY_BYTES_A_SEC)
 
     def wait_until_served(self) -> None:
-        """Wait until all postponed messages are served."""
         self._postponed.wait_until_served()
 
     def receive(
@@ -234,8 +231,7 @@ class Link:
             self._receive_request(message, method, sink, weight_bytes)
 
     def _take_token(self, message: Json, sink: Sink, token: RemoteToken) -> bool:
-        """Take the remote token out of a message. If it is missing or wrong, refuse a request or drop a notification,
-        and return False."""
+        """Take the remote token out of a message. If it is wrong, refuse or drop the message, and return False."""
         if token.take(message.get("params")):
             return True
         error = token.refusal(time.monotonic())
@@ -363,8 +359,7 @@ def _is_urgent(message: object) -> bool:
 
 @lru_cache(maxsize=64)
 def _unnamed_error(kind: type[RpcError], message: str | None = None, data: str | None = None) -> bytes:
-    """Encode the error for a message without an id. Cached, because a client that sends one often sends many, and its
-    next request waits behind them."""
+    """Encode the error for a message without an id. Cached: a client that sends one often sends many."""
     return messages.error(None, revision_fields.error_object(kind(message, data=data)))
 
 

@@ -81,8 +81,7 @@ class Router:
         return self._slots.taken
 
     def _write_log(self, write: Callable[[CallLog], None]) -> None:
-        """Write a line about a call. If that fails, for instance because no file can be opened any more, the call is
-        answered all the same."""
+        """Write a line about a call. The call is answered even if that fails, as when no file can be opened."""
         try:
             write(self._log)
         except Exception as error:
@@ -191,8 +190,7 @@ class Router:
         )
 
     def _find_after_look(self, call: Call, route: Route[Target]) -> Target:
-        """A list is always up to date. A request for one item waits for a long look only if the item is not known
-        yet."""
+        """A list is always up to date. A request for one item waits for a long look only if it is unknown."""
         with self._line:  # so that requests that wait for the same look are answered in order
             is_late = not self._changes.look_for_a_moment(call.method)
             if is_late and call.method not in KINDS:

@@ -1,12 +1,12 @@
-"""The server as a whole: builds its parts from settings and project, opens sessions and links, stops in good order.
+"""The whole server: builds its parts from settings and project, opens sessions and links, and shuts down cleanly.
 
-No file descriptors, sockets or signals: a transport calls `connect` with a sink and feeds the link. There is no
+No file descriptors, sockets or signals: a transport calls `connect` with a stream and feeds the link. There is no
 module-level state, so two servers can run in one process.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -19,7 +19,7 @@ from mcpgreen.engine.router import Router
 from mcpgreen.errors import Denied
 from mcpgreen.features.services import Services
 from mcpgreen.links.session import Session, Stream
-from mcpgreen.links.sink import MemorySink, Sink
+from mcpgreen.links.sink import MemorySink
 from mcpgreen.project.project import Project
 from mcpgreen.project.roots import Roots, configured_roots, refused_directories
 from mcpgreen.protocol.admission import Handshake, Identity
@@ -30,7 +30,6 @@ from mcpgreen.running.system import descriptor_limit, scripts_that_fit
 from mcpgreen.settings.settings import Settings
 
 if TYPE_CHECKING:
-    from mcpgreen.links.principal import Principal
     from mcpgreen.protocol.token import RemoteToken
 
 
@@ -91,30 +90,10 @@ class Server:
         for path in refused_directories(project, settings):
             journal.warning("resources_roots: %s is ignored: files in /proc, /sys and /dev are never served", path)
 
-    def open_session(
-        self,
-        sink: Sink,
-        *,
-        handshake: Handshake | None = None,
-        needs_token: bool = False,
-        principal: Principal | None = None,
-        waits_for_initialized: bool = True,
-    ) -> Session:
-        """Open a session. `sink` is for messages that belong to no request; `needs_token` means that others than the
-        client can write to the server, too."""
-        services = self.services
-        session = Session(
-            sink,
-            services.settings,
-            services.roots,
-            handshake=handshake,
-            needs_token=needs_token,
-            principal=principal,
-            waits_for_initialized=waits_for_initialized,
-        )
+    def add_session(self, session: Session) -> None:
+        """Serve a new session, until `close_session`."""
         self._sessions.add(session)
-        services.subscriptions.add_session(session)
-        return session
+        self.services.subscriptions.add_session(session)
 
     def close_session(self, session: Session) -> None:
         """Close a session; a closed one is left alone."""
@@ -133,47 +112,36 @@ class Server:
 
     def connect(
         self,
-        sink: Sink,
-        *,
-        transport: str,
+        stream: Stream,
         session: Session | None = None,
-        handshake: Handshake | None = None,
+        *,
         token: RemoteToken | None = None,
-        principal: Principal | None = None,
-        owner: Hashable = None,
+        handshake: Handshake | None = None,
     ) -> Link:
         """Open another stream of a session, or the only one of a new session, which ends with it. Raises Denied for the
         session of another caller."""
         is_own = session is None
         if session is None:
-            session = self.open_session(sink, handshake=handshake, needs_token=token is not None, principal=principal)
-        elif session.principal != principal:
+            settings, roots, principal = self.services.settings, self.services.roots, stream.principal
+            session = Session(stream.sink, settings, roots, handshake, needs_token=bool(token), principal=principal)
+            self.add_session(session)
+        elif session.principal != stream.principal:
             raise Denied("This session belongs to another caller.")
-        stream = Stream(sink, transport=transport, principal=principal, owner=owner)
-        link = Link(self._router, session, stream, token=token, owns_session=is_own)
-        session.streams.add(link.stream)
-        self._links[link] = None
-        return link
+        session.streams.add(stream)
+        return self._linked(session, stream, token, owns_session=is_own)
 
-    def connect_stateless(
-        self,
-        sink: Sink,
-        *,
-        transport: str,
-        token: RemoteToken | None = None,
-        principal: Principal | None = None,
-        owner: Hashable = None,
-    ) -> Link:
+    def connect_stateless(self, stream: Stream, token: RemoteToken | None) -> Link:
         """Open a stream without a session: each request on it describes its client."""
-        stream = Stream(sink, transport=transport, principal=principal, owner=owner)
-        link = Link(self._router, self._without_session, stream, token=token, owns_session=False)
+        return self._linked(self._without_session, stream, token, owns_session=False)
+
+    def _linked(self, session: Session, stream: Stream, token: RemoteToken | None, *, owns_session: bool) -> Link:
+        link = Link(self._router, session, stream, token=token, owns_session=owns_session)
         self._links[link] = None
         return link
 
     @cached_property
     def _without_session(self) -> Session:
-        """Stands for a session where there is none. It has no handshake and no streams, so nothing of one client
-        reaches another."""
+        """Stands for a session where there is none: it has no handshake, and no streams that could be mixed up."""
         return Session(MemorySink(), self.services.settings, self.services.roots)
 
     def watch(self) -> None:
@@ -227,8 +195,7 @@ class Server:
 
 
 def _within_descriptors(settings: Settings) -> Settings:
-    """Lower the number of concurrent scripts to what the limit of descriptors allows, so that the others wait instead
-    of failing."""
+    """Lower the number of concurrent scripts to what descriptors allow, so that the others wait and do not fail."""
     limit = descriptor_limit()
     fitting = scripts_that_fit(settings.max_concurrent_requests, limit)
     if fitting == settings.max_concurrent_requests:

@@ -1,4 +1,4 @@
-"""Methods that are about no item: `initialize`, `server/discover`, ping, log level, the end of a session, the lists."""
+"""Methods that don't concern a single item: `initialize`, `server/discover`, ping, log level, shutdown and lists."""
 
 from __future__ import annotations
 
@@ -57,7 +57,6 @@ def _session_of(call: Call) -> Session:
 
 
 def list_page(call: Call) -> bytes:
-    """Return one page of a list, encoded."""
     services, view = call.services, call.view
     snapshot = services.catalog.snapshot(KINDS[call.method])
     return page(snapshot, view.revision, call.params, services.list_terms, for_fastmcp=view.is_fastmcp)

@@ -1,5 +1,5 @@
-"""`Call`: all that a handler may know about a request, and all that it may say while it works; and `Route`, the way in
-which a method is served.
+"""`Call`: everything that a handler may know about a request, and everything that it may send while it works; and
+`Route`, which says how a method is served.
 
 A call hides era and transport. Its progress and log messages go out before its response and never after it; nothing of
 a cancelled call goes out at all (the sink checks `is_cancelled` next to the write). While its script runs, a call has a
@@ -415,7 +415,6 @@ class Run:
             self.stderr_end = outcome.stderr[-STDERR_END_BYTES:]
 
     def leave_places(self) -> None:
-        """Leave the places to others."""
         self.slot.leave()
         if self.turn is not None:
             self.turn.leave()
@@ -475,5 +474,4 @@ class Route(Generic[Target]):
 
 
 def without_target(serve: Callable[[Call], Json | bytes], *, uses_catalog: bool = False) -> Route[None]:
-    """Return a route for a method without a target."""
     return Route(lambda call: None, lambda call, target: serve(call), uses_catalog=uses_catalog)

@@ -81,11 +81,7 @@ def _request(call: Call) -> CompletionRequest:
     if len(typed) > MAX_TYPED_CHARS:
         raise InvalidParams(f"argument.value may have at most {MAX_TYPED_CHARS} characters.")
     _require_known_argument(item, argument["name"])
-    cursor = call.params.get("cursor")
     scope = _cursor_scope(name, argument["name"])
-    offset = 0 if pagination.is_first(cursor) else pagination.offset_in(cursor, COLLECTION, scope)
-    if offset < 0:
-        raise InvalidParams("This cursor points outside the list; start again without a cursor.")
     return CompletionRequest(
         name=name,
         item=item,
@@ -94,7 +90,7 @@ def _request(call: Call) -> CompletionRequest:
         context=_context(call.params.get("context")),
         ref=ref,
         limit=pagination.page_length(call.params.get("limit"), MAX_VALUES),
-        offset=offset,
+        offset=pagination.offset_in(call.params.get("cursor"), COLLECTION, scope),
         script=_script_for(call, name, item),
     )
 
@@ -180,7 +176,6 @@ def _cursor_scope(name: str, argument: str) -> str:
 
 
 def _page_of(values: list[str], request: CompletionRequest) -> Answer:
-    """Return the requested part of all values."""
     end = request.offset + request.limit
     return values[request.offset : end], len(values), end if end < len(values) else None
 

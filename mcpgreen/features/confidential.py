@@ -1,4 +1,4 @@
-"""Which values of a request and its result are secret: by their names, by the tool's schemas, by the settings and by
+"""Decide which values in a request and its result are secret, by their names, the tool's schemas, the settings and
 the environment."""
 
 from __future__ import annotations
@@ -22,8 +22,6 @@ SHORTEST_VARIABLE = 8  # that is taken as a secret; a shorter value may be any w
 
 
 class Confidential:
-    """Knows the secrets of one server."""
-
     def __init__(self, services: Services, environ: Mapping[str, str]) -> None:
         settings = services.settings
         self._services = services

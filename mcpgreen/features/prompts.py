@@ -1,4 +1,4 @@
-"""`prompts/get`: a template with the arguments put in, or what a prompt's program prints.
+"""`prompts/get`: a template with its arguments filled in, or the output of a prompt's program.
 
 Input requests in the prompt's description are asked before the prompt is made, and the answers become arguments. An
 argument that the client gave is not asked for.
@@ -281,8 +281,7 @@ def _from_output(call: Call, prompt: Prompt, text: str, printed: Json | list[Any
 
 
 def _ask_inputs(call: Call, prompt: Prompt, arguments: Json) -> Json:
-    """Ask the input requests of a prompt and return arguments by name. Raises InvalidParams if the user does not
-    answer."""
+    """Ask the input requests of a prompt and return arguments by name. Raises InvalidParams without an answer."""
     asked = {
         key: request
         for key, request in prompt.input_requests.items()
@@ -309,7 +308,7 @@ def _arguments_in(prompt: Prompt, key: str, request: Json, answer: Json) -> Json
         return {key: "\n".join(root["uri"] for root in answer["roots"])}
     if request["method"] == ELICIT:
         if answer["action"] != "accept":
-            did = "declined to answer" if answer["action"] == "decline" else "closed the question"
+            did = "declined to answer" if answer["action"] == "decline" else "dismissed the question"
             raise InvalidParams(f"Prompt '{prompt.name}' cannot be created: the user {did} ({key}).")
         # Several choices are one text.
         return {

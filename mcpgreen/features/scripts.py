@@ -1,4 +1,4 @@
-"""Run a script for a request: with its own temporary files, the SDK at hand, and a time limit."""
+"""Run a script for a request, with its own temporary files, the SDK and a time limit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`tools/call`: check the arguments, run the tool's script, and make a result of what it printed.
+"""`tools/call`: check the arguments, run the tool's script, and turn its output into a result.
 
 What is the same for all calls of a tool (its script, schemas and limits) is put together once per snapshot, as
 `ToolTerms`.
@@ -290,11 +290,11 @@ class ToolTerms:
         """Raises ToolFailure if the tool needs a variable that the server does not have."""
         needed = [each[:-1] for each in self.tool.description.env if each.endswith("!")]
         if missing := [name for name in needed if not self.variables.get(name)]:
-            command = f"mcpgreen config --client CLIENT --install {' '.join(f'--env {name}' for name in missing)}"
-            text = (
-                f"Tool '{self.tool.name}' needs {' and '.join(missing)} in the server's environment. Ask the person who"
+            set_them = (
+                f"set {'it' if len(missing) == 1 else 'them'}, for example with the option --env of mcpgreen config"
             )
-            raise ToolFailure(f"{text} runs this server to set that, for example with `{command}`, and to restart it.")
+            text = f"Tool '{self.tool.name}' needs {' and '.join(missing)} in the server's environment."
+            raise ToolFailure(f"{text} Ask the person who runs this server to {set_them}, and to restart it.")
 
     def checked_arguments(self, arguments: Json, encoded: bytes, call: Call | None = None) -> tuple[list[str], bytes]:
         """Check the arguments, which are also given as JSON, by the tool's inputSchema. Return the problems, and the

@@ -1,1 +1,1 @@
-"""Files that anybody may have put there: opened without waiting, read within bounds, watched."""
+"""Files that anyone may have written: opened without blocking, read within limits, watched."""

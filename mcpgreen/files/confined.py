@@ -1,4 +1,4 @@
-"""Files of this machine as resources: opened without blocking, and only inside the allowed directories.
+"""Local files as resources: opened without blocking, and only inside the allowed directories.
 
 `open_file` first resolves the symbolic links of a path and checks the result. Then it walks that path from the allowed
 directory, step by step, and follows no further link. So a link that ends inside is followed, and a later link leads
@@ -89,8 +89,7 @@ class OpenFile:
         self.close()
 
     def chunks(self, limit_bytes: int) -> Iterator[bytes]:
-        """Return the content, from the beginning at each call. Raises TooLarge: at once if the file is too large, later
-        if it grows while it is read."""
+        """Return the content, from the beginning at each call. Raises TooLarge: at once, or when the file grows."""
         if self.size > limit_bytes:
             raise TooLarge(limit_bytes)
         return self._read(limit_bytes)

@@ -2,7 +2,7 @@
 
 A FIFO would make the server wait for the process at its other end, a device for much longer, and a link would lead a
 write, or a new mode, to a file of the attacker's choice. `change_mode` is the only function that changes modes by name,
-and `private_directory` makes the directories that only we may use.
+`private_directory` makes the directories that only we may use, and `replacing` replaces files as a whole.
 """
 
 from __future__ import annotations
@@ -10,6 +10,9 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import BinaryIO
 
 from mcpgreen.errors import ProjectError
 from mcpgreen.files.writers import others_may_write
@@ -18,6 +21,7 @@ from mcpgreen.files.writers import others_may_write
 CAREFULLY = os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 # Only a handle, so it works for files that we may not read. Only Linux has it.
 _HANDLE_ONLY = getattr(os, "O_PATH", 0)
+HIDDEN = ".mcpgreen-"  # how a name begins until all is written; hidden, so that no server looks at it
 
 
 def without_waiting(path: str | bytes, flags: int) -> int:
@@ -106,3 +110,20 @@ def content_of(path: str, limit_bytes: int) -> bytes:
 def unguessable() -> str:
     """Return a part of a name that no other program can have guessed and used before us."""
     return os.urandom(16).hex()
+
+
+@contextmanager
+def replacing(path: str, *, mode: int = 0o600) -> Iterator[BinaryIO]:
+    """Open a file that replaces `path` once it is complete: programs that read it see the old file or the new one.
+    An error, an interrupt or a killed greenlet leaves `path` as it was."""
+    hidden = os.path.join(os.path.dirname(path), HIDDEN + unguessable())
+    descriptor = new_file(hidden)
+    try:
+        with open(descriptor, "wb") as file:
+            yield file
+            os.fchmod(file.fileno(), mode)
+        os.replace(hidden, path)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(hidden)
+        raise

@@ -1,4 +1,4 @@
-"""Which users can write to a file? The user's private group counts as the user.
+"""Find out which users can write to a file. The user's private group is treated as the user.
 
 Many systems give each user a group of the same name, and a umask of 002. Everything that such a user makes is writable
 by that group, which has no other member. With an ACL, the group bits of a file show what named users may do at most, so

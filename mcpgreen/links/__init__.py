@@ -1,1 +1,1 @@
-"""What the server knows of its clients: sessions, streams, sinks, and the requests that wait."""
+"""What the server knows about its clients: sessions, streams, sinks and waiting requests."""

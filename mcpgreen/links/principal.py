@@ -1,4 +1,4 @@
-"""The caller of a request, as a transport with several callers knows it. On stdio there is one caller, and None.
+"""The caller who sent a request, for transports with several callers. On stdio, there is one caller: None.
 
 How a caller proves its name is up to the transport, and a token never gets here.
 

@@ -123,8 +123,7 @@ def _roots_named_in(answer: object, *, bounds: list[str] | None, pause: Callable
     """Return the usable roots of a `roots/list` result, inside `bounds` if there are any; None if the list is empty.
     `pause` is called after each root that was looked up.
 
-    A root that we cannot use is left out with a warning. Raises ValueError if the answer is not such a result, or
-    no root is left.
+    A root that we cannot use is left out with a warning. Raises ValueError for a wrong answer, or if no root is left.
     """
     entries = _entries(answer)
     if not entries:

@@ -1,4 +1,4 @@
-"""Sessions and streams, our requests to clients, and the calls that wait for a place to run.
+"""Sessions and streams, our requests to clients, and the calls that wait for a slot.
 
 A session is what the client and the server have agreed on: the result of `initialize`, the log level, roots, our
 requests. A stream is where the frames of its requests go, and which of their ids are in use. A session may have several
@@ -88,8 +88,8 @@ class Session:
         sink: Sink,
         settings: Settings,
         configured: Roots,
-        *,
         handshake: Handshake | None = None,
+        *,
         needs_token: bool = False,
         principal: Principal | None = None,
         waits_for_initialized: bool = True,

@@ -1,1 +1,1 @@
-"""Logs beyond lines of text on stderr: JSON, files, and what they must not show."""
+"""Logs other than lines of text on stderr: JSON, files, and what they must not show."""

@@ -1,4 +1,4 @@
-"""The end of a script's stderr as a client may read it: without secrets and without paths of this machine.
+"""The end of a script's stderr as clients may see it: without secrets and local paths.
 
 Clients pass it to a model, which often runs on another machine. Paths of the project become relative, the home
 directory becomes `~`, and any other path is reduced to its file name. Frames of our own code are removed.
@@ -137,8 +137,7 @@ class LastWords:
             start = end
 
     def _end_of_piece(self, text: str, start: int) -> int:
-        """Where the piece that begins here can end: behind a line or a word, but not within a key or another secret of
-        several lines."""
+        """Where the piece that begins here can end: after a line or a word, and not within a secret."""
         most = start + PIECE_CHARS
         if len(text) <= most:
             return len(text)

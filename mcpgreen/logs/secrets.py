@@ -1,4 +1,4 @@
-"""Hide secrets in what a log shows: values that are secret by their name or schema, and such values within texts.
+"""Hide secrets in log output: values that their names or schemas mark as secret, even inside text.
 
 A name may be written in any of the usual ways (`apiKey`, `API_KEY`, `x-api-key`). A value that was secret once is
 hidden wherever it appears again, as in the output of a tool that repeats its arguments.
@@ -48,7 +48,9 @@ VALUE = (
 )
 NAMES = r"password|passwd|passphrase|passcode|secret|token|credential|(?:api|access|private|signing)[_-]?key"
 NAMES += r"|(?:(?-i:[Pp]wd)|(?<=_)pwd)(?!\w)"  # not PWD, the directory
-NAMED = rf"(?i)((?:%s)(?=([\w.-]{{0,64}}))\2\\?[\"']?\s{{0,8}}[:=]\s{{0,8}}){VALUE}"  # \2 is tried with one length only
+# What a shell says about ${KEY:?set KEY first}: the first words of a sentence, and no key.
+SENTENCE = r"(?<=: )(?:parameter|unbound|please|set|is|must|not|no|missing|required) [A-Za-z_]{1,64}(?=[\s.,;!]|\Z)"
+NAMED = rf"(?i)((?:%s)(?=([\w.-]{{0,64}}))\2\\?[\"']?\s{{0,8}}[:=]\s{{0,8}})(?!{SENTENCE}){VALUE}"  # \2 has one length
 ASSIGNED = re.compile(NAMED % NAMES)
 NAMING = rf"--?[\w-]{{0,32}}?(?:{NAMES}|pass(?=\s))[\w-]{{0,64}}"  # an option, also in a list: ["--token", "..."]
 OPTION = re.compile(rf"(?i)(?<![\w-])({NAMING}(?:\s|[\"'],)\s{{0,8}})(?!-){VALUE}")

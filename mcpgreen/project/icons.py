@@ -3,8 +3,7 @@
 A file is embedded if it lies in the project, or next to the description that names it, and is not private. In server.d/
 only pictures are embedded.
 
-For tools and for the server itself. An icon is decoration, so a bad one is left out, and the caller gets a complaint to
-report.
+For tools and for the server itself. An icon is decoration: a bad one is left out, and the caller gets a complaint.
 """
 
 from __future__ import annotations

@@ -114,8 +114,7 @@ class Project:
         return name if isinstance(name, str) and name else self.default_name
 
     def server_info(self) -> Json:
-        """Return the `serverInfo` of the protocol: name, title and version always; description, websiteUrl and icons if
-        server.meta.json has them."""
+        """Return the `serverInfo` of the protocol. Description, website and icons are only in it if they are set."""
         path = self.server_file("server.meta.json")
         fields = object_in(path)
         given: Json = {}
@@ -206,8 +205,7 @@ def find_project(explicit: str | None, *, cwd: str, directories: Mapping[str, st
     """Find the project that `explicit` names, else the nearest one around `cwd`, else None. Folders with MARKER come
     before folders that `unmarked` finds.
 
-    Raises ProjectError if `explicit` is not a usable directory: to serve another project would be worse than not to
-    start.
+    Raises ProjectError if `explicit` is not a usable directory: to serve another project would be worse.
     """
     if explicit:
         root = os.path.join(cwd, os.path.expanduser(explicit))
@@ -242,8 +240,7 @@ def open_project(
     Return it, all settings, including those in its `server.d/env`, `env.sh` and `.debug`, and the environment with the
     variables of these files.
 
-    Raises ProjectError; with `needs_own` also if only the bundled project is left. Without `runs_hooks`, `env.sh` is
-    not run."""
+    Raises ProjectError; with `needs_own` also if only the bundled one is left. `env.sh` is run if `runs_hooks`."""
     settings = load(flags, environ, {})
     directories = {name: getattr(settings, name) for name in DEFAULT_DIRECTORIES}
     try:
@@ -323,7 +320,7 @@ def remote_token(settings: Settings) -> RemoteToken | None:
     from mcpgreen.protocol.token import MIN_CHARS, RemoteToken
 
     if len(secret) < MIN_CHARS:
-        reason = f"a remote token needs at least {MIN_CHARS} characters, this one has {len(secret)}"
+        reason = f"a remote token needs at least {MIN_CHARS} characters, but this one has {len(secret)}"
         raise ProjectError(settings.origin("remote_token"), reason)
     return RemoteToken(secret, key=settings.remote_token_key)
 

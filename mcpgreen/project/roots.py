@@ -1,5 +1,5 @@
-"""Roots: the directories that tools are meant to work in, as the operator or the project names them. Also the
-directories that resources may come from besides.
+"""Roots: the directories that tools are meant to work in, as the operator or the project configures them. Also the
+other directories that resources may come from.
 
 `Roots` is a value; if a client names roots later (`links.roots`), that makes another one. Everything that depends on
 roots is computed here once, and not for each call.
@@ -62,8 +62,7 @@ def configured_roots(
 ) -> Roots:
     """Return the roots for a client that names none: the setting, else `config/roots.json`, else the project.
 
-    Raises ProjectError if one of the colon-separated `configured` paths is not usable. Such entries of the file are
-    skipped.
+    Raises ProjectError if one of the colon-separated `configured` paths is not usable. In the file, it is skipped.
     """
     named = []
     for path in filter(None, configured.split(":")):

@@ -2,8 +2,7 @@
 
 The search ends at the first file that makes a project, and looks at a bounded number of files.
 
-Rule: a folder that belongs to another user is not a project unless the operator names it: the way up may lead through
-/tmp.
+Rule: a folder of another user is not a project unless the operator names it: the way up may lead through /tmp.
 """
 
 from __future__ import annotations

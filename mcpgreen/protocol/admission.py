@@ -1,4 +1,4 @@
-"""Admit a request: return what is known about its client, or raise the error that refuses it. And introduce the server:
+"""Admit a request: return what is known about its client, or raise the error that rejects it. Introduce the server:
 the results of `initialize` and `server/discover`, which are also needed before gevent is imported (`first_answer`).
 
 The era is decided for each request: a request with the modern envelope is stateless, even after a handshake, and a

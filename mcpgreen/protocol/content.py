@@ -1,4 +1,4 @@
-"""Content blocks, in results of tools and in messages of prompts: one row for each type.
+"""Content blocks, in tool results and prompt messages: one row for each type.
 
 A row says which members a block has, since which revision the type exists, what an older client gets instead, and
 what a person sees of it on a screen.
@@ -116,10 +116,6 @@ def _media_as_resource(block: Json) -> Json:
     return {**rest, "type": "resource", "resource": resource}
 
 
-def _link_as_text(block: Json) -> Json:
-    return {"type": "text", "text": f"{block.get('title') or block['name']} <{block['uri']}>"}
-
-
 COMMON: dict[str, Check] = {"annotations": _annotations, "_meta": _object}  # members that every type may have
 _MEDIA: dict[str, Check] = {"mimeType": _string, "data": _base64}
 CONTENT_TYPES: dict[str, ContentType] = {
@@ -134,6 +130,6 @@ CONTENT_TYPES: dict[str, ContentType] = {
         lambda block: f"{block.get('name', '')}: {block.get('uri', '')}",
         optional={"title": _string, "description": _string, "mimeType": _string, "size": _size},
         since=Feature.RESOURCE_LINKS,
-        for_older=_link_as_text,
+        for_older=lambda block: {"type": "text", "text": f"{block.get('title') or block['name']} <{block['uri']}>"},
     ),
 }

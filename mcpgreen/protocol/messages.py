@@ -1,4 +1,4 @@
-"""JSON-RPC envelopes: valid ids, the messages that we send, and the ids in lines that we refuse.
+"""JSON-RPC envelopes: valid ids, the messages that we send, and the ids in lines that we reject.
 
 Messages are built as bytes around an already encoded body, so that a cached list costs one join and no encoding.
 
@@ -42,8 +42,7 @@ def size_of(line: Line) -> int:
 def normal_id(value: object) -> RequestId | None:
     """Return the id as we keep and echo it, or None if it is not a valid id.
 
-    `1.0` is the integer 1, because JSON makes no difference. Null, booleans, fractions, arrays, objects and long
-    strings are not valid ids.
+    `1.0` is the integer 1, as in JSON. Null, booleans, fractions, arrays, objects and long strings are not valid ids.
     """
     if type(value) is int or (type(value) is str and len(value) <= MAX_ID_CHARS):
         return value

@@ -18,35 +18,6 @@ MAX_CURSOR_CHARS = 1024
 MAX_LIMIT_DIGITS = 9  # no page is that long
 
 
-def page(
-    items_total: int,
-    cursor: object,
-    *,
-    limit: object = None,
-    collection: str,
-    hash: str,
-    page_size: int,
-    timestamp: str,
-) -> tuple[int, int, str | None]:
-    """Start and stop of the slice to send, and the cursor for the next page, or None at the end.
-
-    `cursor` and `limit` are what the client sent, of any type; None means absent, and so does an empty cursor, which
-    shell clients send before they have one. `timestamp` tells people who decode a cursor when the listing was made.
-    Raises InvalidParams for a cursor that does not belong to this listing.
-    """
-    start = 0 if is_first(cursor) else offset_in(cursor, collection, hash)
-    if not is_first(cursor) and not 0 <= start < items_total:
-        raise InvalidParams("This cursor points outside the list; start again without a cursor.")
-    stop = min(start + page_length(limit, page_size), items_total)
-    if stop >= items_total:
-        return start, stop, None
-    return start, stop, encode(collection, stop, hash, timestamp)
-
-
-def is_first(cursor: object) -> bool:
-    return cursor is None or cursor == ""
-
-
 def page_length(limit: object, most: int) -> int:
     """Return how many items to send for this `limit`: a number, or its digits, because shell clients send those."""
     if isinstance(limit, str) and limit.isdecimal() and limit.isascii():
@@ -54,18 +25,24 @@ def page_length(limit: object, most: int) -> int:
     return min(limit, most) if type(limit) is int and limit >= 1 else most  # True is not a limit
 
 
-def offset_in(cursor: object, collection: str, hash: str) -> int:
-    """Return the offset in a cursor of this collection and hash. Raises InvalidParams for any other cursor."""
+def offset_in(cursor: object, collection: str, hash: str, total: float = float("inf")) -> int:
+    """Return where the page begins that a client asks for: at 0 without a cursor, or with an empty one, which shell
+    clients send. Raises InvalidParams for a cursor that does not belong to this listing of `total` items."""
+    if cursor is None or cursor == "":
+        return 0
     content = _decode(cursor)
     if content.get("collection") != collection:
         raise InvalidParams("This cursor belongs to another list; start again without a cursor.")
     if content.get("hash") != hash:
         raise InvalidParams("This cursor belongs to an older listing; start again without a cursor.")
     offset: int = content["offset"]
+    if not 0 <= offset < total:
+        raise InvalidParams("This cursor points outside the list; start again without a cursor.")
     return offset
 
 
 def encode(collection: str, offset: int, hash: str, timestamp: str) -> str:
+    """Return a cursor. `timestamp` tells people who decode it when the listing was made."""
     from base64 import urlsafe_b64encode  # here and below, because most lists have one page
 
     content = {"ver": VERSION, "collection": collection, "offset": offset, "hash": hash, "timestamp": timestamp}

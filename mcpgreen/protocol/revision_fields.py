@@ -1,4 +1,4 @@
-"""Fit results and errors to the revision of a client.
+"""Adapt results and errors to a client's revision.
 
 Handlers speak the newest dialect. This module removes fields that a revision does not have, converts content blocks
 that it does not have (`content.CONTENT_TYPES`), and adds the members that every stateless result must have.

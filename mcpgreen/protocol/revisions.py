@@ -1,4 +1,4 @@
-"""The five protocol revisions, each written as a difference to the one before.
+"""The five protocol revisions, each written as a difference from the previous one.
 
 No other module names a revision by its date: handlers speak the newest dialect, and `revision_fields` asks a revision
 which features it has. A sixth revision is one more `.next(...)` and a place at the end of `REVISIONS`.

@@ -1,4 +1,4 @@
-"""The exit statuses of providers, and the errors that a client gets for them.
+"""Providers' exit statuses, and the errors that a client gets for them.
 
 Every provider, ours or a project's script, keeps one convention: the URI is its only argument, the content goes to
 stdout, the reason for a failure to stderr, and the exit status says which kind of failure it is. After a redirect the

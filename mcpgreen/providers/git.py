@@ -1,4 +1,4 @@
-"""`git+https://host/repository#ref:path`: read one file of a git repository, at a branch, a tag or a commit.
+"""`git+https://host/repository#ref:path`: read one file from a git repository, at a branch, tag or commit.
 
 The repository is never cloned: one commit is fetched, without its files if the server supports that, and then the one
 file. `#path` alone means the default branch. `git://` uses git's own protocol.

@@ -1,4 +1,4 @@
-"""`https://`: send one GET to an address that the guard has checked, with limits of size and time.
+"""`https://`: send one GET to an address that the guard has checked, with limits on size and time.
 
 No redirects (the client decides whether to follow), no proxies (they would resolve the name again), no cookies, no
 credentials. Memory stays constant for any response.
@@ -93,7 +93,7 @@ def tls_context() -> ssl.SSLContext:
     try:
         context = ssl.create_default_context(cafile=bundle or None)
     except (OSError, ssl.SSLError):
-        raise refusal("CURL_CA_BUNDLE does not name a readable file of certificates.") from None
+        raise refusal("CURL_CA_BUNDLE does not name a readable certificate file.") from None
     # Some versions of Python treat a connection that was cut off like one that was closed.
     context.options &= ~ssl.OP_IGNORE_UNEXPECTED_EOF
     context.set_alpn_protocols(["http/1.1"])

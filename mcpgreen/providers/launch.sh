@@ -1,5 +1,5 @@
 #!/bin/sh
-# Run a provider of this package: launch.sh NAME URI. Needs neither an installed package nor a working directory.
+# Run a built-in provider: launch.sh NAME URI. Needs neither an installed package nor a working directory.
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd) || exit 1
 # The first place where Python looks for modules is replaced: it would be the working directory, with who knows what.
 # An empty or relative part of PYTHONPATH is the working directory, too.

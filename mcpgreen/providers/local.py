@@ -1,4 +1,4 @@
-"""Providers that read in the server: `file:` URIs, `ui:` URIs of MCP Apps, and `echo://`, for trying things out."""
+"""Providers that run inside the server: `file:`, `ui:` for MCP Apps, and `echo://` for experiments."""
 
 from __future__ import annotations
 
@@ -78,14 +78,14 @@ def html_of(uri: str, project: Project, *, limit_bytes: int) -> bytes:
     try:
         app = app_for(uri, project, project.server_name())
         if app is None:
-            raise ProviderFailure(NOT_FOUND, "There is no such page.")
+            raise ProviderFailure(NOT_FOUND, "There is no such app.")
         return app_html(app, limit_bytes=limit_bytes)
     except InvalidParams as error:
         raise ProviderFailure(REFUSED, error.message) from error
     except OutputTooLarge as error:
         raise ProviderFailure(TOO_LARGE, error.message) from error
     except ProjectError as error:
-        raise ProviderFailure(FETCH_FAILED, f"The page cannot be shown: {error.reason}.") from error
+        raise ProviderFailure(FETCH_FAILED, f"The app cannot be shown: {error.reason}.") from error
 
 
 PROVIDE = {"echo": provide_echo, "file": provide_file, "ui": provide_ui}

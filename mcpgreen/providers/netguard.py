@@ -176,7 +176,7 @@ class Guard:
         kind = why_not_public(address)
         if kind and address not in self._exempt:
             # The message does not name the address, so that clients learn nothing about the intranet.
-            remedy = "MCPGREEN_NET_ALLOW_ADDRESSES can exempt it"
+            remedy = "to allow it, add it to MCPGREEN_NET_ALLOW_ADDRESSES"
             raise refusal(f"Host {host} is not allowed, because it has {kind} address; {remedy}.")
 
 

@@ -1,4 +1,4 @@
-"""Read a URI: by a script in the project's providers/, else by one of our own providers.
+"""Read a URI with a script in the project's providers/, or else with a built-in provider.
 
 Files, echoes and apps are read in the server. A provider that uses the network runs as a process, so that a hanging
 connection can be killed and nothing of it stays in the server. All programs keep the convention in `exits`.
@@ -75,8 +75,6 @@ def _held(chunks: Sequence[bytes], *, name: str, place: OutputPlace | None = Non
 
 
 class Providers:
-    """Reads the resources of one project."""
-
     def __init__(
         self,
         project: Project,
@@ -96,7 +94,6 @@ class Providers:
         self._reason_in = reason_in
 
     def needs_process(self, provider: str) -> bool:
-        """Tell whether this provider runs as a process."""
         return provider in NETWORK_PROVIDERS or self.has_own(provider)
 
     def knows(self, provider: str) -> bool:
@@ -208,7 +205,6 @@ class Providers:
 
 
 def script_for(provider: str, project: Project) -> Script | None:
-    """Return the script of this provider, if the project has one."""
     directory = project.providers_dir
     for name in _names_for(provider, directory):
         path = os.path.join(directory, name)

@@ -1,4 +1,4 @@
-"""Report changes on disk at once: one inotify for a server, shared by all parts of it that watch something.
+"""Report changes on disk immediately, with one inotify that all parts of the server share.
 
 Each part has an `Interest`. Where there are no file events (another system than Linux, a limit of the system, the
 setting `watch_files`), nothing is reported: each part looks from time to time as well.

@@ -1,5 +1,5 @@
 # shellcheck shell=sh
-# The guardian: waits on descriptor 3 until the server is gone, and cleans up after a server that was killed.
+# The guardian: waits on descriptor 3 until the server has exited, and cleans up if it was killed.
 #
 #   sh -c "$(cat guardian.sh)" NAME PATTERN SESSION
 #

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# What a hook of a project finds when it runs, and how its answer gets back to the server.
+# The functions that a project's hook can call, and how its answer gets back to the server.
 #
 #   bash hook_prelude.sh VERB FD FILE [ARGUMENT...]
 #

@@ -1,4 +1,4 @@
-"""Run a project's shell hooks in a bash of their own, and read their answers back as data.
+"""Run each of a project's shell hooks in a separate bash, and read its answer as data.
 
 A hook is a file that `hook_prelude.sh` sources, so it finds the functions that are promised to it; what it has to say
 comes back through a pipe. Nothing of it can change the server. Whether a hook may run at all is decided by the caller

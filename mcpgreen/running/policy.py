@@ -1,4 +1,4 @@
-"""May this tool be called? The operator's allow-list says it first, then the project's own `server.d/policy.sh`.
+"""Decide whether a tool may be called: first by the operator's allow-list, then by the project's `server.d/policy.sh`.
 
 Everything may by default; an allow-list, when set, restricts. Whether a script can be trusted is another question,
 asked of every one when it is run: see `launch`.

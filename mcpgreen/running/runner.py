@@ -1,4 +1,4 @@
-"""All children of one server: run each to its end, and leave no process behind.
+"""All of a server's children: run each to its end, and leave no process behind.
 
 Tools, prompts, providers and completions are run by `run_script`: it checks that a script may run, starts it as a shell
 would, and says why it cannot be started. Hooks run in a shell of their own (`hooks`).
@@ -86,7 +86,7 @@ class Runner:
         try:
             running.wait(run.deadline)
             if running.settle(run.deadline.remaining_secs()):
-                journal.warning("%s has exited, but a child still writes; the rest is cut off", run.script.label)
+                journal.warning("%s has exited, but a child is still writing; the rest is cut off", run.script.label)
             # All that a script leaves becomes our child. So without such a child, there is nothing to stop.
             is_alone = child.returncode is not None and self._strays is not None and not self._strays.are_there()
             if not is_alone and stopping.is_anything_left(child, self._strays):
@@ -136,7 +136,7 @@ class Runner:
         if not child.way and self._warm is not None and (reason := self._warm.why_not(run)):
             how = f", in a new Python process: {reason}"
         took_ms = (child.ended_at - child.began_at) * 1000
-        journal.debug("call %d: %s was process %d for %d ms%s", run.serial, run.script.label, child.pid, took_ms, how)
+        journal.debug("call %d: %s ran as process %d, %d ms%s", run.serial, run.script.label, child.pid, took_ms, how)
 
     def process_of(self, serial: int) -> int | None:
         """Return the process that runs for the call with this number."""

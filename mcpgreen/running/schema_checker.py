@@ -1,4 +1,4 @@
-"""The process in which values are checked by their schemas: `schema_checks` starts it and talks to it.
+"""The process that checks values against schemas; `schema_checks` starts it and talks to it.
 
 A pattern or a web of `anyOf` can take a validator hours, and nothing in a process can stop it there. So this is
 another process, which the kernel ends when a check takes too long, whether or not the server is still there to do it.

@@ -1,4 +1,4 @@
-"""Have values checked by their schemas where that can be stopped: in a process of its own (`checker`).
+"""Check values against schemas in a separate process (`schema_checker`), which can be stopped.
 
 Most values need no such thing: short ones that are plainly valid by a plain schema (`quick`) cost
 microseconds here. For all others two processes at the most stay ready; each ends when it has been idle for a minute.

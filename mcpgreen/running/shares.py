@@ -1,4 +1,4 @@
-"""Fair shares of what many callers use together: slots, watches, connections, bytes in memory, and the hub's time.
+"""Fair shares of what all callers use: slots, watches, connections, bytes in memory, and the hub's time.
 
 A caller may hold three times as much as is left for others: three quarters of a pool if no other caller uses it, and
 less the more others hold. So one caller, whatever it asks for, leaves something for the next. A caller that holds
@@ -51,8 +51,8 @@ class Shares:
 
     def take(self, owner: Hashable, amount: int = 1) -> None:
         self.held += amount
-        self._held_by[owner] = self.held_by(owner) + amount
-        if not self._held_by[owner]:
+        held = self._held_by[owner] = self._held_by.get(owner, 0) + amount
+        if not held:
             del self._held_by[owner]
 
     def give_back(self, owner: Hashable, amount: int = 1) -> None:

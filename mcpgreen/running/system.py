@@ -1,4 +1,4 @@
-"""What the operating system is asked for: seclusion and adoption on Linux, and how many descriptors there may be.
+"""Operating system features: on Linux, protection from other processes and adoption of orphans; descriptor limits.
 
 Most systems allow a thousand descriptors and more. With `ulimit -n 64` the server still runs, fewer scripts at once.
 

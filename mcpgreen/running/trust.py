@@ -1,4 +1,4 @@
-"""Which users could have written what we are about to execute? One rule for all scripts and hooks.
+"""Find out which users could have changed a file that we are about to run. One rule for all scripts and hooks.
 
 The file, and every directory from it up to the project's, must belong to us or to root, and no other user may write to
 it (see `files/writers.py`): a user who can write to a directory can replace the file after the check. A sticky one
@@ -44,12 +44,7 @@ class Ground:
     is how the directory is called, if there is a link on the way to it."""
 
     def __init__(
-        self,
-        directory: str,
-        *,
-        root: str,
-        named: str | None = None,
-        lstat: Callable[[str], os.stat_result] = os.lstat,
+        self, directory: str, *, root: str, named: str | None = None, lstat: Callable[[str], os.stat_result] = os.lstat
     ) -> None:
         self.directory = directory
         self._lstat = lstat
@@ -160,7 +155,7 @@ class Ground:
         if place == self._root:
             return f"the project directory {fault} ({remedy if remedy == MEND else f'{remedy} .'})"
         if not self._counts(place):
-            return "the way to it leads through a link outside the project that others can change"
+            return "it is reached through a link outside the project that others can change"
         base = self._root if is_within(place, self._root) else os.path.dirname(self.directory)
         shown = place[len(base.rstrip("/")) + 1 :]
         subject = f"its directory {shown}" if stat.S_ISDIR(mode) else "it"

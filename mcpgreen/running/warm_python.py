@@ -1,4 +1,4 @@
-"""Python scripts without the start of an interpreter: which of them, and the helpers that they are forked from.
+"""Run Python scripts without starting an interpreter: decide which scripts, and manage the helpers that fork them.
 
 A helper is started soon after the first script that could use it, which is started afresh. So no call ever waits for
 the start of one, and a server without Python scripts has none.
@@ -46,7 +46,7 @@ SETTLED_SECS = 5.0  # a helper that was used this recently is not given up for a
 PROGRAM = os.path.join(SDK_DIR, "warm", "start.py")
 SOCKET_FD = 3
 MAX_JOB_BYTES = 60_000
-KEPT_SPARES = 8
+KEPT_SPARES = 6
 FEW_SPARES = 2  # when so few are left, more are forked: several at a time take less than one after the other
 MAX_SPARES = 16  # that are there or on their way
 MAX_FAILURES = 16

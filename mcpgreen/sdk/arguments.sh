@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Part of the shell SDK: set variables to the arguments, by the @arg comments of the script.
+# Part of the shell SDK: set a variable for each @arg comment in the script.
 #
 # Sourced by tool-sdk.sh when its function is called; do not source it alone.
 #

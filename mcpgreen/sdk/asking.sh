@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Part of the shell SDK: ask the person at the client, or its model.
+# Part of the shell SDK: ask the user, or the client's model.
 #
 # Sourced by tool-sdk.sh when one of its functions is called; do not source it alone.
 #

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Part of the shell SDK: errors of programs, long output, configuration.
+# Part of the shell SDK: other programs' errors, long output, configuration.
 #
 # Sourced by tool-sdk.sh when one of its functions is called; do not source it alone.
 

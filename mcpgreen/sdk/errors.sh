@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Part of the shell SDK: results and errors of tools that fail.
+# Part of the shell SDK: error results and protocol errors.
 #
 # Sourced by tool-sdk.sh when one of its functions is called; do not source it alone.
 

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Part of the shell SDK: JSON that needs the JSON tool, and what to do without one.
+# Part of the shell SDK: JSON functions that need the JSON tool, and what they do without one.
 #
 # Sourced by the other files when one of its functions is called; do not source it alone.
 

@@ -1,4 +1,4 @@
-"""The command jq for scripts on hosts without jq, by the Python package `jq`: options, inputs, outputs, statuses.
+"""The built-in jq command, for hosts without jq. It uses the Python package `jq`.
 
 Not a part of the server: it imports nothing from mcpgreen, and `json-tool` runs it with the Python of the package. The
 package takes text and returns Python values, which would lose digits of numbers; so filters end with `tojson`, and the

@@ -1,4 +1,4 @@
-"""Import the Python SDK, for tools that say `sys.path.insert(0, os.environ["MCP_SDK"])`.
+"""Import the Python SDK, for tools that contain `sys.path.insert(0, os.environ["MCP_SDK"])`.
 
 The SDK is in `python/`, which the server puts on the PYTHONPATH of scripts. That folder contains nothing else, so that
 no module of ours can hide a module of theirs.

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Part of the shell SDK: results, and plain JSON, which is parsed without a process.
+# Part of the shell SDK: results, and plain JSON, which is parsed without starting a process.
 #
 # Sourced by tool-sdk.sh when one of its functions is called; do not source it alone.
 

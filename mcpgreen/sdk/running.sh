@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Part of the shell SDK: run programs with progress, or several times.
+# Part of the shell SDK: run programs with progress reports or retries.
 #
 # Sourced by tool-sdk.sh when one of its functions is called; do not source it alone.
 
@@ -91,8 +91,8 @@ __mcp_empty() {
 __mcp_run() {
   # A script that handles the signal of a cancellation needs the status of the command.
   trap '' TERM
-  # The last line of the pipe. A background job of the command may keep the pipe open for hours.
-  local __MCP_RUN_END=$'\001'"end $$ $RANDOM$RANDOM "
+  # The last line of the pipe. A background job of the command may keep the pipe open for hours. Ticks come before it.
+  local __MCP_RUN_END=$'\001'"end $$ $RANDOM$RANDOM " __MCP_RUN_TICK=$'\001'"tick $$ $RANDOM$RANDOM"
   {
     {
       __mcp_start "$@" 2>/dev/null | __mcp_watch 36>&-
@@ -128,6 +128,7 @@ __mcp_watch() {
     # The timeout may come in the middle of the line, or just after it; then only the end of the pipe follows.
     status+=$part part=""
     __mcp_follow
+    printf '%s\n' "$__MCP_RUN_TICK" >&35
     # Bash 3.2 cannot distinguish a timeout from the end of the pipe.
     ((timed_out > 128 || BASH_VERSINFO[0] < 4)) || has_ended=yes
     [[ -z $has_ended || -z $status ]] || break
@@ -180,19 +181,19 @@ __mcp_cut() {
   __MCP_OUT=$rest
 }
 
-# Reads the stderr of the command up to the end mark. Returns the status of the command.
+# Reads the stderr of the command up to the end mark. Returns the status of the command. A timeout of "read" may drop a
+# line break, and bash 3.2 drops the whole text; so it is a tick that says that no more of a line has come for a while.
 __mcp_sift() {
   trap '' PIPE
-  local line="" part="" status="" code
-  local patience=(-t "$__MCP_RUN_INTERVAL")
-  ((BASH_VERSINFO[0] > 3)) || patience=(-d $'\n') # bash 3.2 drops the text before a timeout
+  local line="" part="" status="" code tick
   exec 33>>"${__MCP_RUN_STDERR:-/dev/null}"
   while [[ -z $status ]]; do
-    code=0
-    IFS= read -r "${patience[@]}" part || code=$?
+    code=0 tick=""
+    IFS= read -r part || code=$?
+    [[ $part != *"$__MCP_RUN_TICK" ]] || tick=yes part=${part%"$__MCP_RUN_TICK"}
     __mcp_cut __mcp_sort "$line$part"
     line=$__MCP_OUT part=""
-    if ((code > 128)); then # a timeout in an unfinished line, unless no line break follows
+    if [[ -n $tick ]]; then
       [[ $line != *$'\r' ]] || { __mcp_sort "$line" && line=""; }
       continue
     fi

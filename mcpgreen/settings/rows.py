@@ -5,8 +5,7 @@ type of the attribute follows from its parser, so mypy knows the type of every s
 Callers collect the variables and flags, and print the notes.
 
 Rule: a typo never stops the server. A value out of bounds is moved to the nearest bound, an unreadable value is
-replaced by the default, and both leave a note. An empty string counts as not set. A variable that was a setting once
-leaves a note, too.
+replaced by the default, and both leave a note, as does a variable that was a setting once. An empty string is not set.
 """
 
 from __future__ import annotations

@@ -38,8 +38,7 @@ RESPONSE_FACTOR = 3
 LEAST_RESPONSE_BYTES = 31 * MIB
 
 level = choice(
-    *journal.LEVELS,
-    synonyms={"true": "debug", "1": "debug", "false": "info", "0": "info", "warn": "warning"},
+    *journal.LEVELS, synonyms={"true": "debug", "1": "debug", "false": "info", "0": "info", "warn": "warning"}
 )
 
 # fmt: off
@@ -84,7 +83,7 @@ class Limits(Values):
         "Whether Python scripts are forked from a running Python, instead of starting a new one for each call. "
         "Linux only.")
     max_tool_output_size = setting(integer, 10 * MIB, low=1, high=GIB, doc=
-        "How many bytes a script may write to stdout. One that writes more is stopped.")
+        "How many bytes a script may write to stdout. A script that writes more is stopped.")
     max_line_bytes = setting(integer, 4 * MIB, low=KIB, high=GIB, aliases=("MCPGREEN_HTTP_MAX_BODY_BYTES",), doc=
         "How long one message from the client may be: a line on stdin, or an HTTP request's body.")
     max_progress_per_min = setting(integer, 100, low=0, high=1_000_000, doc=
@@ -122,7 +121,7 @@ class Timeouts(Values):
 
 
 class Scripts(Values):
-    """What a tool sees of the environment, and how it gets its arguments."""
+    """Which variables a tool sees, and how it gets its arguments."""
 
     # Linux takes 128 KiB for one variable, name included.
     env_payload_threshold = setting(integer, 64 * KIB, low=0, high=120 * KIB, doc=
@@ -153,7 +152,7 @@ class Scripts(Values):
 
 
 class Resources(Values):
-    """Which files and URIs can be read, and how often subscribed ones are looked at."""
+    """Which files and URIs can be read, and how often subscribed resources are checked."""
 
     resources_roots = setting(text, "", aliases=("MCP_RESOURCES_ROOTS",), doc=
         "Colon-separated directories below which files may be read as resources, besides resources/ and the "
@@ -186,7 +185,7 @@ class Providers(Values):
     https_timeout_secs = setting(seconds, 15.0, low=0.1, high=60, aliases=("MCPBASH_HTTPS_TIMEOUT",), doc=
         "How many seconds fetching an https resource may take in total.")
     https_max_bytes = setting(integer, 10 * MIB, low=1, high=20 * MIB, doc=
-        "How many bytes long an https resource may be.")
+        "How large an https resource may be, in bytes.")
     https_user_agent = setting(text, "", doc=
         "The https provider's User-Agent. Empty: mcpgreen and its version.")
     enable_git_provider = setting(flag, False, doc="Whether resources may come from git repositories.")
@@ -198,7 +197,7 @@ class Providers(Values):
     git_timeout_secs = setting(seconds, 30.0, low=0.1, high=60, aliases=("MCPBASH_GIT_TIMEOUT",), doc=
         "How many seconds fetching a git resource may take in total.")
     git_max_kb = setting(integer, 50 * KIB, low=1, high=MIB, doc=
-        "How many KiB long a git resource may be, and how many KiB of its repository may be fetched for it.")
+        "How large a git resource may be, and how much of its repository may be fetched for it, in KiB.")
     net_allow_addresses = setting(addresses, NO_NAMES, doc=
         "Private IP addresses that the https and git providers may connect to, such as an intranet server's.")
 
@@ -208,7 +207,7 @@ class Policy(Values):
 
     tool_allowlist = setting(names, NO_NAMES, doc=
         "The tools that may run, separated by commas or spaces; * allows all, and there are no other patterns. "
-        "Other tools are listed, but calls to them are refused. Empty: tool_allow_default decides.")
+        "Other tools are listed, but calls to them are refused. Empty: tool_allow_default applies.")
     tool_allow_default = setting(permission, "allow", doc=
         "What happens to tools if there is no allow-list: allow or deny. Any other word denies.")
     allow_project_hooks = setting(flag, False, doc=
@@ -230,7 +229,7 @@ class Http(Values):
 
     http_token = setting(text, "", secret=True, doc=
         "A secret of at least 32 characters that HTTP clients send as a bearer token. Empty: none is required, but "
-        "then the server is available only on this machine.")
+        "then the server is available only on this machine (and to everyone who can reach a proxy on it).")
     http_allow_anonymous = setting(flag, False, doc=
         "Whether clients may connect without a token, even from other machines.")
     http_allowed_hosts = setting(names, NO_NAMES, doc=
@@ -257,7 +256,7 @@ class Http(Values):
     http_cert = setting(directory, "", doc=
         "A file with the certificate (PEM) for HTTPS. Empty: plain HTTP, as behind a proxy.")
     http_key = setting(directory, "", doc=
-        "A file with the key for http_cert. Empty: it is in the same file.")
+        "A file with the key for http_cert. Empty: the key is in the same file.")
     http_public_url = setting(text, "", doc=
         "The URL at which clients reach the endpoint, if it is not the address that the server listens on, e.g. "
         "https://mcp.example.com/mcp. Its host is allowed, and tokens must be for this URL, unless "
@@ -293,7 +292,7 @@ class Registry(Values):
 
 
 class Diagnostics(Values):
-    """The log, and what helps to find a mistake."""
+    """The log, and settings that help you find mistakes."""
 
     log_level = setting(level, "info", aliases=("MCPBASH_LOG_LEVEL_DEFAULT",), doc=
         "The lowest level of log messages for a client that has not chosen one. If it is not set and there is a "
@@ -304,8 +303,8 @@ class Diagnostics(Values):
     log_format = setting(choice("text", "json"), "text", doc=
         "The format of the lines on stderr and in `log_file`: text, or a JSON object for each line.")
     log_file = setting(directory, "", doc=
-        "A file that gets the same lines as stderr, with times. A relative path starts at the project. Empty: "
-        "none.")
+        "A file that gets the same lines as stderr, with times. If its path is not absolute, it is relative to the "
+        "project. Empty: none.")
     core_dumps = setting(flag, False, doc=
         "Whether the server may leave a core file, and the same user's debuggers may attach to it. Scripts can "
         "then also read its environment and write to its client.")
@@ -361,8 +360,7 @@ FORMER = frozenset((
 ))
 # fmt: on
 
-# Variables that are not settings: the launcher reads one and sets one, and one is set for scripts, which may start a
-# server.
+# Not settings: the launcher reads one and sets one, and one is set for scripts, which may start a server.
 OTHER_VARIABLES = ("MCPGREEN_PYTHON", "MCPGREEN_LAUNCHER", "MCPGREEN_CALL")
 
 

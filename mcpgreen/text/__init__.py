@@ -1,1 +1,1 @@
-"""Texts on the wire and in files: JSON, URIs, MIME types."""
+"""Text formats on the wire and in files: JSON, URIs, MIME types."""

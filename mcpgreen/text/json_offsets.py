@@ -1,4 +1,4 @@
-"""Find where the members and items of a JSON text are. The text may be damaged."""
+"""Find the positions of members and items in JSON text. The text may be damaged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JSON for the type checker."""
+"""JSON types for the type checker."""
 
 from __future__ import annotations
 

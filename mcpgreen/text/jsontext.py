@@ -75,8 +75,7 @@ PLAIN = (True, False, False, False, 0, False, True)
 
 
 def dumps(value: object, default: Callable[[object], object] | None = None) -> bytes:
-    """Write one line of ASCII JSON. Raises ValueError for a value that JSON cannot express and `default` does not
-    replace."""
+    """Write one line of ASCII JSON. Raises ValueError for what JSON cannot express and `default` does not replace."""
     try:
         text: str = ujson.dumps(value, *PLAIN, default)
     except (OverflowError, TypeError) as error:

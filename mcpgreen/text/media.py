@@ -1,10 +1,9 @@
-"""Find the MIME type of a content, and whether it is text.
+"""Determine the MIME type of content, and whether it is text.
 
 Content is text if all of it is UTF-8 without a NUL, and no chunk consists of other control characters to a third: each
 of these takes six bytes in JSON. Anything else is binary, even if its type says text.
 
-The types are in a table of our own: `mimetypes` also reads files in /etc, so the same file would have other types on
-other machines.
+The types are in a table of our own: `mimetypes` also reads files in /etc, so types would differ between machines.
 """
 
 from __future__ import annotations

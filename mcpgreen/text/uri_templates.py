@@ -1,4 +1,4 @@
-"""URI templates (RFC 6570, levels 1 to 3): which values of the variables make this URI?
+"""URI templates (RFC 6570, levels 1 to 3): find the values of the variables in a URI.
 
 Matching is the inverse of expansion. Where several answers are possible, earlier variables take as much as they can.
 The unnamed values of an expression fill its variables from the left, and those for which no value is left stay

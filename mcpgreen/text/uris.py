@@ -129,7 +129,7 @@ def _segment(encoded: str) -> str:
     if segment == "..":
         raise ValueError("a path must not contain ..")
     if "/" in segment or "\\" in segment:
-        raise ValueError("a name must not contain %2F or %5C, a separator in disguise")
+        raise ValueError("a name must not contain %2F or %5C, which are encoded separators")
     if not segment.isprintable() and any(character < " " or character == "\x7f" for character in segment):
         raise ValueError("a path must not contain control characters")
     return segment

@@ -1,4 +1,4 @@
-"""The outgoing lines of a pipe, and what happens to a line that must not go out.
+"""The outgoing lines on a pipe, and what happens to a line that must not be sent.
 
 Writing never blocks the hub. The answers to one read go out in one write, and so do the answers of scripts that end
 together; when the pipe is full, a watcher takes over. A client that does not read delays its own answers only:
@@ -144,7 +144,6 @@ class Outbox:
     def close(self) -> None:
         self._stop_watcher()
         if self._hangup is not None:
-            self._hangup.stop()
             self._hangup.close()
             self._hangup = None
         self._room.set()
@@ -203,7 +202,6 @@ class Outbox:
 
     def _stop_watcher(self) -> None:
         if self._watcher is not None:
-            self._watcher.stop()
             self._watcher.close()
             self._watcher = None
 
@@ -252,8 +250,7 @@ class CorruptionGuard:
 
 
 def is_sound(line: Line) -> bool:
-    """Tell whether this is one line of UTF-8. Of a line in pieces the ends are checked; the text between them was
-    encoded in pieces."""
+    """Tell whether this is one line of UTF-8. Of a line in pieces only the ends are checked: the rest was encoded."""
     if isinstance(line, list):
         return is_sound(line[0]) and is_sound(line[-1])
     try:

@@ -22,6 +22,7 @@ import gevent
 from mcpgreen import journal
 from mcpgreen.engine.link import FAULT, Link
 from mcpgreen.engine.server import Server
+from mcpgreen.links.session import Stream
 from mcpgreen.links.sink import MAX_BACKLOG_BYTES
 from mcpgreen.protocol.admission import Handshake
 from mcpgreen.protocol.messages import ANSWER, END_BYTES, id_at_ends, ids_in, unreadable_answer
@@ -145,8 +146,7 @@ class LineReader:
             self._link.session.end("eof")
 
     def _next_chunk(self, watcher: Any) -> bytes:
-        """Read; return b"" at the end. Waits before each read, so that a client that never pauses cannot starve other
-        greenlets."""
+        """Read; return b"" at the end. Waits first, so that a client that never pauses starves no greenlet."""
         while True:
             if watcher is None:
                 gevent.sleep(0)
@@ -179,8 +179,7 @@ class LineReader:
             self._keep(rest)
 
     def _give_turn(self) -> None:
-        """Let the outbox send what has been answered so far, and other greenlets run. Also called by the greenlet that
-        serves postponed messages."""
+        """Let the outbox send what has been answered, and others run. Also called for postponed messages."""
         self._outbox.wait_for_room()
         let_others()
         self._turn_ends_at = time.monotonic() + TURN_SECS
@@ -278,7 +277,7 @@ def serve(
     outbox = Outbox(target, max_backlog_bytes=MAX_BACKLOG_BYTES)
     if opening.unsent:
         outbox.respond(opening.unsent.removesuffix(b"\n"))
-    link = server.connect(outbox, transport="stdio", handshake=opening.handshake, token=token)
+    link = server.connect(Stream(outbox, transport="stdio"), handshake=opening.handshake, token=token)
     session = link.session
     outbox.on_broken = lambda: session.end("client does not read")
     guard = CorruptionGuard(settings, on_limit=lambda: session.end("faulty output"))

@@ -1,9 +1,9 @@
 #!/bin/sh
-# source://TOOL: the script behind a tool. A provider gets the address as its argument and the variables of the
-# template in its environment, prints the content, and says by its exit status what went wrong.
+# source://TOOL: the script behind a tool. A provider gets the URI as its argument and the template's variables in its
+# environment, prints the content, and reports what went wrong through its exit status.
 case "${MCP_RESOURCE_VAR_tool-}" in
   "" | *[!a-z_-]*)
-    echo "The name of a tool has letters, dashes and underscores only." >&2
+    echo "A tool's name contains only letters, dashes and underscores." >&2
     exit 4
     ;;
 esac

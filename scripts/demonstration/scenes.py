@@ -86,7 +86,7 @@ def progress(stage: Stage) -> None:
 
 
 def cancel(stage: Stage) -> None:
-    stage.screen.title("3  Cancel: the process is gone, not only forgotten")
+    stage.screen.title("3  Cancel: the process is gone, not just forgotten")
     stage.sent('tools/call count-words {"pause": 5}')
     slow = {"name": "count-words", "arguments": {"pause": 5}, "_meta": {"progressToken": "slow"}}
     running = stage.client.send("tools/call", slow)

@@ -82,13 +82,13 @@ def _require_private(place: str) -> None:
             os.mkdir(place, 0o700)
         status = os.lstat(place)
     except OSError as error:
-        raise Unusable(f"{place} cannot be made: {error.strerror}. {REMEDY}") from None
+        raise Unusable(f"{place} cannot be created: {error.strerror}. {REMEDY}") from None
     if not stat.S_ISDIR(status.st_mode):
-        raise Unusable(f"{place} is a link, or no directory. Remove it, or set XDG_CACHE_HOME to another directory.")
+        raise Unusable(f"{place} is a link, or not a directory. Remove it, or set XDG_CACHE_HOME to another directory.")
     if status.st_uid != os.geteuid():
-        raise Unusable(f"{place} belongs to another user, who could decide what is run. {REMEDY}")
+        raise Unusable(f"{place} belongs to another user, who could change what is run. {REMEDY}")
     if status.st_mode & 0o077:
-        raise Unusable(f"{place} is open to others, who could decide what is run. Run: chmod 700 '{place}'")
+        raise Unusable(f"{place} is open to others, who could change what is run. Run: chmod 700 '{place}'")
 
 
 @contextlib.contextmanager
@@ -103,7 +103,7 @@ def _locked(place: str) -> Iterator[None]:
         is_told = False
         while not _is_taken(fd):
             if not is_told:
-                say("another start is setting up; waiting for it ...")
+                say("another process is setting up; waiting for it ...")
                 is_told = True
             if time.monotonic() > give_up_at:
                 raise Unusable(f"another process has held {place}/{LOCK} for {MAX_WAIT_SECS:.0f} seconds.")
@@ -156,7 +156,7 @@ def _make(launcher: str, environment: str) -> None:
             _sweep(place)
     except OSError as error:
         raise Unusable(f"{place}: {error.strerror}. {REMEDY}") from None
-    say(f"done after {time.monotonic() - began_at:.0f} s.")
+    say(f"done in {time.monotonic() - began_at:.0f} s.")
 
 
 def _fill(directory: str, launcher: str) -> None:
@@ -170,7 +170,7 @@ def _fill(directory: str, launcher: str) -> None:
     compileall.compile_dir(os.path.join(directory, SITE, "mcpgreen"), quiet=2)
     fault = _fault_of(directory)
     if fault is not None:
-        raise Unusable(f"what was installed does not work: {fault}")
+        raise Unusable(f"the installed packages do not work: {fault}")
     with open(os.path.join(directory, "ready"), "w", encoding="utf-8") as file:
         # For scripts/mcpgreen, which would take a millisecond to read names: a shell reads them letter by letter.
         file.writelines(f'[ -e "$environment/{path}" ] || return 1\n' for path in _telling_files(directory))
@@ -192,7 +192,7 @@ def _install(directory: str, wheels: list[str]) -> None:
     except subprocess.CalledProcessError:
         # pip has said why.
         advice = "" if is_complete else " Without a network, use a launcher that has them: make launcher OFFLINE=1"
-        raise Unusable(f"the packages of mcpgreen could not be installed.{advice}") from None
+        raise Unusable(f"mcpgreen's packages could not be installed.{advice}") from None
 
 
 def _remove_programs(place: str) -> None:

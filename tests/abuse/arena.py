@@ -29,6 +29,7 @@ from tests.abuse.scripts import hostile
 from tests.support.constants import variables_of
 from tests.support.descriptors import descriptors_of, new_descriptors
 from tests.support.processes import MIB, command_of, memory_bytes, proc_text
+from tests.support.programs import completed
 from tests.support.project import ProjectBuilder
 from tests.support.wire import CHECKOUT, LATEST_HANDSHAKE, clean_environment, modern_meta
 
@@ -273,7 +274,7 @@ class Bout:
         if status is None:
             figures.findings.append(f"the server still runs {EXIT_SECS:g} s after its end{self._last_words()}")
         elif status not in (0, 130, -signal.SIGKILL):
-            figures.findings.append(f"the server ended with status {status}{self._last_words()}")
+            figures.findings.append(f"the server exited with status {status}{self._last_words()}")
         self.kill()
         is_killed = status == -signal.SIGKILL
         processes = self.arena.left_attributable_processes if is_killed else self.arena.left_processes
@@ -435,9 +436,7 @@ def _can_nobody_read(checkout: Path) -> bool:
     command = [sys.executable, "-c", "import mcpgreen.__main__"]
     env = {"PYTHONPATH": str(checkout), "PATH": os.environ.get("PATH", os.defpath)}
     try:
-        ended = subprocess.run(
-            command, user=NOBODY, group=NOBODY, extra_groups=[], cwd="/", env=env, capture_output=True
-        )
+        ended = completed(command, user=NOBODY, group=NOBODY, extra_groups=[], cwd="/", env=env)
     except OSError:
         return False
     return ended.returncode == 0

@@ -192,7 +192,7 @@ class Link:
         # A look takes long where there are a thousand processes, and an answer would have to wait for us.
         self.probe.sample_if_due(pause_secs=SAMPLE_PAUSE_SECS if self._ping_sent_at is None else PATIENT_PAUSE_SECS)
         if not self.is_reading and self.process.poll() is not None:
-            raise ServerDied(f"the server ended with status {self.process.returncode}")
+            raise ServerDied(f"the server exited with status {self.process.returncode}")
 
     def _write(self) -> None:
         data, is_ping = self._out.popleft()

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import random
 import re
-import subprocess
 import sys
 
 import pytest
 
 from tests.abuse.callers import ATTACKS
 from tests.support.descriptors import needs_proc
+from tests.support.programs import completed
 from tests.support.waiting import PATIENCE_SECS
 from tests.support.wire import CHECKOUT, clean_environment
 
@@ -25,12 +25,10 @@ ROW = re.compile(r"^(.+?) +(\d+) +[\d.]+ ms$", re.MULTILINE)
 @pytest.mark.alone
 @needs_proc
 def test_whatever_one_caller_takes_another_is_served() -> None:
-    run = subprocess.run(
+    run = completed(
         [sys.executable, "-m", "tests.abuse.callers", "--seed", str(SEED)],
         env=clean_environment({"MCPGREEN_CALLERS_SECS": str(EACH_SECS)}),
         cwd=CHECKOUT,
-        capture_output=True,
-        text=True,
         timeout=3 * PATIENCE_SECS + 2 * SECS,
     )
 

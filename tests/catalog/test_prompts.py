@@ -263,7 +263,7 @@ def test_the_role_of_the_text(tree: TreeBuilder, fields: dict[str, str], role: s
 def test_a_role_that_does_not_exist_is_taken_as_user_with_a_warning(tree: TreeBuilder) -> None:
     assert described(tree, role="system").role == "user"
     (warning,) = discovered(tree).warnings
-    assert warning == 'prompts/greet.txt: role must be user or assistant, found "system"; it is read as user'
+    assert warning == 'prompts/greet.txt: role must be user or assistant, found "system"; it is treated as user'
 
 
 def test_the_same_goes_for_the_role_of_a_message(tree: TreeBuilder) -> None:
@@ -271,7 +271,7 @@ def test_the_same_goes_for_the_role_of_a_message(tree: TreeBuilder) -> None:
     messages = [{"role": "system", "content": "Be brief"}, {"role": "assistant", "content": "Yes"}]
     prompt = described(tree, messages=messages)
     assert prompt.messages == [{"role": "user", "content": "Be brief"}, messages[1]]
-    assert "it is read as user" in discovered(tree).warnings[0]
+    assert "it is treated as user" in discovered(tree).warnings[0]
 
 
 def test_messages_need_no_file(tree: TreeBuilder) -> None:

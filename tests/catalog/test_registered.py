@@ -244,7 +244,7 @@ def test_what_is_only_decoration_is_complained_about_and_the_item_stays(desk: De
 
     assert (reading.names("prompts"), reading.names("resources")) == (["p"], ["r"])
     assert sorted(reading.told) == [
-        f'{SOURCE}: the prompt p: role must be user or assistant, found "system"; it is read as user',
+        f'{SOURCE}: the prompt p: role must be user or assistant, found "system"; it is treated as user',
         f"{SOURCE}: the resource r: an icon is left out: no.png does not exist",
         f"{SOURCE}: the resource r: mimetype is unknown; did you mean mimeType?",
     ]
@@ -350,7 +350,7 @@ def test_what_register_sh_does_wrong_is_told_whatever_it_registers(desk: Desk) -
     reading = Reading(desk)
     reading.items("tools")
 
-    assert reading.told == ["server.d/register.sh: an item of resources is left out: name must be a string, found null"]
+    assert reading.told == ["server.d/register.sh: an item in resources is left out: name must be a string, found null"]
 
 
 def test_a_new_mistake_in_register_sh_is_told_although_nothing_else_changes(desk: Desk) -> None:

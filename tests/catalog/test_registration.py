@@ -249,7 +249,7 @@ def test_items_that_lack_something_are_left_out_with_a_warning(desk: Desk) -> No
     assert registration.items["tools"] == [{"name": "a", "path": "a.sh"}]
     assert len(registration.warnings) == 5
     assert all(
-        text.startswith("server.d/register.sh: an item of tools is left out: ") for text in registration.warnings
+        text.startswith("server.d/register.sh: an item in tools is left out: ") for text in registration.warnings
     )
 
 

@@ -114,6 +114,21 @@ def test_under_a_watcher_only_a_stale_mark_counts(bench: Bench) -> None:
     assert bench.names() == ["a", "b"]
 
 
+def test_what_is_known_is_not_current_until_a_look_has_ended(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A request that came during the look was answered from the items of before."""
+    monkeypatch.setattr(tree_scan, "STRETCH_SECS", 0)
+    bench.tree.tool("a")
+    bench.names()
+    bench.tree.tool("b")
+    bench.catalog.mark_stale()
+    seen: list[bool] = []
+
+    bench.catalog.refresh("tools", turn=lambda: seen.append(bench.catalog.is_current("tools")))
+
+    assert seen and not any(seen)
+    assert bench.catalog.is_current("tools")
+
+
 def test_the_first_scan_is_no_change_and_a_later_difference_is_one(bench: Bench) -> None:
     bench.tree.tool("a")
     assert bench.catalog.refresh("tools") is False

@@ -245,7 +245,7 @@ def test_spaces_in_a_declared_address_are_encoded(tree: TreeBuilder) -> None:
         ('{"title": 3}', "title must be a string, found 3"),
         ('{"name": ["x"]}', "name must be a string, found an array"),
         ('{"mimeType": {}}', "mimeType must be a string, found an object"),
-        ('{"provider": "../evil"}', "provider must be a name of letters, digits, _ and -"),
+        ('{"provider": "../evil"}', "provider must be a name made of letters, digits, _ and -"),
         ('{"size": -1}', "size must be a number of bytes, found -1"),
         ('{"size": true}', "size must be a number of bytes, found true"),
         ('{"uri": "no-scheme"}', "uri: it must begin with a scheme"),

@@ -169,7 +169,7 @@ def test_nothing_below_a_folder_ui_is_a_tool(tree: TreeBuilder) -> None:
         tree.write(f"{place}/described.meta.json", "{}")
     discovery = discovered(tree)
     assert [tool.name for tool in discovery.items] == ["good"]
-    assert discovery.hints == ["tools/ui: not a tool, and contains none: the files below ui/ belong to a page"]
+    assert discovery.hints == ["tools/ui: not a tool, and contains none: the files below ui/ belong to an app"]
 
 
 def test_the_registry_entry_holds_everything_that_is_known(tree: TreeBuilder) -> None:

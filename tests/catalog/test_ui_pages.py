@@ -78,7 +78,7 @@ def test_the_page_of_a_tool_comes_before_one_of_the_same_name(tree: TreeBuilder)
     pages, warnings = discover_apps(tree.project, "server")
 
     assert [page.directory for page in pages] == [str(tree.root / "tools/home/ui")]
-    assert warnings == ["ui/home: skipped because tools/home/ui already provides the page home"]
+    assert warnings == ["ui/home: skipped because tools/home/ui already provides the app home"]
 
 
 def test_a_page_says_what_its_description_says(tree: TreeBuilder) -> None:
@@ -117,7 +117,7 @@ def test_a_page_says_what_its_description_says(tree: TreeBuilder) -> None:
 
 
 @pytest.mark.parametrize(
-    ("place", "description"), [("ui/home", "The page of home"), ("tools/home/ui", "The page of the tool home")]
+    ("place", "description"), [("ui/home", "MCP App home"), ("tools/home/ui", "MCP App for the tool home")]
 )
 def test_a_page_that_says_nothing_has_the_defaults(tree: TreeBuilder, place: str, description: str) -> None:
     tree.write(f"{place}/index.html", HTML)
@@ -158,9 +158,9 @@ def test_names_are_encoded_in_addresses_and_found_by_them(tree: TreeBuilder) -> 
         ('{"template": "kanban", "meta": {"prefersBorder": "no"}}', "meta.prefersBorder must be true or false"),
         ("{}", "there is no index.html, and template is not set"),
         ('{"entrypoint": "app.html"}', "there is no app.html, and template is not set"),
-        ('{"entrypoint": "../other/index.html"}', "entrypoint must be a file in the page's directory"),
-        ('{"entrypoint": "/etc/hostname"}', "entrypoint must be a file in the page's directory"),
-        ('{"entrypoint": "a\\u0000b"}', "entrypoint must be a file in the page's directory"),
+        ('{"entrypoint": "../other/index.html"}', "entrypoint must be a file in the app's directory"),
+        ('{"entrypoint": "/etc/hostname"}', "entrypoint must be a file in the app's directory"),
+        ('{"entrypoint": "a\\u0000b"}', "entrypoint must be a file in the app's directory"),
         ('{"entrypoint": "sub"}', "sub is not a file"),
     ],
 )

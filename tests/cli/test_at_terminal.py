@@ -64,7 +64,7 @@ def test_a_failure_is_red_with_the_end_of_stderr(project: ProjectBuilder) -> Non
     project.tool("fail", "echo because >&2; exit 3")
     seen = at_terminal(["run-tool", "fail"], cwd=project.root)
     assert seen.status == 1
-    assert "\x1b[1;31mThe tool reports an error:" in seen.raw
+    assert "\x1b[1;31mThe tool reported an error:" in seen.raw
     assert "because" in seen.text
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from tests.support.forking import can_fork
 from tests.support.prerequisites import without_privileges
+from tests.support.programs import completed
 from tests.support.project import ProjectBuilder
 from tests.support.wire import CHECKOUT, Wire, clean_environment, nursery, text_of
 
@@ -25,38 +26,21 @@ def mcpgreen(
     environment = clean_environment(env)
     if stdin == subprocess.DEVNULL and not prefix and can_fork(environment):
         return nursery().run(arguments, environment, str(cwd) if cwd else None, timeout=120)
-    return subprocess.run(
-        [*prefix, sys.executable, "-m", "mcpgreen", *arguments],
-        stdin=stdin,
-        capture_output=True,
-        text=True,
-        env=environment,
-        cwd=cwd,
-        timeout=120,
-        check=False,
-    )
+    return completed([*prefix, sys.executable, "-m", "mcpgreen", *arguments], stdin=stdin, env=environment, cwd=cwd)
 
 
 def run_tool(project: ProjectBuilder, *arguments: str, **options: object) -> subprocess.CompletedProcess[str]:
     return mcpgreen("run-tool", *arguments, "--project-root", str(project.root), **options)  # type: ignore[arg-type]
 
 
-def test_without_a_terminal_it_serves(project: ProjectBuilder) -> None:
-    read_end, write_end = os.pipe()
-    os.write(write_end, b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n')
-    os.close(write_end)
-    done = mcpgreen(stdin=read_end, env={"MCPBASH_PROJECT_ROOT": str(project.root)})
-    os.close(read_end)
-    assert (done.returncode, json.loads(done.stdout)) == (0, {"jsonrpc": "2.0", "id": 1, "result": {}})
-
-
-@pytest.mark.parametrize("options", [["--project-root", "."], ["--project-root=."], ["--project", "."]])
-def test_options_without_a_command_serve(project: ProjectBuilder, options: list[str]) -> None:
+@pytest.mark.parametrize("options", [[], ["--project-root", "."], ["--project-root=."], ["--project", "."]])
+def test_without_a_command_and_a_terminal_it_serves(project: ProjectBuilder, options: list[str]) -> None:
     """Clients that were set up for mcp-bash start it so."""
     read_end, write_end = os.pipe()
     os.write(write_end, b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n')
     os.close(write_end)
-    done = mcpgreen(*options, stdin=read_end, cwd=project.root)
+    env = {} if options else {"MCPBASH_PROJECT_ROOT": str(project.root)}
+    done = mcpgreen(*options, stdin=read_end, cwd=project.root if options else None, env=env)
     os.close(read_end)
     assert (done.returncode, json.loads(done.stdout)) == (0, {"jsonrpc": "2.0", "id": 1, "result": {}})
 
@@ -187,15 +171,13 @@ def test_without_a_project_the_bundled_example_is_served_and_says_so(tmp_path: P
 @pytest.mark.parametrize("home", ["", "/proc/nobody"])
 def test_a_home_is_not_needed_to_serve(project: ProjectBuilder, home: str) -> None:
     project.tool("greet", "echo hi")
-    with Wire(project.root, env={"HOME": home}) as wire:
-        wire.handshake()
+    with Wire(project.root, env={"HOME": home}).greeted() as wire:
         assert text_of(wire.call_tool("greet")) == "hi\n"
         assert wire.stderr == ""
 
 
 def test_what_the_bundled_example_tells_to_do_makes_a_server(tmp_path: Path) -> None:
-    with Wire(None, cwd=tmp_path, env={"HOME": str(tmp_path)}) as wire:
-        wire.handshake()
+    with Wire(None, cwd=tmp_path, env={"HOME": str(tmp_path)}).greeted() as wire:
         told = text_of(wire.call_tool("getting_started"))
     commands = [line for line in told.splitlines() if line.startswith(("mkdir", "printf", "chmod"))]
     subprocess.run(["sh", "-euc", "\n".join(commands)], check=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from mcpgreen.cli.completion import SHELLS
 from mcpgreen.cli.making.drafts import filled
 from tests.cli.test_commands import mcpgreen
 from tests.support.prerequisites import require_program
+from tests.support.programs import completed
 from tests.support.project import ProjectBuilder
 from tests.support.terminal import at_terminal
 
@@ -71,15 +71,7 @@ def test_bash_completes_with_it(greeter: ProjectBuilder, tmp_path: Path) -> None
     command.chmod(0o755)
     script = 'source /dev/stdin; COMP_WORDS=(mcpgreen run-tool gre); COMP_CWORD=2; _mcpgreen; echo "${COMPREPLY[*]}"'
     path = f"{tmp_path}:{os.environ['PATH']}"
-    done = subprocess.run(
-        ["bash", "-c", script],
-        input=filled("completion/bash"),
-        capture_output=True,
-        text=True,
-        cwd=greeter.root,
-        env={"PATH": path},
-        check=False,
-    )
+    done = completed(["bash", "-c", script], input=filled("completion/bash"), cwd=greeter.root, env={"PATH": path})
     assert (done.stdout, done.returncode) == ("greet\n", 0)
 
 

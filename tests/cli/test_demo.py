@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.programs import completed
 from tests.support.terminal import at_terminal
 from tests.support.wire import CHECKOUT, clean_environment
 
@@ -18,13 +19,7 @@ TITLES = ["1  Your script", "2  Progress", "3  Cancel", "4  A script asks", "5  
 
 
 def in_pipe(**environment: str) -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run(
-        [sys.executable, str(DEMO)],
-        capture_output=True,
-        env=clean_environment(environment),
-        timeout=120,
-        check=False,
-    )
+    return completed([sys.executable, str(DEMO)], env=clean_environment(environment), encoding=None)
 
 
 def state_of_checkout() -> dict[str, int]:
@@ -47,7 +42,7 @@ def test_in_a_pipe_it_is_plain_and_leaves_the_checkout_alone() -> None:
     assert "← notifications/tools/list_changed after" in text
     assert "← You rolled a " in text
     assert max(map(len, text.splitlines())) <= 100
-    assert text.endswith("\nNext: scripts/mcpgreen new my-server, then docs/tutorial.md and docs/clients.md\n")
+    assert text.endswith("\nNext: scripts/mcpgreen new ../my-server, then docs/tutorial.md, docs/clients.md\n")
     assert state_of_checkout() == before
 
 
@@ -70,13 +65,9 @@ def set_up(tmp_path: Path, pip: str) -> subprocess.CompletedProcess[str]:
         f"chmod 755 {environment}/bin/python\n"
     )
     fake.chmod(0o755)
-    return subprocess.run(
+    return completed(
         ["make", "-C", str(CHECKOUT), f"PYTHON={fake}", f"VENV={environment}", f"{environment}/.runs"],
-        capture_output=True,
-        text=True,
         env=clean_environment({"PATH": os.environ["PATH"]}),
-        timeout=120,
-        check=False,
     )
 
 

@@ -20,6 +20,7 @@ import pytest
 from tests.support.foreign_modules import AT_START, PYTHON_PATHS, plant_traps
 from tests.support.launching import with_old_python
 from tests.support.prerequisites import require_module, require_program
+from tests.support.programs import completed
 
 anyio = require_module("anyio")
 mcp = require_module("mcp")
@@ -105,9 +106,7 @@ def test_the_installed_command_imports_nothing_from_the_project(
     link.symlink_to(program)
     env = {"PATH": os.defpath, "HOME": str(tmp_path), "MCPGREEN_TOOL_ENV_MODE": "allowlist"}
     env |= {"MCPGREEN_TOOL_ENV_ALLOWLIST": "PYTHONPATH", "PYTHONPATH": f"/none:{python_path}"}
-    done = subprocess.run(
-        [link, "run-tool", "show"], cwd=tmp_path, env=env, capture_output=True, text=True, check=False
-    )
+    done = completed([link, "run-tool", "show"], cwd=tmp_path, env=env)
 
     assert (done.returncode, trace.exists()) == (0, False), done.stderr
     shown = json.loads(done.stdout)["content"][0]["text"]

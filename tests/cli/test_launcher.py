@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.foreign_modules import AT_START, PYTHON_PATHS, plant_traps
+from tests.support.programs import completed
 from tests.support.project import ProjectBuilder
 from tests.support.wire import CHECKOUT
 
@@ -20,14 +21,12 @@ PING = b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n'
 def launched(
     launcher: Path, *arguments: str, path: str = "/usr/bin:/bin", cwd: Path | None = None, **env: str
 ) -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run(
+    return completed(
         [str(launcher), *arguments],
         input=PING,
-        capture_output=True,
         env={"PATH": path, "HOME": os.environ.get("HOME", "/"), **env},
         cwd=cwd,
-        timeout=120,
-        check=False,
+        encoding=None,
     )
 
 
@@ -147,13 +146,11 @@ def test_it_tells_the_server_where_it_is(project: ProjectBuilder, tmp_path: Path
     """For whoever writes a client's configuration: the path that was called, which may be a link, from the root on."""
     project.tool("where", 'printf "%s" "$MCPGREEN_LAUNCHER"')
     (tmp_path / "server").symlink_to(LAUNCHER)
-    done = subprocess.run(
+    done = completed(
         ["./server", "run-tool", "where", "--project-root", str(project.root)],
         cwd=tmp_path,
         env={"PATH": "/usr/bin:/bin", "MCPGREEN_PYTHON": sys.executable},
-        capture_output=True,
-        timeout=120,
-        check=False,
+        encoding=None,
     )
     assert (json.loads(done.stdout)["content"][0]["text"], done.stderr) == (str(tmp_path / "server"), b"")
 

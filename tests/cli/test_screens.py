@@ -12,7 +12,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,6 +20,7 @@ from typing import NamedTuple
 import pytest
 
 from mcpgreen.cli.commands import COMMANDS
+from tests.support.programs import completed
 from tests.support.project import ProjectBuilder
 from tests.support.terminal import OURS, Seen, at_terminal
 
@@ -82,11 +82,12 @@ Created .gitignore
 Created README.md
 Created server.d/schemas/server.schema.json
 Skipped existing server.d/server.meta.json
-Left out test/: make test would find that folder, and do nothing
+Left out test/: it could get in the way of make test. To add it: …mcpgreen scaffold test
 Initialized project at PROJECT"""),
     Screen("scaffold tool count", WIDE, """\
 Scaffolded tool count at tools/count.sh
   tools/count.sh
+Edit tools/count.sh
 Try it: …mcpgreen run-tool count"""),
     Screen("wrap --makefile Makefile", NARROW, """\
 PROJECT/tools/make-hello.py
@@ -182,10 +183,8 @@ def test_the_screen_is_as_it_is_kept(shop: ProjectBuilder, command: str, width: 
 
 @pytest.mark.parametrize("command", ["validate", "lint", "doctor"])
 def test_a_program_that_reads_it_gets_the_same_words(shop: ProjectBuilder, command: str) -> None:
-    done = subprocess.run(
-        [*OURS, command], cwd=shop.root, env={"PATH": os.environ["PATH"], "HOME": str(shop.root), "TMPDIR": "/tmp"},
-        capture_output=True, check=False, text=True,
-    )  # fmt: skip
+    env = {"PATH": os.environ["PATH"], "HOME": str(shop.root), "TMPDIR": "/tmp"}
+    done = completed([*OURS, command], cwd=shop.root, env=env)
     shutil.rmtree(shop.root / ".registry", ignore_errors=True)
     kept = (KEPT / f"{command}-{NARROW}.txt").read_text(encoding="utf-8")
     assert OF_MACHINE.sub(r"\1…", done.stdout.replace(str(shop.root), "PROJECT")) == kept

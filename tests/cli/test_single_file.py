@@ -46,8 +46,7 @@ def test_an_environment_has_no_program_that_cannot_run(cache: Path) -> None:
 def test_it_becomes_the_server_and_names_itself(launcher: Path, cache: Path, tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(launcher)
     env = {"XDG_CACHE_HOME": str(cache), "MCPGREEN_PYTHON": sys.executable, "PATH": os.environ["PATH"]}
-    with Wire(None, command=["./link", "serve"], env=env, cwd=tmp_path) as wire:
-        wire.handshake()
+    with Wire(None, command=["./link", "serve"], env=env, cwd=tmp_path).greeted() as wire:
         assert wire.call_tool("hello")["isError"] is False
         told = text_of(wire.call_tool("getting_started"))
         running = Path(f"/proc/{wire.process.pid}/cmdline").read_bytes().split(b"\0")
@@ -77,7 +76,7 @@ def test_an_environment_that_others_can_write_to_is_refused(launcher: Path, home
     done = started([str(launcher)], HOME=str(home), XDG_CACHE_HOME=str(own_cache))
     assert (done.returncode, done.stdout) == (1, b"")
     assert done.stderr.decode() == (
-        f"mcpgreen: {own_cache}/mcpgreen is open to others, who could decide what is run. "
+        f"mcpgreen: {own_cache}/mcpgreen is open to others, who could change what is run. "
         f"Run: chmod 700 '{own_cache}/mcpgreen'\n"
     )
 
@@ -97,7 +96,7 @@ def test_an_environment_behind_a_link_is_refused(launcher: Path, home: Path, own
     (own_cache / "mcpgreen").symlink_to(tmp_path / "elsewhere")
     done = started([str(launcher)], HOME=str(home), XDG_CACHE_HOME=str(own_cache))
     assert (done.returncode, done.stdout) == (1, b"")
-    assert b"mcpgreen is a link, or no directory" in done.stderr
+    assert b"mcpgreen is a link, or not a directory" in done.stderr
 
 
 def test_a_home_that_is_read_only_is_told_with_the_remedy(launcher: Path, tmp_path: Path) -> None:
@@ -106,7 +105,7 @@ def test_a_home_that_is_read_only_is_told_with_the_remedy(launcher: Path, tmp_pa
     done = started([str(launcher)], prefix=without_privileges(), **env)
     assert (done.returncode, done.stdout) == (1, b"")
     assert done.stderr.decode() == (
-        f"mcpgreen: {tmp_path}/home/.cache/mcpgreen cannot be made: Permission denied. "
+        f"mcpgreen: {tmp_path}/home/.cache/mcpgreen cannot be created: Permission denied. "
         "Set XDG_CACHE_HOME to a directory that you can write to.\n"
     )
 
@@ -125,8 +124,7 @@ def test_environments_of_older_launchers_are_removed_unless_they_are_in_use(tmp_
 
 def test_a_server_that_runs_keeps_its_environment(launcher: Path, own_cache: Path) -> None:
     environment = environment_in(own_cache)
-    with Wire(None, command=[str(launcher)], env={"XDG_CACHE_HOME": str(own_cache)}) as wire:
-        wire.handshake()
+    with Wire(None, command=[str(launcher)], env={"XDG_CACHE_HOME": str(own_cache)}).greeted():
         install._remove_older(str(environment.parent), str(environment.parent / "9.9.9-newer"))
         assert environment.is_dir()
     install._remove_older(str(environment.parent), str(environment.parent / "9.9.9-newer"))

@@ -94,6 +94,12 @@ def test_arguments_of_a_tool_as_words(project: ProjectBuilder) -> None:
     assert json.loads(text) == {"n": 3, "who": "7", "more": []}
 
 
+def test_an_argument_of_a_tool_that_describes_none_is_told(project: ProjectBuilder) -> None:
+    project.tool("usage", "echo $1")
+    told = command(project, "run-tool", "usage", "folder=/home").stderr
+    assert "usage has no argument folder. Its description" in told and "it reads $1, but a tool gets no" in told
+
+
 def test_check_makes_an_error_result_a_failure(project: ProjectBuilder) -> None:
     project.tool("sorry", """echo '{"content": [], "isError": true}'""")
     assert command(project, "run-tool", "sorry").returncode == 0

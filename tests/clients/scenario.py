@@ -10,12 +10,12 @@ import hashlib
 import json
 import os
 import random
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 from tests.support.prerequisites import require_program
+from tests.support.programs import completed
 from tests.support.project import ProjectBuilder
 from tests.support.wire import clean_environment, command_of_tests
 
@@ -143,12 +143,8 @@ def server_environment() -> dict[str, str]:
 def driven(driver: Path, mode: str, project: ProjectBuilder, *, url: str | None = None) -> Any:
     """What a client in TypeScript reports of its visit: to a server that it starts, or to that at `url`."""
     server = server_command(project) if url is None else [url]
-    done = subprocess.run(
-        [require_program("node"), driver, mode, project.root, *server],
-        env=server_environment(),
-        capture_output=True,
-        encoding="utf-8",
-        timeout=VISIT_SECS,
+    done = completed(
+        [require_program("node"), driver, mode, project.root, *server], env=server_environment(), timeout=VISIT_SECS
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)

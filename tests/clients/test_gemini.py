@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.support.http import HttpServer
 from tests.support.prerequisites import require_gemini
+from tests.support.programs import completed
 from tests.support.project import ProjectBuilder
 
 PATIENCE_SECS = 60.0
@@ -24,12 +24,10 @@ def test_gemini_cli_connects(project: ProjectBuilder, tmp_path: Path) -> None:
         settings = {"mcpServers": {"green": {"httpUrl": server.url}}}
         (tmp_path / ".gemini").mkdir()
         (tmp_path / ".gemini" / "settings.json").write_text(json.dumps(settings))
-        run = subprocess.run(
+        run = completed(
             [node, str(program), "mcp", "list"],
             env={"HOME": str(tmp_path), "PATH": os.environ["PATH"], "GEMINI_CLI_TRUST_WORKSPACE": "true"},
             cwd=tmp_path,
-            capture_output=True,
-            encoding="utf-8",
             timeout=PATIENCE_SECS,
         )
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ import pytest
 from tests.clients import asking, scenario
 from tests.support.http import HttpServer
 from tests.support.prerequisites import require_inspector
+from tests.support.programs import completed
 from tests.support.project import ProjectBuilder
 from tests.support.wire import text_of
 
@@ -55,15 +55,13 @@ def inspected(url: str, home: Path, *words: str, status: int = 0) -> Any:
 def printed(program: Path, home: Path, *words: str, status: int = 0) -> Any:
     """By one of its programs, as JSON."""
     node, _ = require_inspector()
-    run = subprocess.run(
+    run = completed(
         [node, str(program), *words],
         env={
             "HOME": str(home),
             "PATH": f"{Path(node).parent}{os.pathsep}{os.environ['PATH']}",
             "MCP_INSPECTOR_SECRET_STORE": "file",
         },
-        capture_output=True,
-        encoding="utf-8",
         timeout=PATIENCE_SECS,
     )
     assert run.returncode == status and run.stdout, (run.returncode, run.stderr)

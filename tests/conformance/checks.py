@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 
 from tests.support.prerequisites import require_conformance_suite
+from tests.support.programs import completed
 from tests.support.waiting import eventually
 
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -45,9 +46,7 @@ def command(results: Path, *scenarios: str) -> list[str]:
 def test_the_suite_finds_nothing(tmp_path: Path) -> None:
     require_conformance_suite()
 
-    run = subprocess.run(
-        command(tmp_path / "results", *SCENARIOS), capture_output=True, encoding="utf-8", timeout=PATIENCE_SECS
-    )
+    run = completed(command(tmp_path / "results", *SCENARIOS), timeout=PATIENCE_SECS)
 
     assert run.returncode == 0, run.stdout + run.stderr
     rows = dict(re.findall(r"^([a-z-]+)  +(\S.*)$", run.stdout, re.MULTILINE))

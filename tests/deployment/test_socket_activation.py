@@ -18,6 +18,7 @@ import pytest
 
 from tests.deployment.cluster import EXAMPLES
 from tests.support.prerequisites import require_program
+from tests.support.programs import completed
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually
 from tests.support.wire import MODERN, clean_environment, modern_meta
@@ -136,13 +137,7 @@ def test_systemd_finds_nothing_wrong_with_the_units(tmp_path: Path) -> None:
         text = source.read_text(encoding="utf-8").replace("/opt/mcpgreen/bin/mcpgreen", "/bin/true")
         (tmp_path / source.name).write_text(text, encoding="utf-8")
 
-    done = subprocess.run(
-        [program, "verify", *map(str, tmp_path.iterdir())],
-        capture_output=True,
-        text=True,
-        timeout=END_SECS,
-        check=False,
-    )
+    done = completed([program, "verify", *map(str, tmp_path.iterdir())], timeout=END_SECS)
 
     assert (done.returncode, done.stderr) == (0, "")
 

@@ -18,11 +18,11 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tests.support.programs import completed
 from tests.support.questions import ALL
 from tests.support.terminal import at_terminal
 from tests.support.wire import Wire, clean_environment, command_of_tests, modern_meta
@@ -106,8 +106,7 @@ class Reader:
             logged = iter(self._logged.splitlines())
             assert [line for line in comparable(block.text).splitlines() if line not in logged] == [], self._logged
         elif word == "listed":
-            with Wire(self.place) as server:
-                server.handshake()
+            with Wire(self.place).greeted() as server:
                 assert json.loads(block.text) in server.result("tools/list")["tools"]
         elif block.language == "bash" and not word:
             self._printed = self._run(block.text)
@@ -144,16 +143,7 @@ class Reader:
             )
             status, printed, complaints = seen.status, seen.text, ""
         else:
-            done = subprocess.run(
-                ["bash", "-c", script],
-                cwd=self.place,
-                env=variables,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                encoding="utf-8",
-                timeout=COMMAND_SECS,
-                check=False,
-            )
+            done = completed(["bash", "-c", script], cwd=self.place, env=variables, timeout=COMMAND_SECS)
             status, printed, complaints = done.returncode, done.stdout, done.stderr
         assert status == 0, printed + complaints
         self.place = Path(told.read_text(encoding="utf-8").strip())

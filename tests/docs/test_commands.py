@@ -10,7 +10,6 @@ import json
 import re
 import shlex
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -26,6 +25,7 @@ from tests.catalog.trees import TreeBuilder
 from tests.docs.reader import CHECKOUT, DOCS, Block, Reader, blocks_of
 from tests.support.http import HttpServer
 from tests.support.prerequisites import require_node_modules
+from tests.support.programs import completed
 from tests.support.project import ProjectBuilder
 from tests.support.wire import Wire, clean_environment, command_of_tests
 
@@ -79,16 +79,7 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def printed(command: list[str], *, cwd: Path = CHECKOUT) -> str:
-    done = subprocess.run(
-        command,
-        cwd=cwd,
-        env=clean_environment({"MCPGREEN_PYTHON": sys.executable}),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        encoding="utf-8",
-        timeout=COMMAND_SECS,
-        check=False,
-    )
+    done = completed(command, cwd=cwd, env=clean_environment({"MCPGREEN_PYTHON": sys.executable}), timeout=COMMAND_SECS)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

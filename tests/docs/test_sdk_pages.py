@@ -10,7 +10,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,6 +19,7 @@ import pytest
 from tests.docs.reader import CHECKOUT, DOCS, Reader, blocks_of
 from tests.support.asking import Say, Talk, answered, talk, unanswered
 from tests.support.client import Speak
+from tests.support.programs import completed
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually
 from tests.support.wire import text_of
@@ -179,13 +179,7 @@ def shown(value):
     stars = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
     return [stars.get(p.kind, "") + p.name for p in inspect.signature(value).parameters.values()]
 print(json.dumps({name: shown(getattr(mcp_tool, name)) for name in mcp_tool.__all__}))"""
-    done = subprocess.run(
-        [sys.executable, "-B", "-c", script],
-        env={"PYTHONPATH": str(SDK)},
-        capture_output=True,
-        check=True,
-        timeout=120,
-    )
+    done = completed([sys.executable, "-B", "-c", script], env={"PYTHONPATH": str(SDK)}, check=True)
     names: dict[str, Any] = json.loads(done.stdout)
     return names
 
@@ -249,7 +243,7 @@ def test_the_complete_example_does_what_it_is_told(folder: Path) -> None:
 
 @pytest.mark.parametrize("action", ["decline", "cancel"])
 def test_the_complete_example_takes_no_for_an_answer(folder: Path, action: str) -> None:
-    assert clean_up(folder, answered(question={"action": action})).stdout == "Nothing was removed, as you wish."
+    assert clean_up(folder, answered(question={"action": action})).stdout == "Nothing was removed, as you asked."
     assert len(os.listdir(folder)) == 3
 
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -28,6 +27,7 @@ from tests.docs.reader import CHECKOUT, DOCS, Reader, blocks_of
 from tests.support.client import Speak
 from tests.support.http import HttpServer
 from tests.support.prerequisites import require_program
+from tests.support.programs import completed
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually
 from tests.support.wire import Wire, clean_environment, text_of
@@ -57,17 +57,8 @@ def test_a_server_is_started_and_asked_as_the_page_says(tmp_path: Path) -> None:
     calls = "\necho\n".join(BLOCKS[each].rstrip() for each in ("call", "call-tool", "session"))
     script = ROUND.format(serve=serve, call=calls).replace(ADDRESS, address)
 
-    done = subprocess.run(
-        ["bash", "-c", script],
-        cwd=tmp_path,
-        env=clean_environment({"MCPGREEN_PYTHON": sys.executable}),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        encoding="utf-8",
-        timeout=60,
-        check=False,
-    )
-
+    env = clean_environment({"MCPGREEN_PYTHON": sys.executable, "HOME": str(tmp_path)})
+    done = completed(["bash", "-c", script], cwd=tmp_path, env=env)
     assert done.returncode == 0, done
     said, answer, *called = done.stdout.splitlines()
     assert said == BLOCKS["text"].strip().replace(ADDRESS, address)
@@ -195,8 +186,7 @@ def test_the_tool_of_the_page_is_forked(tmp_path: Path, monkeypatch: pytest.Monk
     (code,) = (block for block in blocks_of(WARM_PYTHON) if block.language.startswith("python"))
     (line,) = (block.text for block in blocks_of(WARM_PYTHON) if block.language == "text")
     reader.take(code)
-    with Wire(tmp_path, env={"MCPGREEN_STDERR_LEVEL": "info"}) as server:
-        server.handshake()
+    with Wire(tmp_path, env={"MCPGREEN_STDERR_LEVEL": "info"}).greeted() as server:
 
         def is_forked() -> bool:
             result = server.call_tool("prices", {"text": "[1, 2.5]"})

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from tests.docs.reader import DOCS, Reader, blocks_of, values_in
 from tests.support.asking import Say, Talk, answered, talk, unanswered
 from tests.support.client import Speak
 from tests.support.prerequisites import require_perl_modules, require_program
+from tests.support.programs import completed
 from tests.support.project import ProjectBuilder
 from tests.support.questions import ALL
 from tests.support.wire import Start, Wire, text_of
@@ -141,8 +141,7 @@ printf '{{"responses": %s, "state": "%s"}}' "$MCP_INPUT_RESPONSES_JSON" "$MCP_RE
 
 @each_tool
 def test_a_tool_that_may_not_ask_tells_the_model(project_of_the_page: Path, tool: str) -> None:
-    with Wire(project_of_the_page) as server:
-        server.handshake()
+    with Wire(project_of_the_page).greeted() as server:
         result = server.call_tool(tool)
 
     assert result["isError"]
@@ -151,8 +150,7 @@ def test_a_tool_that_may_not_ask_tells_the_model(project_of_the_page: Path, tool
 
 @each_tool
 def test_an_error_that_the_tool_chooses_reaches_the_client(project_of_the_page: Path, tool: str) -> None:
-    with Wire(project_of_the_page) as server:
-        server.handshake()
+    with Wire(project_of_the_page).greeted() as server:
         error = server.error("tools/call", {"name": tool, "arguments": {"text": "\n" * 1000}})
 
     assert (error["code"], error["message"]) == (-32602, "text has more than 1000 lines")
@@ -160,8 +158,7 @@ def test_an_error_that_the_tool_chooses_reaches_the_client(project_of_the_page: 
 
 @each_tool
 def test_arguments_that_were_spilled_are_read(project_of_the_page: Path, tool: str) -> None:
-    with Wire(project_of_the_page, env={"MCPGREEN_ENV_PAYLOAD_THRESHOLD": "0"}) as server:
-        server.handshake()
+    with Wire(project_of_the_page, env={"MCPGREEN_ENV_PAYLOAD_THRESHOLD": "0"}).greeted() as server:
         result = server.call_tool(tool, {"text": "ü é ö"})
 
     assert result["structuredContent"] == {"lines": 1, "words": 3}
@@ -204,13 +201,9 @@ def test_a_tool_says_that_asking_failed(run: Any, tool: str, status: str) -> Non
 
 @each_tool
 def test_a_tool_runs_at_the_desk(project_of_the_page: Path, tool: str) -> None:
-    done = subprocess.run(
+    done = completed(
         [str(project_of_the_page / TOOLS[tool])],
         env={"PATH": os.environ["PATH"], "MCP_TOOL_ARGS_JSON": '{"text": "a\\n\\nb"}'},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=120,
         check=True,
     )
 
@@ -220,8 +213,7 @@ def test_a_tool_runs_at_the_desk(project_of_the_page: Path, tool: str) -> None:
 def test_the_server_sets_the_variables_of_the_page(project: ProjectBuilder, start: Start) -> None:
     """Long payloads are in files instead; answers exist in a second run only, and callers not on stdio."""
     project.tool("env", "env")
-    server = start()
-    server.handshake()
+    server = start().greeted()
     given = set(re.findall(r"^(MCP_\w+)=", text_of(server.call_tool("env")), re.MULTILINE))
     table = PAGE.read_text(encoding="utf-8").split("## In: the environment")[1].split("##")[0]
     named = set(re.findall(r"`(MCP_[A-Z_]+)`", table))

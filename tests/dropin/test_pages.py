@@ -76,7 +76,7 @@ def test_13_pages_are_listed_and_read(serve: Serve, revision: str) -> None:
     assert other["_meta"]["ui"] == {"csp": {}, "permissions": {}, "prefersBorder": True}
     assert listed["ui://ui-demo/dashboard"]["_meta"]["ui"] == other["_meta"]["ui"]
     plain = listed["ui://ui-demo/plain"]
-    assert (plain["description"], plain["_meta"]) == ("The page of plain", other["_meta"])
+    assert (plain["description"], plain["_meta"]) == ("MCP App plain", other["_meta"])
 
 
 def test_13_a_ready_made_result_passes_as_it_is(serve: Serve) -> None:

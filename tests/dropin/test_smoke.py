@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 
 import pytest
 
 from tests.sdk.conftest import path_without_jq  # noqa: F401 (a fixture)
 from tests.support.client import ALL_REVISIONS
+from tests.support.programs import completed
 from tests.support.wire import LATEST_HANDSHAKE, MODERN, Json, clean_environment, command_of_tests, modern_meta
 
 from .conftest import ENVELOPE, OldTree
@@ -63,13 +63,8 @@ def answers(tree: OldTree, messages: list[Json], **env: str) -> dict[int, Json]:
         "SERVER": str(command_of_tests()),
         "MCPGREEN_PYTHON": sys.executable,
     }
-    done = subprocess.run(
-        ["bash", "-c", SCRIPT, "smoke", *map(json.dumps, messages)],
-        capture_output=True,
-        text=True,
-        env={**clean_environment(variables), **env},
-        timeout=120,
-        check=False,
+    done = completed(
+        ["bash", "-c", SCRIPT, "smoke", *map(json.dumps, messages)], env={**clean_environment(variables), **env}
     )
     assert done.stderr.endswith("done\n"), done.stderr
     said = [json.loads(line) for line in done.stdout.splitlines()]

@@ -51,8 +51,7 @@ def after_the_next_change(project: ProjectBuilder, wire: Wire) -> None:
 def listed(project: ProjectBuilder, start: Start) -> Wire:
     """A server with one tool that a client has listed."""
     project.tool("one", "echo", description="first")
-    wire = start()
-    wire.handshake()
+    wire = start().greeted()
     wire.result("tools/list")
     return wire
 
@@ -115,8 +114,7 @@ def test_what_is_not_listed_is_not_told(project: ProjectBuilder, listed: Wire, c
 
 @pytest.mark.requirement("G-list-changed")
 def test_a_change_is_told_once_where_there_are_no_file_events(project: ProjectBuilder, start: Start) -> None:
-    wire = start(watch_files="poll", tools_ttl=0.05)
-    wire.handshake()
+    wire = start(watch_files="poll", tools_ttl=0.05).greeted()
     wire.result("tools/list")
     project.tool("new", "echo")
     wire.notice(CHANGED)

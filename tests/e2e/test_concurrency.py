@@ -55,18 +55,11 @@ def test_lists_and_pings_are_served_while_all_slots_are_busy(project: ProjectBui
 
 
 @pytest.mark.requirement("P-113")
-def test_no_more_tools_run_at_once_than_allowed(project: ProjectBuilder, speak: Speak) -> None:
-    project.tool("alone", "mkdir busy || echo OVERLAP; sleep 0.02; rmdir busy")
-    client = speak(max_concurrent_requests=1)
-    ids = [client.start_tool("alone") for _ in range(8)]
-
-    assert [text_of(client.wire.response(id)["result"]) for id in ids] == [""] * 8
-
-
-@pytest.mark.requirement("P-113")
-def test_no_more_calls_of_a_tool_run_at_once_than_it_says(project: ProjectBuilder, speak: Speak) -> None:
-    project.tool("alone", "mkdir busy || echo OVERLAP; sleep 0.02; rmdir busy", maxConcurrent=1)
-    client = speak()
+@pytest.mark.parametrize("where", ["setting", "description"])
+def test_no_more_calls_run_at_once_than_allowed(project: ProjectBuilder, speak: Speak, where: str) -> None:
+    fields = {"maxConcurrent": 1} if where == "description" else {}
+    project.tool("alone", "mkdir busy || echo OVERLAP; sleep 0.02; rmdir busy", **fields)
+    client = speak() if fields else speak(max_concurrent_requests=1)
     ids = [client.start_tool("alone") for _ in range(8)]
 
     assert [text_of(client.wire.response(id)["result"]) for id in ids] == [""] * 8

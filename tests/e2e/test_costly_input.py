@@ -77,14 +77,13 @@ def test_a_batch_of_too_many_members_is_refused_as_one(speak: Speak) -> None:
 @pytest.mark.requirement("P-031")
 def test_others_get_their_turn_while_a_batch_is_served(project: ProjectBuilder, speak: Speak) -> None:
     """A call that began before the batch is answered before it, although its members need not wait for anything."""
-    for number in range(150):
-        project.tool(f"tool{number}", "echo x")
+    project.prompt("long", "é" * 4000)
     project.tool("quick", "echo quick")
     wire = speak(WITH_BATCHES).wire
-    wire.request("tools/list")
-    members = [{"jsonrpc": "2.0", "id": f"m{number}", "method": "tools/list"} for number in range(1000)]
-    quick = {"jsonrpc": "2.0", "id": "quick", "method": "tools/call", "params": {"name": "quick"}}
-    wire.send(quick, members)
+    wire.request("prompts/list")
+    long = {"method": "prompts/get", "params": {"name": "long"}}
+    members = [{"jsonrpc": "2.0", "id": f"m{number}", **long} for number in range(1000)]
+    wire.send({"jsonrpc": "2.0", "id": "quick", "method": "tools/call", "params": {"name": "quick"}}, members)
 
     assert json.loads(wire.next_line())["id"] == "quick"
     assert wire.next_line().startswith(b"[{")
@@ -109,8 +108,7 @@ def test_requests_that_wait_are_weighed_and_do_not_keep_a_ping_waiting(
 ) -> None:
     """150 calls of 15 MiB each took 2.1 GB. Then nothing was read while they waited, be it a ping or a cancellation."""
     project.tool("wait", "until [ -e go ]; do sleep 0.01; done; echo done")
-    wire = start(max_concurrent_requests=1, MAX_QUEUED_BYTES=2 * MIB)
-    wire.handshake()
+    wire = start(max_concurrent_requests=1, MAX_QUEUED_BYTES=2 * MIB).greeted()
     ids = range(100, 110)
     request = b'{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"wait","arguments":%s}}\n'
     wire.methods.update(dict.fromkeys(ids, "tools/call"))
@@ -156,8 +154,7 @@ def test_reading_goes_on_while_the_client_is_asked(project: ProjectBuilder, spea
 def test_a_message_without_memory_is_refused_and_the_next_one_is_served(project: ProjectBuilder, start: Start) -> None:
     """It ended the server, with status 0 as if the client had left."""
     limited = ["sh", "-c", f'ulimit -v 200000; exec {sys.executable} -m mcpgreen serve "$@"', "sh"]
-    wire = start(max_line_bytes=1 << 30, wire={"command": limited})
-    wire.handshake()
+    wire = start(max_line_bytes=1 << 30, wire={"command": limited}).greeted()
     write(wire, b'{"jsonrpc":"2.0","id":9,"method":"ping","params":{"x":"' + b"x" * (180 * MIB) + b'"}}\n')
 
     refusal = wire.receive(is_refusal)

@@ -66,8 +66,7 @@ def test_without_room_for_temporary_files_calls_are_refused_until_there_is_room(
     project.tool("hold", "touch running; until [ -e go ]; do sleep 0.02; done; echo held")
     project.tool("size", 'wc -c < "$MCP_TOOL_ARGS_FILE"')
     env = {"MCPGREEN_TMP_ROOT": str(small_disk.place), "MCPGREEN_ENV_PAYLOAD_THRESHOLD": "0"}
-    with Wire(project.root, env=env) as wire:
-        wire.handshake()
+    with Wire(project.root, env=env).greeted() as wire:
         held = wire.start_request("tools/call", {"name": "hold"})
         eventually(lambda: (project.root / "running").exists())
         small_disk.fill()
@@ -93,8 +92,7 @@ def test_without_room_for_the_registry_lists_are_served_and_calls_are_not(small_
     project = ProjectBuilder(small_disk.place / "project")
     project.tool("hello", "echo hello")
     small_disk.fill()
-    with Wire(project.root, env={"MCPGREEN_TOOLS_TTL": "0.05"}) as wire:
-        wire.handshake()
+    with Wire(project.root, env={"MCPGREEN_TOOLS_TTL": "0.05"}).greeted() as wire:
         assert [tool["name"] for tool in wire.result("tools/list")["tools"]] == ["hello"]
         eventually(lambda: not is_served(wire, "hello"))
         error = wire.error("tools/call", {"name": "hello"})
@@ -111,8 +109,7 @@ def test_a_file_that_may_not_grow_so_large_counts_as_a_full_disk(project: Projec
     project.tool("hello", "echo hello")
     limited = ["/bin/bash", "-c", f'ulimit -f 16; exec "{sys.executable}" -m mcpgreen serve "$@"', "server"]
     env = {"PYTHONDONTWRITEBYTECODE": "1", "MCPGREEN_ENV_PAYLOAD_THRESHOLD": "4096"}
-    with Wire(project.root, command=limited, env=env) as wire:
-        wire.handshake()
+    with Wire(project.root, command=limited, env=env).greeted() as wire:
         large = {"name": "hello", "arguments": {"text": "x" * 20_000}}
         refused = [wire.error("tools/call", large), wire.error("tools/call", {"name": "hello"})]
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.programs import completed
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import PATIENCE_SECS, eventually, is_alive
 from tests.support.wire import Start, Wire, clean_environment
@@ -66,29 +67,36 @@ def test_exit_after_shutdown_ends_the_server_in_good_order(client: Wire, is_requ
     assert client.wait() == 0
 
 
-@pytest.mark.requirement("G-exit")
-def test_a_running_call_delivers_before_exit(project: ProjectBuilder, client: Wire) -> None:
+@pytest.mark.requirement("G-exit", "G-eof-delivers")
+@pytest.mark.parametrize("end", ["exit", "end of input"])
+def test_a_running_call_delivers_before_the_server_ends(project: ProjectBuilder, client: Wire, end: str) -> None:
     project.tool("wait", "touch running; until [ -e go ]; do sleep 0.01; done; echo done")
     client.send(call_of("wait", id="late"))
     eventually(lambda: (project.root / "running").exists())
-    client.result("shutdown")
-    client.notify("exit")
+    if end == "exit":
+        client.result("shutdown")
+        client.notify("exit")
+    else:
+        client.close_stdin()
     project.write("go", "")
 
     assert client.response("late")["result"]["content"][0]["text"] == "done\n"
     assert client.wait() == 0
 
 
-@pytest.mark.requirement("G-shutdown-window")
-def test_without_exit_the_server_ends_by_itself_and_takes_its_scripts_along(
-    project: ProjectBuilder, start: Start
+@pytest.mark.requirement("G-shutdown-window", "G-eof-delivers")
+@pytest.mark.parametrize("end", ["shutdown", "end of input"])
+def test_a_server_does_not_wait_for_long_and_takes_its_scripts_along(
+    project: ProjectBuilder, start: Start, end: str
 ) -> None:
     project.tool("stuck", STUCK)
-    wire = start(shutdown_timeout=0.3)
-    wire.handshake()
+    wire = start(shutdown_timeout=0.3, EOF_GRACE_SECS=0.2).greeted()
     wire.send(call_of("stuck"))
     pid = pid_in(project, "stuck.pid")
-    wire.result("shutdown")
+    if end == "shutdown":
+        wire.result("shutdown")
+    else:
+        wire.close_stdin()
 
     assert wire.wait() == 0
     eventually(lambda: not is_alive(pid))
@@ -104,41 +112,16 @@ def test_an_idle_server_ends_with_its_input(wire: Wire, is_greeted: bool) -> Non
 
 
 @pytest.mark.requirement("G-eof-delivers")
-def test_a_running_call_delivers_after_the_end_of_input(project: ProjectBuilder, client: Wire) -> None:
-    project.tool("wait", "touch running; until [ -e go ]; do sleep 0.01; done; echo done")
-    client.send(call_of("wait", id="late"))
-    eventually(lambda: (project.root / "running").exists())
-    client.close_stdin()
-    project.write("go", "")
-
-    assert client.response("late")["result"]["content"][0]["text"] == "done\n"
-    assert client.wait() == 0
-
-
-@pytest.mark.requirement("G-eof-delivers")
-def test_after_the_grace_a_running_call_is_given_up(project: ProjectBuilder, start: Start) -> None:
-    project.tool("stuck", STUCK)
-    wire = start(EOF_GRACE_SECS=0.2)
-    wire.handshake()
-    wire.send(call_of("stuck"))
-    pid = pid_in(project, "stuck.pid")
-
-    assert wire.stop() == 0
-    eventually(lambda: not is_alive(pid))
-
-
-@pytest.mark.requirement("G-eof-delivers")
 def test_a_whole_conversation_may_be_piped_in(project: ProjectBuilder) -> None:
     project.tool("hello", "sleep 0.1; echo hello")
     calls = [call_of("hello", id=number) for number in range(1, 6)]
     conversation = "".join(json.dumps(message) + "\n" for message in (HELLO, READY, *calls)).rstrip("\n")
-    done = subprocess.run(
+    done = completed(
         [sys.executable, "-m", "mcpgreen", "serve", "--project-root", str(project.root)],
         input=conversation.encode(),
-        capture_output=True,
         env=clean_environment(),
         timeout=PATIENCE_SECS,
-        check=False,
+        encoding=None,
     )
 
     answers = [json.loads(line) for line in done.stdout.splitlines()]
@@ -209,8 +192,7 @@ def test_no_temporary_files_stay_behind(project: ProjectBuilder, start: Start, t
     project.tool("stuck", STUCK + "")
     scratch = tmp_path / "scratch"
     scratch.mkdir()
-    wire = start(tmp_root=scratch, EOF_GRACE_SECS=0.1)
-    wire.handshake()
+    wire = start(tmp_root=scratch, EOF_GRACE_SECS=0.1).greeted()
     wire.send(call_of("stuck"))
     pid = pid_in(project, "stuck.pid")
     assert os.listdir(scratch)

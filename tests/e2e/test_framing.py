@@ -131,8 +131,7 @@ def test_a_running_request_is_not_answered_for_a_faulty_line_with_its_id(project
 
 @pytest.mark.requirement("G-parse-error")
 def test_a_message_of_several_reads_is_served_after_a_line_over_the_limit(start: Start) -> None:
-    wire = start(max_line_bytes=200_000)
-    wire.handshake()
+    wire = start(max_line_bytes=200_000).greeted()
     wire.send_bytes(b"x" * 300_000 + b"\n")
     wire.receive(is_rubbish_notice)
 
@@ -152,8 +151,7 @@ def test_a_message_of_several_reads_is_served_after_a_line_over_the_limit(start:
 )
 def test_who_sends_a_request_that_is_too_large_is_told(start: Start, line: bytes) -> None:
     """Its client waited for ever: a parse error says nothing about the request to which it belongs."""
-    wire = start(max_line_bytes=2048)
-    wire.handshake()
+    wire = start(max_line_bytes=2048).greeted()
     wire.methods[9] = "ping"
     wire.send_bytes(line)
 
@@ -165,8 +163,7 @@ def test_who_sends_a_request_that_is_too_large_is_told(start: Start, line: bytes
 
 @pytest.mark.requirement("G-parse-error")
 def test_the_length_of_a_line_counts_without_its_end(start: Start) -> None:
-    wire = start(max_line_bytes=2048)
-    wire.handshake()
+    wire = start(max_line_bytes=2048).greeted()
     long = b'{"jsonrpc":"2.0","id":8,"method":"ping","params":{"x":"' + b"x" * 1900 + b'"}}\n'
     longer = b'{"jsonrpc":"2.0","id":9,"method":"ping","params":{"x":"' + b"x" * 70_000 + b'"}}\n'
     wire.send_bytes(long + longer + long)
@@ -249,8 +246,7 @@ def test_only_complete_messages_stand_on_stdout_whatever_a_tool_prints(project: 
     project.tool("noisy", r"printf 'one\ntwo\r\n\xe2\x80\xa8three\n\033[1m'; echo 'oops' >&2; echo raw >/dev/stderr")
     project.write("tools/broken.sh.meta.json", "{")
     project.write("tools/broken.sh", "")
-    wire = start()
-    wire.handshake()
+    wire = start().greeted()
     wire.call_tool("noisy")
     wire.send_bytes(b"garbage\n")
     wire.settle()

@@ -29,8 +29,7 @@ def _tools(project: ProjectBuilder) -> None:
 
 def served(start: Start, *calls: tuple[str, Json], **settings: Any) -> list[str]:
     """What stderr has after these calls, without the numbers that differ from time to time."""
-    wire = start(**settings)
-    wire.handshake()
+    wire = start(**settings).greeted()
     for name, arguments in calls:
         wire.request("tools/call", {"name": name, "arguments": arguments})
     wire.stop()
@@ -67,8 +66,7 @@ def test_refused_calls_leave_a_line_without_their_arguments(start: Start) -> Non
 
 
 def test_a_flood_of_refused_calls_does_not_fill_the_log(start: Start) -> None:
-    wire = start()
-    wire.handshake()
+    wire = start().greeted()
     for number in range(3000):
         wire.start_request("tools/call", {"name": "nobody"}, id=10_000 + number)
     wire.receive(lambda message: message.get("id") == 12_999)
@@ -77,13 +75,12 @@ def test_a_flood_of_refused_calls_does_not_fill_the_log(start: Start) -> None:
     notes = [line for line in lines if "not logged" in line]
 
     assert notes
-    assert notes[0] == "mcpgreen: warning: further requests of this kind (refused) are not logged within this second"
+    assert notes[0] == "mcpgreen: warning: further requests of this kind (refused) are not logged during this second"
     assert len(lines) <= 21 * (len(notes) + 1)
 
 
 def test_at_info_every_request_has_a_line_with_its_outcome(start: Start) -> None:
-    wire = start(stderr_level="info")
-    wire.handshake()
+    wire = start(stderr_level="info").greeted()
     wire.result("tools/list")
     wire.call_tool("stats")
     wire.call_tool("bad")
@@ -109,8 +106,7 @@ def frames_of(lines: list[str]) -> list[tuple[str, int, str, Json]]:
 
 def test_at_debug_every_frame_is_shown_with_its_size_and_process(project: ProjectBuilder, start: Start) -> None:
     project.tool("pid", '. "$MCP_SDK/tool-sdk.sh"; mcp_progress 50 half; echo $$')
-    wire = start(stderr_level="debug")
-    wire.handshake()
+    wire = start(stderr_level="debug").greeted()
     wire.result("tools/list")
     pid = text_of(wire.result("tools/call", {"name": "pid", "_meta": {"progressToken": "p"}})).strip()
     wire.stop()
@@ -145,8 +141,7 @@ def test_secrets_are_shown_neither_as_arguments_nor_as_results(
 ) -> None:
     project.tool("echo", 'printf %s "$MCP_TOOL_ARGS_JSON"', inputSchema={"type": "object", **schema})
     project.tool("drop", 'printf %s "$MCP_TOOL_ARGS_JSON" >&2; exit 1', inputSchema={"type": "object", **schema})
-    wire = start(stderr_level="debug", log_format=log_format, log_file="log")
-    wire.handshake()
+    wire = start(stderr_level="debug", log_format=log_format, log_file="log").greeted()
     wire.result("tools/list")
     assert SECRET in text_of(wire.call_tool("echo", arguments))
     wire.call_tool("drop", arguments)
@@ -174,8 +169,7 @@ def test_arguments_and_results_are_not_shown_above_debug(project: ProjectBuilder
 
 
 def test_what_a_client_sends_cannot_forge_a_line(start: Start) -> None:
-    wire = start(stderr_level="debug")
-    wire.handshake()
+    wire = start(stderr_level="debug").greeted()
     wire.error("tools/call", {"name": "x\nmcpgreen: error: forged\x1b[2J" + "y" * 5000})
     wire.stop()
 
@@ -202,8 +196,7 @@ def test_a_log_file_that_cannot_be_one_does_not_keep_the_server_from_serving(
     project: ProjectBuilder, start: Start
 ) -> None:
     (project.root / "my.log").mkdir()
-    wire = start(log_file="my.log")
-    wire.handshake()
+    wire = start(log_file="my.log").greeted()
     assert text_of(wire.call_tool("stats")) == "fine\n"
     wire.stop()
 
@@ -216,8 +209,7 @@ def test_a_full_disk_costs_lines_and_nothing_else(project: ProjectBuilder, tmp_p
     path = tmp_path / "my.log"
     env = {"MCPGREEN_LOG_FILE": str(path), "MCPGREEN_STDERR_LEVEL": "info"}
     limited = ["bash", "-c", 'ulimit -f 4; exec "$0" -m mcpgreen serve "$@"', sys.executable]
-    with Wire(project.root, env=env, command=limited) as wire:
-        wire.handshake()
+    with Wire(project.root, env=env, command=limited).greeted() as wire:
         for _ in range(300):
             wire.result("ping")
         assert text_of(wire.call_tool("stats")) == "fine\n"
@@ -232,8 +224,7 @@ def test_an_unread_stderr_does_not_hold_up_calls(project: ProjectBuilder) -> Non
     read_end, write_end = os.pipe()
     shell = ["bash", "-c", f'exec "$0" -m mcpgreen serve "$@" 2>/proc/{os.getpid()}/fd/{write_end}', sys.executable]
     try:
-        with Wire(project.root, env={"MCPGREEN_STDERR_LEVEL": "debug"}, command=shell) as wire:
-            wire.handshake()
+        with Wire(project.root, env={"MCPGREEN_STDERR_LEVEL": "debug"}, command=shell).greeted() as wire:
             for _ in range(500):
                 wire.result("tools/list")
             assert text_of(wire.call_tool("stats")) == "fine\n"

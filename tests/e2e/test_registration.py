@@ -313,8 +313,7 @@ def test_a_changed_registration_is_told_and_served(
 
 def test_a_server_that_ends_takes_its_hook_along(project: ProjectBuilder, start: Start) -> None:
     register_sh(project, "echo $$ > pid; sleep 600")
-    wire = start(EOF_GRACE_SECS=0, **HOOKS)
-    wire.handshake()
+    wire = start(EOF_GRACE_SECS=0, **HOOKS).greeted()
     pid = eventually(lambda: (project.root / "pid").exists() and project.read("pid").strip())
 
     assert wire.stop() == 0

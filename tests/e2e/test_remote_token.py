@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from typing import Any
 
 import pytest
 
+from tests.support.programs import completed
 from tests.support.project import ProjectBuilder
 from tests.support.questions import ASK, accept
 from tests.support.waiting import PATIENCE_SECS, eventually, is_alive
@@ -165,13 +165,12 @@ def test_neither_tools_nor_logs_see_the_token(project: ProjectBuilder, guarded: 
 def test_a_weak_token_keeps_the_server_from_starting(project: ProjectBuilder) -> None:
     weak = "only-thirty-one-characters-long"
     assert len(weak) == 31
-    done = subprocess.run(
+    done = completed(
         [sys.executable, "-m", "mcpgreen", "serve", "--project-root", str(project.root)],
         input=b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n',
-        capture_output=True,
         env=clean_environment({"MCPBASH_REMOTE_TOKEN": weak}),
         timeout=PATIENCE_SECS,
-        check=False,
+        encoding=None,
     )
 
     assert (done.returncode, done.stdout) == (1, b"")

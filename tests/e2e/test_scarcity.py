@@ -73,8 +73,7 @@ def test_whatever_is_asked_without_descriptors_costs_that_request_alone(
         ("completion/complete", {"ref": {"type": "ref/prompt", "name": "ask"}, "argument": {"name": "a", "value": ""}}),
         ("tools/list", {}),
     ]
-    with Wire(project.root, is_fresh=True, env=OBSERVABLE) as wire:
-        wire.handshake()
+    with Wire(project.root, is_fresh=True, env=OBSERVABLE).greeted() as wire:
         wire.result("tools/list")
         wire.settle()  # a first list may come before the engine is there
         if is_warm:
@@ -99,8 +98,7 @@ def test_a_place_for_temporary_files_that_goes_away_is_named_as_the_reason(proje
     project.tool("hello", "echo hello")
     place = project.root / "scratch"
     place.mkdir()
-    with Wire(project.root, is_fresh=True, env={"MCPGREEN_TMP_ROOT": str(place)}) as wire:
-        wire.handshake()
+    with Wire(project.root, is_fresh=True, env={"MCPGREEN_TMP_ROOT": str(place)}).greeted() as wire:
         place.rmdir()
         error = wire.error("tools/call", {"name": "hello"})
 

@@ -32,8 +32,7 @@ server.wait()
 
 @pytest.mark.requirement("G-idle")
 def test_a_silent_client_is_left_with_a_word_of_warning(start: Start) -> None:
-    wire = start(idle_timeout_secs=IDLE_SECS)
-    wire.handshake()
+    wire = start(idle_timeout_secs=IDLE_SECS).greeted()
 
     message = wire.notice("notifications/message")["params"]
     assert message["level"] == "warning"
@@ -108,8 +107,7 @@ def test_an_open_listen_is_no_silence(start: Start) -> None:
     ids=["zero", "disabled", "ci"],
 )
 def test_the_idle_timeout_can_be_switched_off(start: Start, settings: dict[str, object]) -> None:
-    wire = start(**settings)
-    wire.handshake()
+    wire = start(**settings).greeted()
     wire.settle()
     time.sleep(IDLE_SECS)  # time is the subject
 

@@ -11,6 +11,7 @@ import pytest
 
 from mcpgreen.engine.link import MEMBERS_A_TURN
 from mcpgreen.engine.server import Server
+from mcpgreen.links.session import Session
 from mcpgreen.testing import FakeLink, serving
 from tests.support.project import ProjectBuilder
 from tests.support.questions import ASK, FORM
@@ -226,7 +227,8 @@ def test_what_belongs_to_no_request_goes_to_the_session(server: Server) -> None:
 
 
 def test_a_session_outlives_its_streams_unless_it_came_with_one(server: Server) -> None:
-    session = server.open_session(FakeLink(server).sink)
+    session = Session(FakeLink(server).sink, server.services.settings, server.services.roots)
+    server.add_session(session)
     link = FakeLink(server, session=session)
     link.initialize()
     link.close()
@@ -253,7 +255,9 @@ def test_a_request_that_cannot_be_begun_is_answered_and_its_id_is_free(
 
 def test_where_initialized_is_not_waited_for_only_a_request_that_needs_it_counts_as_it(server: Server) -> None:
     for waits in (True, False):
-        session = server.open_session(FakeLink(server).sink, waits_for_initialized=waits)
+        services = server.services
+        session = Session(FakeLink(server).sink, services.settings, services.roots, waits_for_initialized=waits)
+        server.add_session(session)
         link = FakeLink(server, session=session)
         assert link.ask("tools/list", id=1)["error"]["code"] == -32000  # before initialize
         assert not session.handshake.is_ready

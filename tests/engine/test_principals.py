@@ -138,8 +138,10 @@ def test_a_refusal_knows_what_is_missing_and_what_is_required() -> None:
     with pytest.raises(InsufficientScope) as refused:
         BOB.require(["files:write", "files:read"])
 
-    assert refused.value.missing == ("files:write",)
-    assert refused.value.required == ("files:write", "files:read")
+    assert refused.value.data == {
+        "requiredScopes": ["files:write", "files:read"],
+        "missingScopes": ["files:write"],
+    }
 
 
 def test_tools_stay_listed_and_their_scopes_are_not_shown(server: Server) -> None:

@@ -14,6 +14,7 @@ import pytest
 from examples.harness import commands, fitness, ladder, wire
 from examples.harness.ladder import EXAMPLES, Example, all_examples, find
 from tests.examples.support import our_python
+from tests.support.programs import completed
 from tests.support.wire import clean_environment
 
 COMMANDS = ("run", "send", "check-env")
@@ -22,15 +23,8 @@ NAP = '{"method": "tools/call", "params": {"name": "nap", "arguments": {"seconds
 
 def typed(command: str, *arguments: str, stdin: str = "", path: str | None = None) -> subprocess.CompletedProcess[str]:
     environment = clean_environment(our_python())
-    return subprocess.run(
-        [EXAMPLES / command, *arguments],
-        input=stdin,
-        env={**environment, "PATH": path or environment["PATH"]},
-        cwd="/",
-        capture_output=True,
-        encoding="utf-8",
-        timeout=120,
-        check=False,
+    return completed(
+        [EXAMPLES / command, *arguments], input=stdin, env={**environment, "PATH": path or environment["PATH"]}, cwd="/"
     )
 
 
@@ -113,7 +107,7 @@ def test_damaged_copies_are_noticed(tmp_path: Path) -> None:
     report = fitness.report_on([Example(folder)])
 
     damages = [line for line in report.lines if line.startswith("damaged  00-hello-tool/tools/hello.sh ")]
-    assert ["Windows line ends" in damages[0], "not executable" in damages[1]] == [True, True]
+    assert ["Windows line endings" in damages[0], "not executable" in damages[1]] == [True, True]
     assert not report.is_good
 
 

@@ -431,7 +431,7 @@ def test_answers_to_the_questions_of_a_prompt_become_arguments(project: ProjectB
     ("answer", "error", "code", "reason"),
     [
         ({"action": "decline"}, None, -32602, "the user declined to answer (who)"),
-        ({"action": "cancel"}, None, -32602, "the user closed the question (who)"),
+        ({"action": "cancel"}, None, -32602, "the user dismissed the question (who)"),
         (None, {"code": -1, "message": "no dialog"}, -32603, "no dialog"),
     ],
 )

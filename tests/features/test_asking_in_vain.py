@@ -94,7 +94,6 @@ def test_a_script_that_prints_an_error_result_has_coped(project: ProjectBuilder,
 @pytest.mark.requirement("G-needs", "G-exit-status")
 def test_a_script_that_asked_something_else_has_coped(project: ProjectBuilder, speak: Speak) -> None:
     project.tool("asker", f"{BARE}ask({{'text': {sample('?')!r}}})\nexit(3)")
-    talk = Talk(speak(MODERN, capabilities=SAMPLING), name="asker")
-    talk.begin()
+    talk = Talk(speak(MODERN, capabilities=SAMPLING), name="asker").begun()
 
     assert text_of(talk.answer(said("hi"))) == "Tool failed: exit code 3"

@@ -59,8 +59,7 @@ def test_the_client_gets_the_questions_and_its_retry_the_result(project: Project
 @pytest.mark.requirement("G-parked")
 def test_a_script_that_acts_before_it_asks_acts_once(project: ProjectBuilder, client: Client) -> None:
     project.python_tool("asker", ACTS_FIRST)
-    talk = Talk(client, name="asker")
-    talk.begin()
+    talk = Talk(client, name="asker").begun()
     result = talk.answer(accept(name="x"))
 
     assert replies_in(result)["result"] == accept(name="x")
@@ -71,8 +70,7 @@ def test_a_script_that_acts_before_it_asks_acts_once(project: ProjectBuilder, cl
 def test_there_may_be_many_rounds_each_with_keys_of_its_own(project: ProjectBuilder, client: Client) -> None:
     body = f"{ASK}\nsaid = [ask({{'who': form('?', name=TEXT)}})['who']['result']['content']['name'] for _ in '1234']"
     project.python_tool("asker", f"{body}\nprint(''.join(said), end='')")
-    talk = Talk(client, name="asker")
-    talk.begin()
+    talk = Talk(client, name="asker").begun()
     keys = set(talk.asked)
     for name in "abc":
         talk.answer(accept(name=name))
@@ -101,8 +99,7 @@ def test_the_script_learns_that_the_person_does_not_want_to(
     project: ProjectBuilder, client: Client, action: str
 ) -> None:
     asker(project, {"who": NAME, "in": url("?", "https://example.org")})
-    talk = Talk(client, name="asker")
-    talk.begin()
+    talk = Talk(client, name="asker").begun()
     replies = replies_in(talk.answer({"action": action}, {"action": action}))
 
     assert [reply["result"] for reply in replies.values()] == [{"action": action}] * 2
@@ -123,8 +120,7 @@ def test_a_question_that_is_still_open_is_not_put_to_a_client_that_cannot_answer
 ) -> None:
     asker(project, {"who": NAME})
     client = speak(MODERN, capabilities=FORM)
-    talk = Talk(client, name="asker")
-    talk.begin()
+    talk = Talk(client, name="asker").begun()
     client.capabilities = {}
     refusal = talk.come_back({})
     client.capabilities = FORM
@@ -148,8 +144,7 @@ def test_a_tool_that_needs_more_than_the_request_declares_does_not_start(
 @pytest.mark.requirement("P-207", "G-parked")
 def test_what_is_missing_or_does_not_fit_is_asked_again(project: ProjectBuilder, client: Client) -> None:
     asker(project, {"a": NAME, "b": NAME, "c": NAME})
-    talk = Talk(client, name="asker")
-    talk.begin()
+    talk = Talk(client, name="asker").begun()
     first_state = talk.state
     again = talk.come_back({"a": accept(name="A"), "b": accept(name=""), "unknown": accept(name="U")})
 
@@ -167,8 +162,7 @@ def test_responses_that_are_no_object_are_refused_and_cost_nothing(
     project: ProjectBuilder, client: Client, responses: Any
 ) -> None:
     asker(project, {"who": NAME})
-    talk = Talk(client, name="asker")
-    talk.begin()
+    talk = Talk(client, name="asker").begun()
 
     assert talk.come_back(responses)["code"] == -32602
     assert replies_in(talk.answer(accept(name="x")))["who"]["status"] == "answered"
@@ -188,8 +182,7 @@ def test_a_state_that_was_tampered_with_is_refused_and_the_true_one_still_works(
     project: ProjectBuilder, client: Client, bad: Callable[[str], Any]
 ) -> None:
     project.python_tool("asker", ACTS_FIRST)
-    talk = Talk(client, name="asker")
-    talk.begin()
+    talk = Talk(client, name="asker").begun()
     refusal = talk.come_back({"who": accept(name="x")}, state=bad(talk.state))
 
     assert (refusal["code"], refusal["message"]) == (-32602, "Invalid requestState")
@@ -215,8 +208,7 @@ def test_a_state_of_another_request_is_refused(
     asker(project, {"who": NAME})
     asker(project, {"who": NAME}, name="other")
     project.prompt("asker.txt", "x")
-    talk = Talk(client, name="asker", arguments={"a": 1, "b": 2})
-    talk.begin()
+    talk = Talk(client, name="asker", arguments={"a": 1, "b": 2}).begun()
     refusal = client.error(method, {**params, "requestState": talk.state, "inputResponses": {"who": accept(name="x")}})
 
     assert refusal["message"] == "Invalid requestState"
@@ -234,8 +226,7 @@ def test_a_state_is_refused_where_nothing_asks(project: ProjectBuilder, client: 
 @pytest.mark.requirement("P-206")
 def test_a_state_is_good_for_one_retry(project: ProjectBuilder, client: Client) -> None:
     project.python_tool("asker", ACTS_FIRST)
-    talk = Talk(client, name="asker")
-    talk.begin()
+    talk = Talk(client, name="asker").begun()
     talk.answer(accept(name="x"))
     refusal = talk.answer(accept(name="y"))
 
@@ -246,8 +237,7 @@ def test_a_state_is_good_for_one_retry(project: ProjectBuilder, client: Client) 
 @pytest.mark.requirement("P-206")
 def test_of_two_retries_at_once_one_goes_on(project: ProjectBuilder, client: Client) -> None:
     project.python_tool("asker", ACTS_FIRST)
-    talk = Talk(client, name="asker")
-    talk.begin()
+    talk = Talk(client, name="asker").begun()
     ids = [client.start("tools/call", talk.retry_params({"who": accept(name=name)})) for name in "ab"]
     answers = [client.wire.response(id) for id in ids]
 
@@ -259,8 +249,7 @@ def test_of_two_retries_at_once_one_goes_on(project: ProjectBuilder, client: Cli
 def test_a_state_expires_with_its_script(project: ProjectBuilder, speak: Speak) -> None:
     project.python_tool("asker", ACTS_FIRST, annotations={"readOnlyHint": True})
     client = speak(MODERN, capabilities=FORM, PARKED_SECS=1)
-    talk = Talk(client, name="asker")
-    talk.begin()
+    talk = Talk(client, name="asker").begun()
     pid = project.read("pid")
     eventually(lambda: not is_alive(pid))
 
@@ -288,8 +277,7 @@ def test_a_tool_that_may_be_repeated_is_run_anew_with_the_answers(
     body += f"print(json.dumps([ask({{'q1': {NAME!r}}}), ask({{'q2': {NAME!r}}})]), end='')"
     project.python_tool("asker", body, **fields)
     client = speak(MODERN, capabilities=FORM, MAX_PARKED=1)
-    talk = Talk(client, name="asker")
-    talk.begin()
+    talk = Talk(client, name="asker").begun()
     talk.answer(accept(name="one"))
     Talk(client, name="asker", arguments={"x": 1}).begin()  # which drives the first away
     first, second = json.loads(text_of(talk.answer(accept(name="two"))))
@@ -304,8 +292,7 @@ def test_a_tool_that_may_be_repeated_is_run_anew_with_the_answers(
 def test_any_other_tool_is_not_run_anew(project: ProjectBuilder, speak: Speak, fields: Json) -> None:
     project.python_tool("asker", ACTS_FIRST, **fields)
     client = speak(MODERN, capabilities=FORM, MAX_PARKED=1)
-    talk = Talk(client, name="asker")
-    talk.begin()
+    talk = Talk(client, name="asker").begun()
     Talk(client, name="asker", arguments={"x": 1}).begin()
     refusal = talk.answer(accept(name="x"))
 
@@ -323,8 +310,7 @@ ask({{'q1': form(f'Erase {{number}}?', sure={{'type': 'boolean'}})}})
 """
     project.python_tool("asker", body, interaction="replay")
     client = speak(MODERN, capabilities=FORM, MAX_PARKED=1)
-    talk = Talk(client, name="asker")
-    talk.begin()
+    talk = Talk(client, name="asker").begun()
     Talk(client, name="asker", arguments={"x": 1}).begin()
     again = talk.answer(accept(sure=True))
 
@@ -349,8 +335,7 @@ def test_servers_with_one_key_go_on_for_each_other(
 ) -> None:
     asker(project, {"who": NAME}, annotations={"readOnlyHint": True})
     first, second = (speak(MODERN, capabilities=FORM, state_key=key) for key in keys)
-    talk = Talk(first, name="asker")
-    talk.begin()
+    talk = Talk(first, name="asker").begun()
     first.wire.stop()
     talk.client = second
     answer = talk.answer(accept(name="x"))
@@ -405,8 +390,7 @@ def test_a_script_that_ends_while_parked_keeps_its_result_for_the_retry(
 ) -> None:
     body = f"{ASK}\nnote('pid', os.getpid())\npost({{'who': {NAME!r}}})\nwait_for('parked')\nprint('done', end='')"
     project.python_tool("asker", body)
-    talk = Talk(client, name="asker")
-    talk.begin()
+    talk = Talk(client, name="asker").begun()
     project.write("parked", "")
     eventually(lambda: not is_alive(project.read("pid")))
     # Until the server has noticed as well, it asks again.
@@ -420,8 +404,7 @@ def test_a_script_that_ends_while_parked_keeps_its_result_for_the_retry(
 def test_a_retry_that_is_cancelled_ends_the_script(project: ProjectBuilder, client: Client) -> None:
     body = f"{ASK}\nnote('pid', os.getpid())\nask({{'who': {NAME!r}}})\nnote('going')\ntime.sleep(60)"
     project.python_tool("asker", body)
-    talk = Talk(client, name="asker")
-    talk.begin()
+    talk = Talk(client, name="asker").begun()
     id = client.start("tools/call", talk.retry_params({"who": accept(name="x")}))
     eventually((project.root / "going").exists)
     client.wire.notify("notifications/cancelled", {"requestId": id})
@@ -462,8 +445,7 @@ def test_one_more_than_may_be_parked_drives_the_oldest_away(project: ProjectBuil
 def test_a_server_with_something_parked_is_not_idle(project: ProjectBuilder, speak: Speak) -> None:
     project.python_tool("asker", ACTS_FIRST)
     client = speak(MODERN, capabilities=FORM, idle_timeout_secs=0.2)
-    talk = Talk(client, name="asker")
-    talk.begin()
+    talk = Talk(client, name="asker").begun()
     with pytest.raises(subprocess.TimeoutExpired):
         client.wire.wait(within_secs=2)
 
@@ -508,8 +490,7 @@ def test_long_answers_reach_a_printing_script_as_a_file(project: ProjectBuilder,
         .replace('["name"]', '["name"][-3:]')
     )
     project.python_tool("printing", body)
-    talk = Talk(client, name="printing")
-    talk.begin()
+    talk = Talk(client, name="printing").begun()
 
     assert text_of(talk.answer(accept(name="x" * 300_000 + "end"))) == "x end"
 
@@ -526,25 +507,16 @@ def test_the_questions_of_a_prompt_are_asked(project: ProjectBuilder, client: Cl
 
 
 @pytest.mark.requirement("P-200", "G-ask-elsewhere")
-def test_a_prompt_program_is_parked(project: ProjectBuilder, client: Client) -> None:
+def test_a_prompt_program_and_a_provider_are_parked(project: ProjectBuilder, client: Client) -> None:
     body = f"#!{sys.executable}\n{ASK}\nnote('acts')\nreply = ask({{'who': {NAME!r}}})['who']"
     project.prompt("letter.py", f"{body}\nprint('Dear', reply['result']['content']['name'])")
-    talk = Talk(client, "prompts/get", name="letter")
-    talk.begin()
-
-    assert talk.answer(accept(name="Zoë"))["messages"][0]["content"]["text"] == "Dear Zoë"
-    assert project.read("acts") == "\n"
-
-
-@pytest.mark.requirement("P-200", "G-ask-elsewhere")
-def test_a_provider_is_parked(project: ProjectBuilder, client: Client) -> None:
-    body = f"#!{sys.executable}\n{ASK}\nnote('acts')\nreply = ask({{'who': {NAME!r}}})['who']"
     project.provider("people.py", f"{body}\nprint(sys.argv[1], reply['result']['content']['name'], end='')")
-    talk = Talk(client, "resources/read", uri="people://x")
-    talk.begin()
+    letter = Talk(client, "prompts/get", name="letter").begun()
+    person = Talk(client, "resources/read", uri="people://x").begun()
 
-    assert talk.answer(accept(name="Zoë"))["contents"][0]["text"] == "people://x Zoë"
-    assert project.read("acts") == "\n"
+    assert letter.answer(accept(name="Zoë"))["messages"][0]["content"]["text"] == "Dear Zoë"
+    assert person.answer(accept(name="Zoë"))["contents"][0]["text"] == "people://x Zoë"
+    assert project.read("acts") == "\n\n"
 
 
 @pytest.mark.requirement("P-204")

@@ -62,8 +62,7 @@ def test_an_endless_check_is_ended_while_other_calls_go_on(project: ProjectBuild
     """An ordinary pattern for e-mail addresses held everything for 24 s, cancellation and the end of input included."""
     schema, arguments = COSTLY[case]
     project.tool("picky", "echo ran", inputSchema=schema)
-    wire = start(CHECK_SECS=0.3)
-    wire.handshake()
+    wire = start(CHECK_SECS=0.3).greeted()
     call = start_call(wire, "picky", arguments)
 
     assert wire.request("ping")["result"] == {}
@@ -78,8 +77,7 @@ def test_an_endless_check_is_ended_while_other_calls_go_on(project: ProjectBuild
 def test_output_is_checked_in_the_same_way(project: ProjectBuilder, start: Start) -> None:
     script = f"""echo '{{"mail":"{ENDLESS}"}}'"""
     project.tool("says", script, outputSchema=takes(mail={"type": "string", "pattern": EMAIL}))
-    wire = start(CHECK_SECS=0.3)
-    wire.handshake()
+    wire = start(CHECK_SECS=0.3).greeted()
 
     assert "checking it took longer than 0.3 s" in text_of(wire.call_tool("says"))
 
@@ -121,8 +119,7 @@ def test_a_cancelled_call_takes_its_check_with_it(project: ProjectBuilder, clien
 def test_no_check_outlives_the_server(project: ProjectBuilder, start: Start, end: str) -> None:
     schema, arguments = COSTLY["pattern"]
     project.tool("picky", "echo ran", inputSchema=schema)
-    wire = start(CHECK_SECS=0.5)
-    wire.handshake()
+    wire = start(CHECK_SECS=0.5).greeted()
     start_call(wire, "picky", arguments)
     (pid,) = eventually(lambda: checkers_of(wire))
     wire.process.send_signal(getattr(signal, end))

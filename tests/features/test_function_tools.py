@@ -12,6 +12,7 @@ import pytest
 from mcpgreen.running.scripts.environment import PYTHON_DIR
 from tests.support import ways
 from tests.support.client import Speak
+from tests.support.programs import completed
 from tests.support.project import ProjectBuilder
 from tests.support.wire import text_of
 
@@ -366,8 +367,6 @@ def test_an_import_of_the_file_runs_nothing(tmp_path: Path) -> None:
     (tmp_path / "tool.py").write_text("import mcp_tool\n@mcp_tool.tool\ndef f(a: int) -> int:\n    return a\n")
     code = "import tool; print(tool.f(3))"
     env = {"PYTHONPATH": PYTHON_DIR}
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=120
-    )
+    done = completed([sys.executable, "-c", code], cwd=tmp_path, env=env)
 
     assert (done.returncode, done.stdout, done.stderr) == (0, "3\n", "")

@@ -40,8 +40,7 @@ def test_a_place_for_large_output_is_given_back_however_a_call_ends(project: Pro
     project.tool("stuck", "head -c 3000000 /dev/zero; sleep 60", timeoutSecs=0.5)
     project.tool("fails", "head -c 3000000 /dev/zero | tr '\\0' x; exit 1")
     project.tool("prints", "head -c 3000000 /dev/zero | tr '\\0' x")
-    wire = start(max_tool_output_size=4 * MIB)
-    wire.handshake()
+    wire = start(max_tool_output_size=4 * MIB).greeted()
     for name in ("endless", "stuck", "fails") * 2:
         wire.request("tools/call", {"name": name})
     cancelled = [wire.start_request("tools/call", {"name": "stuck"}) for _ in range(4)]

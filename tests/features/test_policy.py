@@ -26,8 +26,7 @@ def ask(project: ProjectBuilder, start: Start) -> Callable[..., tuple[Json, Wire
 
     def call_under(policy: str, name: str, *, mode: int = 0o644, **options: Any) -> tuple[Json, Wire]:
         project.write("server.d/policy.sh", policy).chmod(mode)
-        wire = start(**options)
-        wire.handshake()
+        wire = start(**options).greeted()
         return wire.request("tools/call", {"name": name, "arguments": {}}), wire
 
     return call_under

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
@@ -100,13 +101,19 @@ def test_without_a_token_there_is_no_progress(shared_speak: Speak, revision: str
     assert len(progress_of(client)) == told_before
 
 
-@pytest.mark.requirement("P-255")
-def test_progress_only_increases(project: ProjectBuilder, speak: Speak) -> None:
-    project.tool("work", "".join(map(report, [1, 1, 0.5, 1.5, -3, "x", None, 2, 2.0, 100])))
-    client = speak()
+@pytest.mark.requirement("P-255", "G-throttle")
+@pytest.mark.parametrize(
+    ("reports", "told"),
+    [([1, 1, 0.5, 1.5, -3, "x", None, 2, 2.0, 100], [1, 1.5, 2, 100]), (range(1, 30), [1, 2, 3, 4, 5])],
+)
+def test_progress_only_increases_and_is_throttled(
+    project: ProjectBuilder, speak: Speak, reports: Iterable[Any], told: list[float]
+) -> None:
+    project.tool("work", "".join(map(report, reports)))
+    client = speak(max_progress_per_min=5)
     client.call_tool("work", meta={"progressToken": 1})
 
-    assert [params["progress"] for params in progress_of(client)] == [1, 1.5, 2, 100]
+    assert [params["progress"] for params in progress_of(client)] == told
 
 
 @pytest.mark.requirement("P-255")
@@ -122,15 +129,6 @@ def test_all_progress_comes_before_the_response_and_none_after(project: ProjectB
 
     assert progress_of(client)[0]["progress"] == 1
     assert not [message for message in client.wire.seen[response_at:] if message.get("method")]
-
-
-@pytest.mark.requirement("G-throttle")
-def test_progress_is_throttled(project: ProjectBuilder, speak: Speak) -> None:
-    project.tool("work", "".join(map(report, range(1, 30))))
-    client = speak(max_progress_per_min=5)
-    client.call_tool("work", meta={"progressToken": 1})
-
-    assert [params["progress"] for params in progress_of(client)] == [1, 2, 3, 4, 5]
 
 
 @pytest.mark.requirement("P-021")

@@ -269,6 +269,7 @@ def test_an_answer_that_makes_no_sense_changes_nothing(speak: Speak, folders: di
 @pytest.mark.requirement("G-roots")
 def test_an_error_as_answer_changes_nothing(speak: Speak, folders: dict[str, Path]) -> None:
     client = answered(speak, folders["red"], DEBOUNCE_SECS=0)
+    assert shown(client) == [str(folders["red"])]  # a change before that makes the server ask again, and forget it
     for error in ({"code": -32601, "message": "no"}, {"code": "x"}, {}, [], "no", 5, True):
         client.wire.notify(CHANGED)
         client.answer(client.asked("roots/list"), error=error)

@@ -64,7 +64,7 @@ def test_a_tool_that_fails_and_prints_another_encoding_is_told_both(project: Pro
     client = speak()
 
     assert client.call_tool("latin")["isError"]
-    warning = f"Tool 'latin' printed a byte that is not UTF-8 (0xe9 in line 2); {CONVERT}"
+    warning = f"Tool 'latin' printed a byte that is not UTF-8 (0xe9 on line 2); {CONVERT}"
     eventually(lambda: warning in client.wire.stderr)
 
 
@@ -75,9 +75,9 @@ def test_a_tool_that_fails_and_prints_another_encoding_is_told_both(project: Pro
         ([b"plain"], None),
         (["Zoë".encode()], None),
         ([b"Zo\xc3", b"\xab"], None),
-        ([b"Zo\xc3"], "0xc3 in line 1"),
-        ([b"a\n", b"b\n\xff"], "0xff in line 3"),
-        ([b"\xe4" * (MAX_STRAY_BYTES + 1)], "0xe4 in line 1"),
+        ([b"Zo\xc3"], "0xc3 on line 1"),
+        ([b"a\n", b"b\n\xff"], "0xff on line 3"),
+        ([b"\xe4" * (MAX_STRAY_BYTES + 1)], "0xe4 on line 1"),
         (["ä".encode() * MAX_STRAY_BYTES + b"\xff"], None),
         ([b"a" + "ä".encode() * MAX_STRAY_BYTES], None),
     ],

@@ -171,8 +171,7 @@ def test_a_subscription_that_is_cancelled_while_it_is_read_does_not_come_about(
 ) -> None:
     project.write("providers/slow.sh", PROVIDER).chmod(0o755)
     project.write("source", "first\n")
-    wire = start(MAX_SUBSCRIPTIONS=1, resources_poll_interval_secs=0.05)
-    wire.handshake()
+    wire = start(MAX_SUBSCRIPTIONS=1, resources_poll_interval_secs=0.05).greeted()
     id = wire.start_request(SUBSCRIBE, {"uri": "slow://x/1"})
     eventually((project.root / "up").exists)
     cancel(wire, id)
@@ -189,8 +188,7 @@ def test_a_subscription_that_is_cancelled_while_it_is_read_does_not_come_about(
 def test_more_subscriptions_than_allowed_are_refused_until_one_is_given_up(
     note: Path, other: Path, start: Start
 ) -> None:
-    wire = start(MAX_SUBSCRIPTIONS=1)
-    wire.handshake()
+    wire = start(MAX_SUBSCRIPTIONS=1).greeted()
     wire.result(SUBSCRIBE, {"uri": note.as_uri()})
     wire.result(SUBSCRIBE, {"uri": note.as_uri()})  # the same one
 
@@ -207,8 +205,7 @@ def test_subscriptions_that_are_read_at_the_same_time_do_not_exceed_the_limit(
     project: ProjectBuilder, start: Start
 ) -> None:
     project.write("providers/slow.sh", "#!/bin/sh\nsleep 0.2; echo here\n").chmod(0o755)
-    wire = start(MAX_SUBSCRIPTIONS=2)
-    wire.handshake()
+    wire = start(MAX_SUBSCRIPTIONS=2).greeted()
     ids = [wire.start_request(SUBSCRIBE, {"uri": f"slow://x/{number}"}) for number in range(5)]
     answers = [wire.response(id) for id in ids]
 

@@ -244,8 +244,7 @@ def test_a_change_of_what_a_link_leads_to_is_told(ear: Listener, note: Path, pro
 def test_without_file_events_and_without_an_interval_nothing_is_told(
     project: ProjectBuilder, note: Path, start: Start
 ) -> None:
-    wire = start(watch_files="poll", resources_poll_interval_secs=0)
-    wire.handshake()
+    wire = start(watch_files="poll", resources_poll_interval_secs=0).greeted()
     wire.result("resources/subscribe", {"uri": note.as_uri()})
     rewrite(note)
 

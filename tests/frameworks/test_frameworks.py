@@ -11,7 +11,6 @@ import json
 import os
 import re
 import shlex
-import subprocess
 import sys
 import sysconfig
 from collections.abc import Mapping
@@ -25,6 +24,7 @@ from tests.frameworks.stub_model import LAST_WORDS, StubModel
 from tests.support.http import HttpServer
 from tests.support.once import once
 from tests.support.prerequisites import require_frameworks, require_frameworks_of_node
+from tests.support.programs import completed
 from tests.support.project import ProjectBuilder
 from tests.support.wire import Json, Wire, clean_environment, command_of_tests
 
@@ -133,13 +133,10 @@ def run_both(framework: str, texts: list[str], home: Path, env: Mapping[str, str
     paths = [home / f"{place}.{suffix}" for place in range(len(texts))]
     for path, text in zip(paths, texts, strict=True):
         path.write_text(text, encoding="utf-8")
-    done = subprocess.run(
+    done = completed(
         [interpreter_of(framework), option, start.format(json.dumps(list(map(str, paths))))],
         cwd=home,
         env=clean_environment({"HOME": str(home), "PYTHONPATH": "", **env}),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        encoding="utf-8",
         timeout=PATIENCE_SECS,
     )
     assert (done.returncode, done.stdout.count(LAST_WORDS)) == (0, len(texts)), done.stdout + done.stderr

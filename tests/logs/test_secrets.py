@@ -111,6 +111,10 @@ def test_secrets_are_hidden_wherever_they_stand(value: Any) -> None:
         ("PWD=/srv/shop OLDPWD=/srv", "PWD=/srv/shop OLDPWD=/srv"),
         ("mysqldump -u root -phunter2 shop", "mysqldump -u root -p[redacted] shop"),
         ("a eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJhIn0.abcdefghijk b", "a [redacted] b"),
+        ("x: line 3: API_KEY: set API_KEY to a key", "x: line 3: API_KEY: set API_KEY to a key"),
+        (said := "KEY_TOKEN: parameter null or not set\nx: 3: MY_TOKEN: unbound variable", said),
+        ("token: set user: ada, password: set", "token: [redacted] user: ada, password: [redacted]"),
+        ("API_KEY=set it TOKEN: setup 1", "API_KEY=[redacted] it TOKEN: [redacted] 1"),
         ("task-force-of-many-people risk-of-something-else", "task-force-of-many-people risk-of-something-else"),
     ],
 )

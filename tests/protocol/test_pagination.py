@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from mcpgreen.errors import InvalidParams
-from mcpgreen.protocol.pagination import page
+from mcpgreen.protocol.pagination import encode, offset_in, page_length
 
 NOW = "2026-08-01T12:00:00Z"
 
@@ -17,7 +17,9 @@ NOW = "2026-08-01T12:00:00Z"
 def tools_page(
     total: int, cursor: Any = None, *, limit: Any = None, hash: str = "abc", page_size: int = 10, timestamp: str = NOW
 ) -> tuple[int, int, str | None]:
-    return page(total, cursor, limit=limit, collection="tools", hash=hash, page_size=page_size, timestamp=timestamp)
+    start = offset_in(cursor, "tools", hash, total)
+    stop = min(start + page_length(limit, page_size), total)
+    return start, stop, encode("tools", stop, hash, timestamp) if stop < total else None
 
 
 def encoded(content: Any) -> str:
@@ -91,7 +93,7 @@ def test_a_cursor_that_this_listing_did_not_issue_is_refused_with_the_remedy(cur
 
 
 def test_a_cursor_of_another_list_is_named_as_such() -> None:
-    _, _, cursor = page(25, None, collection="prompts", hash="abc", page_size=10, timestamp=NOW)
+    cursor = encode("prompts", 10, "abc", NOW)
 
     with pytest.raises(InvalidParams, match="another list"):
         tools_page(25, cursor)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from pathlib import Path
 
 from tests.support.prerequisites import require_program
+from tests.support.programs import completed
 
 BIG_BYTES = 600 * 1024
 
@@ -18,9 +18,7 @@ def git(directory: Path, *arguments: str) -> str:
         "GIT_CONFIG_NOSYSTEM": "1",
         **{f"GIT_{role}_{part}": "x@y" for role in ("AUTHOR", "COMMITTER") for part in ("NAME", "EMAIL")},
     }
-    done = subprocess.run(
-        [require_program("git"), *arguments], cwd=directory, env=env, check=True, capture_output=True, text=True
-    )
+    done = completed([require_program("git"), *arguments], cwd=directory, env=env, check=True)
     return done.stdout.strip()
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from tests.providers.conftest import Desk
 from tests.providers.site import Site
 from tests.support.client import Speak
 from tests.support.foreign_modules import AT_START, plant_traps
+from tests.support.programs import completed
 from tests.support.project import ProjectBuilder
 from tests.support.wire import text_of
 
@@ -22,14 +22,8 @@ PACKAGE = Path(mcpgreen.__file__).resolve().parent
 
 def run(*command: str, cwd: Path | None = None, **env: str) -> tuple[int, bytes, str]:
     """Run without anything of the checkout in the environment."""
-    done = subprocess.run(
-        command,
-        cwd=cwd,
-        env={"PATH": os.environ["PATH"], "MCPGREEN_PYTHON": sys.executable, **env},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        timeout=120,
-        check=False,
+    done = completed(
+        command, cwd=cwd, env={"PATH": os.environ["PATH"], "MCPGREEN_PYTHON": sys.executable, **env}, encoding=None
     )
     return done.returncode, done.stdout, done.stderr.decode("utf-8")
 

@@ -14,6 +14,7 @@ import pytest
 
 from tests.providers.conftest import Desk
 from tests.providers.site import Site
+from tests.support.programs import completed
 from tests.support.wire import CHECKOUT
 
 SDK = CHECKOUT / "mcpgreen" / "sdk"
@@ -23,15 +24,10 @@ Fetch = Callable[..., Any]
 
 
 def run_tool(directory: Path, body: str, **env: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
+    return completed(
         [sys.executable, "-B", "-W", "error", "-c", f"{HEAD}{body}"],
         env={"PATH": os.environ["PATH"], "PYTHONPATH": str(SDK), **env},
         cwd=directory,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
     )
 
 

@@ -33,8 +33,7 @@ def test_a_server_started_in_the_project_imports_nothing_from_it(
         "launcher": [str(CHECKOUT / "scripts" / "mcpgreen"), "serve"],
     }[way]
     env = {"MCPGREEN_PYTHON": sys.executable, "PYTHONPATH": f"{CHECKOUT}:{python_path}"}
-    wire = start(wire={"command": command, "cwd": project.root}, env=env)
-    wire.handshake()
+    wire = start(wire={"command": command, "cwd": project.root}, env=env).greeted()
 
     assert text_of(wire.call_tool("picky", {"x": "a"})) == "ran\n"
     assert wire.call_tool("picky", {"x": "b"})["isError"] is True

@@ -34,9 +34,7 @@ def server(project: ProjectBuilder, start: Start, tmp_path: Path) -> Wire:
     project.tool("hold", "echo $$ > pid.new; mv pid.new pid; sleep 600")
     scratch = tmp_path / "scratch"
     scratch.mkdir()
-    wire = start(tmp_root=scratch, KILL_GRACE_SECS=0.1)
-    wire.handshake()
-    return wire
+    return start(tmp_root=scratch, KILL_GRACE_SECS=0.1).greeted()
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP, signal.SIGSEGV])

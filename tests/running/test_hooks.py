@@ -130,8 +130,7 @@ def call(project: ProjectBuilder, start: Start) -> Callable[..., tuple[str, Wire
         if script:
             project.write("server.d/env.sh", script).chmod(0o644)
         project.tool("show", f'printf %s "${name}"')
-        wire = start(**options)
-        wire.handshake()
+        wire = start(**options).greeted()
         return text_of(wire.call_tool("show")), wire
 
     return call_show

@@ -50,8 +50,7 @@ def test_scripts_and_server_end_though_signals_were_ignored_by_their_parent(
 ) -> None:
     """Calls timed out because no end of a child was noticed, and SIGTERM was not heard."""
     project.tool("hello", "echo hello")
-    with Wire(project.root, command=started_with(blocked - {9, 19}, ignored)) as wire:
-        wire.handshake()
+    with Wire(project.root, command=started_with(blocked - {9, 19}, ignored)).greeted() as wire:
         assert text_of(wire.call_tool("hello", timeoutSecs=5)) == "hello\n"
         wire.process.send_signal(signal.SIGTERM)
         assert wire.wait() == 0
@@ -60,8 +59,7 @@ def test_scripts_and_server_end_though_signals_were_ignored_by_their_parent(
 def test_a_hook_begins_with_clean_signals(project: ProjectBuilder) -> None:
     project.write("server.d/env.sh", f"export MCP_SEEN=$({SHOW_SIGNALS} | tr -s '\\t\\n' ' ')")
     project.tool("seen", 'echo "$MCP_SEEN"')
-    with Wire(project.root, command=started_with({10, 17}, {12, 17, 23})) as wire:
-        wire.handshake()
+    with Wire(project.root, command=started_with({10, 17}, {12, 17, 23})).greeted() as wire:
         seen = text_of(wire.call_tool("seen")).split()
     assert [int(value, 16) & ~OF_THE_LIBRARY for value in seen[1::2]] == [0, 0]
 
@@ -69,8 +67,7 @@ def test_a_hook_begins_with_clean_signals(project: ProjectBuilder) -> None:
 def test_few_descriptors_are_enough_for_a_script_and_its_reports(project: ProjectBuilder) -> None:
     """With `ulimit -n 64` there is no descriptor 97, and no tool could be started."""
     project.tool("report", REPORT)
-    with Wire(project.root, command=limited_to(64)) as wire:
-        wire.handshake()
+    with Wire(project.root, command=limited_to(64)).greeted() as wire:
         result = wire.call_tool("report", _meta={"progressToken": "t"})
         assert text_of(result) == "done\n"
         assert wire.notice("notifications/progress")["params"]["message"] == "half"
@@ -80,8 +77,7 @@ def test_few_descriptors_are_enough_for_a_script_and_its_reports(project: Projec
 
 def test_no_more_scripts_run_at_a_time_than_there_are_descriptors_for(project: ProjectBuilder) -> None:
     project.tool("hold", "while [ ! -e go ]; do sleep 0.02; done; echo held")
-    with Wire(project.root, command=limited_to(64)) as wire:
-        wire.handshake()
+    with Wire(project.root, command=limited_to(64)).greeted() as wire:
         ids = [wire.start_request("tools/call", {"name": "hold"}) for _ in range(30)]
         assert wire.result("ping") == {}
         project.write("go", "")
@@ -89,20 +85,12 @@ def test_no_more_scripts_run_at_a_time_than_there_are_descriptors_for(project: P
         assert wire.stop() == 0
 
 
-@pytest.mark.parametrize("script", ["mcp_run_with_progress --pattern '^([0-9]+)%' -- echo out"])
-def test_the_shell_sdk_needs_no_high_descriptor(project: ProjectBuilder, script: str) -> None:
+def test_a_hook_and_the_shell_sdk_need_no_high_descriptor(project: ProjectBuilder) -> None:
+    script = "mcp_run_with_progress --pattern '^([0-9]+)%' -- echo out"
     project.tool("runs", f'. "{CHECKOUT}/mcpgreen/sdk/tool-sdk.sh"\n{script}\n')
-    with Wire(project.root, command=limited_to(64)) as wire:
-        wire.handshake()
+    project.write("server.d/policy.sh", "mcp_tools_policy_check() { [[ $1 == runs ]]; }")
+    with Wire(project.root, command=limited_to(64)).greeted() as wire:
         assert text_of(wire.call_tool("runs")) == "out\n"
-
-
-def test_a_hook_finds_its_way_back_with_few_descriptors(project: ProjectBuilder) -> None:
-    project.tool("hello", "echo hello")
-    project.write("server.d/policy.sh", "mcp_tools_policy_check() { [[ $1 == hello ]]; }")
-    with Wire(project.root, command=limited_to(64)) as wire:
-        wire.handshake()
-        assert text_of(wire.call_tool("hello")) == "hello\n"
 
 
 @pytest.mark.parametrize("limit", [1024, 98, 97, 64, 40, 20])
@@ -128,8 +116,7 @@ def without_proc(project: ProjectBuilder, *, tmp_path: Path) -> Iterator[Wire]:
     apart = [unshare, "--mount", *(["--user", "--map-root-user"] if os.geteuid() else [])]
     if subprocess.run([*apart, "mount", "--bind", str(empty), "/proc"], capture_output=True).returncode:
         pytest.skip("/proc cannot be hidden from a process here")
-    with Wire(project.root, command=[*apart, "/bin/sh", "-c", hide, "server"]) as wire:
-        wire.handshake()
+    with Wire(project.root, command=[*apart, "/bin/sh", "-c", hide, "server"]).greeted() as wire:
         yield wire
 
 

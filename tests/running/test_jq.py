@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from mcpgreen.settings.settings import load
 from tests.cli.test_commands import mcpgreen
 from tests.sdk.conftest import OWN_TOOL, path_without_jq  # noqa: F401 (a fixture)
 from tests.support.client import Client, Speak
+from tests.support.programs import completed
 from tests.support.project import ProjectBuilder
 from tests.support.wire import text_of
 
@@ -93,9 +93,7 @@ def test_our_directory_is_the_last_one_and_only_where_there_is_no_jq(tmp_path: P
 
 def test_ours_runs_gojq_where_that_is(tmp_path: Path) -> None:
     a_program(tmp_path, "gojq", 'printf "gojq %s\\n" "$@"; exit 7')
-    done = subprocess.run(
-        [str(OWN_JQ), "-c", "a b"], env={"PATH": f"{tmp_path}:/usr/bin:/bin"}, capture_output=True, text=True
-    )
+    done = completed([str(OWN_JQ), "-c", "a b"], env={"PATH": f"{tmp_path}:/usr/bin:/bin"})
     assert (done.returncode, done.stdout) == (7, "gojq -c\ngojq a b\n")
 
 

@@ -69,8 +69,7 @@ def test_a_file_in_the_place_of_the_directory_does_no_harm(
 ) -> None:
     scratch = tmp_path / "scratch"
     scratch.mkdir()
-    client = start(tmp_root=scratch)
-    client.handshake()
+    client = start(tmp_root=scratch).greeted()
     project.tool("odd", 'rm -r "$MCPBASH_STATE_DIR"; : > "$MCPBASH_STATE_DIR"; echo done')
     project.tool("where", 'echo said > "$MCP_TOOL_ERROR_FILE"; echo "${MCP_TOOL_ERROR_FILE%/*}"')
 

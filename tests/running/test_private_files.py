@@ -11,7 +11,7 @@ from pathlib import Path
 import gevent
 import pytest
 
-from mcpgreen.catalog.snapshot import replace_file
+from mcpgreen.files.regular_files import replacing
 from mcpgreen.running.scripts import replies
 from mcpgreen.running.scripts import scratch as scratch_files
 from mcpgreen.running.scripts.scratch import PrivateDirectory, StateDir, Storage
@@ -62,8 +62,7 @@ def test_the_state_directory_is_ours_alone_and_on_no_command_line(
     project: ProjectBuilder, start: Start, scratch: Path
 ) -> None:
     project.tool("where", WHERE)
-    wire = start(tmp_root=scratch)
-    wire.handshake()
+    wire = start(tmp_root=scratch).greeted()
     directory = state_dir_of(wire)
 
     status = directory.lstat()
@@ -92,8 +91,7 @@ def test_what_has_taken_the_place_of_the_state_directory_is_left_alone(
     victim = scratch.parent / "victim"
     victim.mkdir()
     (victim / "precious").write_text("as it was")
-    wire = start(tmp_root=scratch, env_payload_threshold=0)
-    wire.handshake()
+    wire = start(tmp_root=scratch, env_payload_threshold=0).greeted()
     old = state_dir_of(wire)
     shutil.rmtree(old)
     if kind == "directory":
@@ -120,8 +118,7 @@ def test_the_guardian_removes_the_directory_that_was_made_last(
     project: ProjectBuilder, start: Start, scratch: Path
 ) -> None:
     project.tool("where", WHERE)
-    wire = start(tmp_root=scratch)
-    wire.handshake()
+    wire = start(tmp_root=scratch).greeted()
     old = state_dir_of(wire)
     shutil.rmtree(old)
     old.mkdir()
@@ -136,8 +133,7 @@ def test_a_directory_that_is_cleaned_away_during_a_call_costs_that_call_its_file
 ) -> None:
     project.tool("where", WHERE)
     project.tool("hold", 'touch up; until [ -e go ]; do sleep 0.01; done; echo x >"$MCP_TOOL_ERROR_FILE"; echo held')
-    wire = start(tmp_root=scratch)
-    wire.handshake()
+    wire = start(tmp_root=scratch).greeted()
     old = state_dir_of(wire)
     held = wire.start_request("tools/call", {"name": "hold"})
     eventually((project.root / "up").exists)
@@ -261,7 +257,8 @@ def test_a_fifo_at_a_guessed_name_does_not_hold_up_the_server(
     if name == "probe":
         assert scratch_files._has_room(str(scratch))
     else:
-        replace_file(str(scratch / "tools.json"), b"{}")
+        with replacing(str(scratch / "tools.json")) as file:
+            file.write(b"{}")
         assert (scratch / "tools.json").read_bytes() == b"{}"
 
 
@@ -270,16 +267,16 @@ def test_even_the_right_name_leads_to_nothing_of_others(
     scratch: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     monkeypatch.setattr("mcpgreen.running.scripts.scratch.unguessable", lambda: "guessed")
-    monkeypatch.setattr("mcpgreen.catalog.snapshot.unguessable", lambda: "guessed")
-    for known in (".mcpgreen.probe.guessed", ".tools.json.guessed"):
+    monkeypatch.setattr("mcpgreen.files.regular_files.unguessable", lambda: "guessed")
+    for known in (".mcpgreen.probe.guessed", ".mcpgreen-guessed"):
         if kind == "fifo":
             os.mkfifo(scratch / known)
         else:
             (scratch / known).symlink_to(scratch / "victim")
 
     assert scratch_files._has_room(str(scratch))  # it is no sign of a full disk
-    with pytest.raises(FileExistsError):
-        replace_file(str(scratch / "tools.json"), b"{}")
+    with pytest.raises(FileExistsError), replacing(str(scratch / "tools.json")):
+        pass
     assert not (scratch / "victim").exists()
 
 
@@ -326,8 +323,7 @@ def test_nothing_is_left_when_server_and_directory_go_at_once(
     project.tool(
         "deep", 'p=$MCP_TOOL_ERROR_FILE.d; for n in $(seq 300); do mkdir "$p" && cd "$p"; p=d; done; echo $PPID'
     )
-    wire = start(tmp_root=scratch)
-    wire.handshake()
+    wire = start(tmp_root=scratch).greeted()
     assert is_alive(text_of(wire.call_tool("deep")))
     assert wire.stop() == 0
 

@@ -6,7 +6,6 @@ import json
 import os
 import re
 import resource
-import subprocess
 import sys
 import time
 from contextlib import suppress
@@ -19,6 +18,7 @@ import pytest
 from mcpgreen.running.processes import spawning
 from mcpgreen.running.processes.spawning import spawn_helper
 from mcpgreen.testing import FakeLink, serving
+from tests.support.programs import completed
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually
 from tests.support.wire import Start, Wire, text_of
@@ -56,8 +56,7 @@ runner.close(is_clean=True)
 def test_one_number_joins_request_process_and_files(project: ProjectBuilder, start: Start) -> None:
     project.write("server.d/policy.sh", 'echo "$MCPGREEN_CALL" > asked; mcp_tools_policy_check() { return 0; }')
     project.tool("tell", 'echo "$MCPGREEN_CALL $MCP_TOOL_ERROR_FILE"; grep "realtime timeout" /proc/self/limits')
-    wire = start(stderr_level="debug")
-    wire.handshake()
+    wire = start(stderr_level="debug").greeted()
     told = text_of(wire.call_tool("tell"))
 
     tag, file, limit = re.findall(r"^(\d+) (\S+)\nMax realtime timeout +(\d+) ", told)[0]
@@ -65,7 +64,7 @@ def test_one_number_joins_request_process_and_files(project: ProjectBuilder, sta
     assert limit == tag == project.read("asked").strip()
     assert os.path.basename(file) == f"call.{serial}.error.json"
     eventually(lambda: re.search(rf"request \d+ to tools/call is call {serial}\n", wire.stderr))
-    eventually(lambda: re.search(rf"call {serial}: Tool 'tell' was process \d+ for \d+ ms\n", wire.stderr))
+    eventually(lambda: re.search(rf"call {serial}: Tool 'tell' ran as process \d+, \d+ ms\n", wire.stderr))
 
 
 def test_calls_have_different_numbers(project: ProjectBuilder, client: Wire) -> None:
@@ -75,9 +74,7 @@ def test_calls_have_different_numbers(project: ProjectBuilder, client: Wire) -> 
 
 
 def test_an_outcome_says_which_process_it_was_what_that_used_and_which_limit_it_met(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", THREE_RUNS], cwd=tmp_path, capture_output=True, check=True, timeout=120
-    )
+    done = completed([sys.executable, "-c", THREE_RUNS], cwd=tmp_path, check=True)
     busy, idle, wordy = json.loads(done.stdout)
 
     assert [run[0] for run in (busy, idle, wordy)] == ["exit", "exit", "stdout limit"]
@@ -106,13 +103,12 @@ def test_output_that_comes_through_a_filter_after_the_exit_arrives_whole(project
 def test_what_writes_without_end_after_the_exit_is_cut_off_with_a_word(project: ProjectBuilder, start: Start) -> None:
     project.tool("endless", "(while sleep 0.02; do echo more; done) &\necho first\n")
     project.tool("silent", "sleep 60 &\necho first\n")
-    wire = start(DRAIN_SECS=0.1)
-    wire.handshake()
+    wire = start(DRAIN_SECS=0.1).greeted()
     began_at = time.monotonic()
     text = text_of(wire.call_tool("endless"))
     assert text.startswith("first\nmore\nmore\n")
     assert time.monotonic() - began_at < 30
-    eventually(lambda: "Tool 'endless' has exited, but a child still writes" in wire.stderr)
+    eventually(lambda: "Tool 'endless' has exited, but a child is still writing" in wire.stderr)
     assert text_of(wire.call_tool("silent")) == "first\n"
     assert "Tool 'silent'" not in wire.stderr
 

@@ -94,8 +94,7 @@ def fakes(wire: Wire) -> list[Any]:
 def test_a_script_cannot_reach_into_the_server(ordinary: ProjectBuilder) -> None:
     """It wrote lines of its own to the client, read the server's keys, and could attach to it."""
     attack_by_tool(ordinary, ATTACK)
-    with serve(ordinary, SECRET_KEY="xyz") as wire:
-        wire.handshake()
+    with serve(ordinary, SECRET_KEY="xyz").greeted() as wire:
         assert attacked(wire) == []
         assert attacked(wire) == []
         assert fakes(wire) == []
@@ -104,34 +103,24 @@ def test_a_script_cannot_reach_into_the_server(ordinary: ProjectBuilder) -> None
 
 def test_the_operator_can_allow_debuggers_and_core_files(ordinary: ProjectBuilder) -> None:
     attack_by_tool(ordinary, ATTACK.replace("file.write", "str"))
-    with serve(ordinary, MCPGREEN_CORE_DUMPS="true") as wire:
-        wire.handshake()
+    with serve(ordinary, MCPGREEN_CORE_DUMPS="true").greeted() as wire:
         assert {"fd", "environ", "maps"} <= set(attacked(wire))
 
 
-def test_a_hook_that_runs_before_the_greeting_cannot_either(ordinary: ProjectBuilder) -> None:
+@pytest.mark.parametrize("is_allowed", [False, True])
+def test_a_hook_that_runs_before_the_greeting_cannot_either(ordinary: ProjectBuilder, is_allowed: bool) -> None:
     ordinary.write("attack.py", ATTACK.replace("file.write", "str") + "print(','.join(done))")
+    ordinary.write("server.d/env", "MCPGREEN_CORE_DUMPS=true\n" if is_allowed else "")
     ordinary.write("server.d/env.sh", f'export MCP_SEEN=$(VICTIM=$PPID "{python_of_ordinary_user()}" attack.py)')
     ordinary.tool("seen", 'echo "<$MCP_SEEN>"')
-    with serve(ordinary) as wire:
-        wire.handshake()
-        assert text_of(wire.call_tool("seen")) == "<>\n"
-
-
-def test_a_hook_may_if_the_project_says_so(ordinary: ProjectBuilder) -> None:
-    ordinary.write("attack.py", ATTACK.replace("file.write", "str") + "print(','.join(done))")
-    ordinary.write("server.d/env", "MCPGREEN_CORE_DUMPS=true\n")
-    ordinary.write("server.d/env.sh", f'export MCP_SEEN=$(VICTIM=$PPID "{python_of_ordinary_user()}" attack.py)')
-    ordinary.tool("seen", 'echo "<$MCP_SEEN>"')
-    with serve(ordinary) as wire:
-        wire.handshake()
-        assert "environ" in text_of(wire.call_tool("seen"))
+    with serve(ordinary).greeted() as wire:
+        seen = text_of(wire.call_tool("seen"))
+        assert "environ" in seen if is_allowed else seen == "<>\n"
 
 
 def test_a_provider_cannot_either(ordinary: ProjectBuilder) -> None:
     ordinary.provider("attack.py", f"#!{python_of_ordinary_user()}\n{ATTACK}print(json.dumps(done))")
-    with serve(ordinary) as wire:
-        wire.handshake()
+    with serve(ordinary).greeted() as wire:
         contents = wire.result("resources/read", {"uri": "attack://x"})["contents"]
         assert json.loads(contents[0]["text"]) == []
         assert fakes(wire) == []
@@ -145,8 +134,7 @@ def test_an_ordinary_user_is_served_in_full(ordinary: ProjectBuilder) -> None:
         'echo \'{"jsonrpc":"2.0","method":"notifications/message","params":'
         '{"level":"error","data":"said"}}\' >>"$MCP_LOG_STREAM"; echo done',
     )
-    with serve(ordinary) as wire:
-        wire.handshake()
+    with serve(ordinary).greeted() as wire:
         pid = int(text_of(wire.call_tool("leaves")))
         eventually(lambda: not os.path.exists(f"/proc/{pid}"))
         assert text_of(wire.call_tool("report")) == "done\n"

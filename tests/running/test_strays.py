@@ -151,8 +151,7 @@ def test_a_process_that_hides_whose_it_is_ends_when_no_call_is_running(project: 
 @pytest.mark.parametrize("prepare", ["pass", "shed()", "ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)"])
 def test_a_chain_of_forks_ends_with_its_call(project: ProjectBuilder, start: Start, comm: str, prepare: str) -> None:
     project.tool("chaining", CHAINING.replace("PREPARE", prepare).replace("COMM", comm))
-    wire = start(KILL_GRACE_SECS=0.05)
-    wire.handshake()
+    wire = start(KILL_GRACE_SECS=0.05).greeted()
     wire.call_tool("chaining")
 
     eventually(lambda: is_none_left(comm))
@@ -167,8 +166,7 @@ def test_a_chain_of_forks_does_not_outlive_the_server(
     project: ProjectBuilder, start: Start, comm: str, prepare: str
 ) -> None:
     project.tool("chaining", CHAINING.replace("PREPARE", prepare).replace("COMM", comm) + "time.sleep(600)\n")
-    wire = start(EOF_GRACE_SECS=0.05, KILL_GRACE_SECS=0.05)
-    wire.handshake()
+    wire = start(EOF_GRACE_SECS=0.05, KILL_GRACE_SECS=0.05).greeted()
     wire.start_request("tools/call", {"name": "hold"})
     wire.start_request("tools/call", {"name": "chaining"})
     eventually(lambda: named(comm))
@@ -222,8 +220,7 @@ def test_children_that_the_server_had_before_are_left_alone(project: ProjectBuil
     launch = (
         f'sleep 600 </dev/null >/dev/null 2>&1 & echo $! > launched; exec "{sys.executable}" -m mcpgreen serve "$@"'
     )
-    with Wire(project.root, command=["/bin/sh", "-c", launch, "server"], cwd=project.root) as wire:
-        wire.handshake()
+    with Wire(project.root, command=["/bin/sh", "-c", launch, "server"], cwd=project.root).greeted() as wire:
         launched = int(project.read("launched"))
         wire.call_tool("hiding")
         eventually(lambda: not any(map(is_alive, noted_pids(project))))
@@ -247,8 +244,7 @@ def test_a_stray_process_of_another_user_does_not_hold_up_the_server(project: Pr
 def test_the_reader_goes_on_while_a_chain_is_hunted(project: ProjectBuilder, start: Start, comm: str) -> None:
     """Whoever looks until nobody new has come looks for ever if somebody always has."""
     project.tool("chaining", CHAINING.replace("PREPARE", "pass").replace("COMM", comm))
-    wire = start(KILL_GRACE_SECS=0.3)
-    wire.handshake()
+    wire = start(KILL_GRACE_SECS=0.3).greeted()
     id = wire.start_request("tools/call", {"name": "chaining"})
     noted_pids(project)
     for _ in range(20):
@@ -274,8 +270,7 @@ def test_hundreds_of_strays_end_with_their_call(project: ProjectBuilder, start: 
         "    os._exit(0)\n"
         "wait_for_a_note()\n",
     )
-    wire = start(KILL_GRACE_SECS=0.05)
-    wire.handshake()
+    wire = start(KILL_GRACE_SECS=0.05).greeted()
     wire.call_tool("many")
     children = Path(f"/proc/{wire.process.pid}/task/{wire.process.pid}/children")
 

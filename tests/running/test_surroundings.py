@@ -249,8 +249,7 @@ def test_the_scratch_files_of_a_call_are_kept_if_that_is_wanted(
     project: ProjectBuilder, start: Start, is_killed: bool
 ) -> None:
     project.tool("where", 'echo said > "$MCPBASH_DEBUG_LOG"; echo $PPID "$MCPBASH_DEBUG_LOG"')
-    wire = start(preserve_state="true")
-    wire.handshake()
+    wire = start(preserve_state="true").greeted()
     server, log = text_of(wire.call_tool("where")).split()
     guardians = [int(pid) for pid in Path(f"/proc/{server}/task/{server}/children").read_text().split()]
     if is_killed:

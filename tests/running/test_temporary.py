@@ -38,8 +38,7 @@ def test_a_tmpdir_that_will_not_do_is_not_made_and_the_systems_place_is_used(
     project.tool("show", SHOW)
     place = place_of_kind(kind, tmp_path)
     existed = place.exists()
-    with Wire(project.root, command=[*without_privileges(), *SERVE], env={"TMPDIR": str(place)}) as wire:
-        wire.handshake()
+    with Wire(project.root, command=[*without_privileges(), *SERVE], env={"TMPDIR": str(place)}).greeted() as wire:
         seen, state_dir = text_of(wire.call_tool("show")).split()
         assert (seen, os.path.dirname(state_dir)) == ("/tmp", "/tmp")
         assert wire.stop() == 0
@@ -69,8 +68,7 @@ def test_a_directory_whose_group_could_replace_our_files_is_warned_about(
     project.tool("show", SHOW)
     place = place_of_kind(kind, tmp_path)
     os.chown(place, -1, 12345)
-    wire = start(tmp_root=place)
-    wire.handshake()
+    wire = start(tmp_root=place).greeted()
     assert str(place) in text_of(wire.call_tool("show"))
     assert wire.stop() == 0
     assert ("its group" in wire.stderr) == is_warned
@@ -79,6 +77,5 @@ def test_a_directory_whose_group_could_replace_our_files_is_warned_about(
 def test_a_relative_tmp_root_is_meant_below_the_project(project: ProjectBuilder, start: Start) -> None:
     project.tool("show", SHOW)
     (project.root / "scratch").mkdir()
-    wire = start(tmp_root="scratch", wire={"cwd": "/"})
-    wire.handshake()
+    wire = start(tmp_root="scratch", wire={"cwd": "/"}).greeted()
     assert f"{project.root}/scratch/" in text_of(wire.call_tool("show"))

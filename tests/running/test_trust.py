@@ -115,7 +115,7 @@ def test_the_same_outside_the_project(root: Path) -> None:
 
     assert problem(root, "link") is None
     outside.chmod(0o777)
-    assert problem(root, "link") == "the way to it leads through a link outside the project that others can change"
+    assert problem(root, "link") == "it is reached through a link outside the project that others can change"
 
 
 @pytest.mark.parametrize("target", ["../../elsewhere.sh", "/bin/sh"])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
 import sys
 import threading
 from collections.abc import Callable
@@ -16,6 +15,7 @@ from typing import Any, TextIO
 import pytest
 
 from tests.support.prerequisites import require_program
+from tests.support.programs import completed
 
 SDK = Path(__file__).parents[2] / "mcpgreen" / "sdk"
 OWN_TOOL = SDK / "json-tool"
@@ -101,14 +101,12 @@ class Bench:
             else:
                 stream.close()
             try:
-                ended = subprocess.run(
+                ended = completed(
                     ["bash", "-c", ON_97, "bench", str(writer), *command],
                     env=whole_env,
                     cwd=self.directory,
-                    stdin=subprocess.DEVNULL,
-                    capture_output=True,
                     pass_fds=(writer,),
-                    timeout=120,
+                    encoding=None,
                 )
             finally:
                 os.close(writer)
@@ -135,6 +133,10 @@ class Bench:
 
 def _json_of(path: Path) -> Any:
     return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
+
+
+def failure(message: str, code: int = -32602) -> dict[str, object]:
+    return {"code": code, "message": message, "data": None}
 
 
 @pytest.fixture(scope="session")
@@ -170,6 +172,12 @@ def full(request: pytest.FixtureRequest, tmp_path: Path) -> Bench:
 def minimal(tmp_path: Path) -> Bench:
     """A host without one."""
     return Bench(tmp_path, "")
+
+
+@pytest.fixture
+def bench(minimal: Bench) -> Bench:
+    """For the Python SDK, which never needs a JSON tool."""
+    return minimal
 
 
 @pytest.fixture(params=["full", "minimal"])

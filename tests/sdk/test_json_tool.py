@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 
 from mcpgreen.sdk import json_tool
+from tests.support.programs import completed
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually
 from tests.support.wire import Wire, text_of
@@ -68,14 +69,7 @@ ENV = {"PATH": os.environ["PATH"], "LANG": "C", "MCPGREEN_PYTHON": sys.executabl
 
 
 def run(*arguments: str, given: str = DOCUMENT, tool: str = str(OWN_TOOL), **env: str) -> Ended:
-    return subprocess.run(
-        [tool, *arguments],
-        input=given,
-        capture_output=True,
-        encoding="utf-8",
-        env={**ENV, **env},
-        timeout=120,
-    )
+    return completed([tool, *arguments], input=given, env={**ENV, **env})
 
 
 @pytest.fixture
@@ -402,8 +396,7 @@ def test_tools_read_json_on_a_host_without_jq(
       mcp_result_success "$("$MCPBASH_JSON_TOOL_BIN" -nc --arg name "$name" --arg mode "$MCPBASH_MODE" \
         --arg tool "$MCPBASH_JSON_TOOL" '{$name, $mode, $tool}')" """
     project.tool("greet", script)
-    client = start(env={"PATH": path_without_jq})
-    client.handshake()
+    client = start(env={"PATH": path_without_jq}).greeted()
     result: Any = client.call_tool("greet", {"name": "Ada"})
     expected = {"name": "Ada", "mode": "full", "tool": "jq"}
     assert json.loads(text_of(result)) == {"success": True, "result": expected}

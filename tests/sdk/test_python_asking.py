@@ -186,7 +186,7 @@ def test_an_outcome_that_nobody_catches_ends_with_a_telling_line(tmp_path: Path)
     ended = run(tmp_path, "mcp_tool.confirm('Go?')", form(action="decline"))
 
     assert ended.exit_code == 1
-    assert ended.stderr.splitlines()[-1] == "mcp_tool.Declined: The person declined to answer."
+    assert ended.stderr.splitlines()[-1] == "mcp_tool.Declined: The user declined to answer."
 
 
 def test_several_questions_are_asked_in_one_round(tmp_path: Path) -> None:
@@ -399,5 +399,5 @@ def test_a_test_answers_in_place_of_a_client(tmp_path: Path) -> None:
     assert ended.exit_code == 0, ended.stderr
     missing, left, misfit = ended.stdout.splitlines()
     assert missing.startswith("no answer is left for") and "Sure?" in missing
-    assert left == "no question was left for (False,)"
+    assert left == "these answers were not used: (False,)"
     assert "does not match the question" in misfit

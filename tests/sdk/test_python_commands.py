@@ -10,12 +10,6 @@ import pytest
 
 from tests.sdk.conftest import Bench, Run
 
-
-@pytest.fixture
-def bench(minimal: Bench) -> Bench:
-    return minimal
-
-
 # Calls, the arguments of the tool, and the words that they add.
 WORDS: list[tuple[str, dict[str, Any], list[str]]] = [
     ("command.flag('a', '--all')", {"a": True}, ["--all"]),

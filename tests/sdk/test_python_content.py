@@ -19,11 +19,6 @@ PIXEL = base64.b64decode(
 )
 
 
-@pytest.fixture
-def bench(minimal: Bench) -> Bench:
-    return minimal
-
-
 def block(bench: Bench, expression: str) -> object:
     run = bench.python(f"mcp_tool.emit_json(mcp_tool.{expression})")
     assert run.exit_code == 0, run.stderr

@@ -6,29 +6,19 @@ import ast
 import json
 import os
 import re
-import subprocess
 import sys
 import threading
 from pathlib import Path
 
 import pytest
 
+from tests.support.programs import completed
 from tests.support.waiting import eventually, is_alive
 
-from .conftest import SDK, Bench
+from .conftest import SDK, Bench, failure
 
 SOURCE = SDK / "python" / "mcp_tool.py"
 UGLY = 'quote " backslash \\ newline \n one \x01 ü 日 🎈'
-
-
-@pytest.fixture
-def bench(minimal: Bench) -> Bench:
-    """The Python SDK never needs a JSON tool."""
-    return minimal
-
-
-def failure(message: str, code: int = -32602) -> dict[str, object]:
-    return {"code": code, "message": message, "data": None}
 
 
 FILES = sorted([*SOURCE.parent.glob("mcp_tool*.py"), *SOURCE.parent.glob("mcp_tool*/*.py")])
@@ -47,13 +37,7 @@ def test_the_sdk_imports_only_what_every_call_needs() -> None:
 
 def test_the_sdk_needs_nothing_but_its_own_place() -> None:
     script = "from mcp_tool import *; progress(5); log_info('a', 'b'); print(args(), meta(), roots(), is_cancelled())"
-    ended = subprocess.run(
-        [sys.executable, "-B", "-W", "error", "-c", script],
-        env={"PYTHONPATH": str(SDK)},
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+    ended = completed([sys.executable, "-B", "-W", "error", "-c", script], env={"PYTHONPATH": str(SDK)})
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "{} {} [] False\n", "")
 
 

@@ -117,8 +117,7 @@ def test_a_link_to_a_resource_says_what_it_is(either: Bench) -> None:
 def test_clients_get_pictures_and_links(project: ProjectBuilder, start: Start) -> None:
     project.tool("chart", 'source "${MCP_SDK:?}/tool-sdk.sh"; printf abc >c.png; mcp_result_image c.png --text Chart')
     project.tool("link", 'source "${MCP_SDK:?}/tool-sdk.sh"; mcp_result_resource_link https://example.com/ home')
-    client = start()
-    client.handshake()
+    client = start().greeted()
     assert client.call_tool("chart")["content"] == [
         {"type": "text", "text": "Chart"},
         {"type": "image", "data": "YWJj", "mimeType": "image/png"},

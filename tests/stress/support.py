@@ -108,8 +108,7 @@ class Stand:
         """A server after its handshake."""
         wire = Wire(self.project.root, env=self.env)
         self._started.append(wire)
-        wire.handshake()
-        return wire
+        return wire.greeted()
 
     def start_peer(self, *, reads: bool = True, capabilities: Json | None = None) -> Peer:
         peer = Peer(self.project.root, env=self.env, reads=reads, capabilities=capabilities)
@@ -148,10 +147,6 @@ class Peer(Wire):
         if reads:
             self.read()
 
-    @property
-    def pid(self) -> int:
-        return self.process.pid
-
     def send_aside(self, *values: Any) -> None:
         """Send without waiting for the server to take it."""
 
@@ -159,8 +154,7 @@ class Peer(Wire):
             with contextlib.suppress(BrokenPipeError, ValueError):  # the server has been stopped meanwhile
                 self.send(*values)
 
-        self._threads.append(threading.Thread(target=send, daemon=True))
-        self._threads[-1].start()
+        self._begin_thread(send)
 
     def read(self) -> None:
         """Begin to read."""

@@ -83,13 +83,16 @@ def start_with_calls(stand: Stand) -> Wire:
     return wire
 
 
-def warm_up(stand: Stand, wire: Wire, name: str) -> list[str]:
-    """Let the server meet its first call; what it holds open from then on."""
-    wire.send(call("warm-up", name, timeoutSecs=0.2))
+def warmed_up(new_stand: NewStand, scripts: dict[str, str]) -> tuple[Stand, Wire, list[str]]:
+    """A server that has met its first call, and what it holds open from then on."""
+    stand = new_stand()
+    stand.scripts(scripts)
+    wire = stand.start()
+    wire.send(call("warm-up", next(iter(scripts)), timeoutSecs=0.2))
     wire.response("warm-up")
     require_only_server(stand, wire.process.pid)
     stand.forget_ups()
-    return descriptors_of(wire.process.pid)
+    return stand, wire, descriptors_of(wire.process.pid)
 
 
 def answered(wire: Wire, names: Iterable[str]) -> list[str]:
@@ -99,10 +102,7 @@ def answered(wire: Wire, names: Iterable[str]) -> list[str]:
 
 
 def test_cancelled_calls_leave_nothing(new_stand: NewStand) -> None:
-    stand = new_stand()
-    stand.scripts(STAYING)
-    wire = stand.start()
-    before = warm_up(stand, wire, "jobs")
+    stand, wire, before = warmed_up(new_stand, STAYING)
 
     for number in range(ROUNDS):
         ids = {name: f"{name}-{number}" for name in STAYING}
@@ -120,10 +120,7 @@ def test_cancelled_calls_leave_nothing(new_stand: NewStand) -> None:
 
 
 def test_calls_past_their_deadline_leave_nothing(new_stand: NewStand) -> None:
-    stand = new_stand()
-    stand.scripts(STAYING)
-    wire = stand.start()
-    before = warm_up(stand, wire, "jobs")
+    stand, wire, before = warmed_up(new_stand, STAYING)
 
     for number in range(ROUNDS):
         secs = random.Random(number).uniform(0.02, 0.3)
@@ -217,10 +214,7 @@ def start_client(stand: Stand) -> subprocess.Popen[str]:
 
 
 def test_tools_that_end_by_themselves_leave_nothing(new_stand: NewStand) -> None:
-    stand = new_stand()
-    stand.scripts(LEAVING)
-    wire = stand.start()
-    before = warm_up(stand, wire, "holding")
+    stand, wire, before = warmed_up(new_stand, LEAVING)
 
     for number in range(ROUNDS):
         wire.send(*(call(f"{name}-{number}", name) for name in LEAVING))
@@ -256,10 +250,7 @@ def test_hiding_processes_do_not_outlive_the_server(new_stand: NewStand, end: Ca
 
 
 def test_a_call_cancelled_in_the_same_write_never_answers_and_leaves_nothing(new_stand: NewStand) -> None:
-    stand = new_stand()
-    stand.scripts(STAYING)
-    wire = stand.start()
-    before = warm_up(stand, wire, "jobs")
+    stand, wire, before = warmed_up(new_stand, STAYING)
 
     for number in range(ROUNDS):
         for name in STAYING:

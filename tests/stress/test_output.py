@@ -116,9 +116,7 @@ def server(project: ProjectBuilder, start: Start, monkeypatch: pytest.MonkeyPatc
     project.forked_tool("forked", PYTHON)
     project.forked_tool("fresh", PYTHON, warm=False)
     project.tool("shell", SHELL)
-    wire = start(stderr_level="info")
-    wire.handshake()
-    return wire
+    return start(stderr_level="info").greeted()
 
 
 def broken_calls(server: Wire, way: str, kinds: Sequence[str]) -> list[str]:

@@ -9,12 +9,12 @@ import errno
 import json
 import os
 import stat
-import subprocess
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tests.support.programs import completed
 from tests.support.waiting import PATIENCE_SECS, eventually
 
 Json = dict[str, Any]
@@ -60,7 +60,7 @@ def talk(command: Sequence[str], say: Say, *, env: Mapping[str, str], cwd: Path)
     listener = threading.Thread(target=listen, daemon=True)
     listener.start()
     try:
-        ended = subprocess.run(
+        ended = completed(
             ["bash", "-c", ON_97, "talk", str(writer), *command],
             env={
                 "PATH": os.environ["PATH"],
@@ -70,12 +70,8 @@ def talk(command: Sequence[str], say: Say, *, env: Mapping[str, str], cwd: Path)
                 "MCP_ASK_REPLY": str(replies / "call"),
             },
             cwd=cwd,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            encoding="utf-8",
             pass_fds=(writer,),
             timeout=4 * PATIENCE_SECS,
-            check=False,
         )
     finally:
         os.close(writer)

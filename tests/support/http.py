@@ -13,15 +13,12 @@ import json
 import re
 import socket
 import subprocess
-import sys
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from tests.support.constants import variables_of
-from tests.support.forking import Forked, can_fork
 from tests.support.http_replies import Reply
 from tests.support.waiting import PATIENCE_SECS, eventually
 from tests.support.wire import (
@@ -30,9 +27,9 @@ from tests.support.wire import (
     META_PREFIX,
     MODERN,
     Asker,
+    ServerProcess,
     clean_environment,
     modern_meta,
-    nursery,
 )
 
 Json = dict[str, Any]
@@ -43,7 +40,7 @@ NAMED_BY = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"
 WITHOUT_VERSION_HEADER = ("2024-11-05", "2025-03-26")
 
 
-class HttpServer:
+class HttpServer(ServerProcess):
     """One server process. Keyword arguments that are not named here are settings (`http_token="..."`)."""
 
     def __init__(
@@ -56,31 +53,15 @@ class HttpServer:
         is_fresh: bool = False,
         **settings: Any,
     ) -> None:
-        whole = ["serve", "--http", address, *arguments, "--project-root", str(root)]
-        environment = clean_environment({**variables_of(settings), **(env or {})})
+        words = ["serve", "--http", address, *arguments, "--project-root", str(root)]
+        super().__init__(words, clean_environment({**variables_of(settings), **(env or {})}), is_fresh=is_fresh)
         self.root = Path(root)
         self._clients: list[HttpClient] = []
-        self.process: subprocess.Popen[bytes] | Forked
-        if not is_fresh and can_fork(environment):
-            self.process = nursery().fork(whole, environment)
-        else:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "mcpgreen", *whole],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                env=environment,
-            )
         assert self.process.stdin is not None
         self.process.stdin.close()
         self._printed: dict[str, list[bytes]] = {"stdout": [], "stderr": []}
-        self._threads = [threading.Thread(target=self._read, args=(name,), daemon=True) for name in self._printed]
-        for thread in self._threads:
-            thread.start()
-
-    @property
-    def pid(self) -> int:
-        return self.process.pid
+        for name in self._printed:
+            self._begin_thread(self._read, name)
 
     @property
     def url(self) -> str:
@@ -134,10 +115,6 @@ class HttpServer:
         """A client of the stateless era."""
         return self.client(revision=MODERN, capabilities=capabilities, **options)
 
-    def wait(self, *, within_secs: float = PATIENCE_SECS) -> int:
-        """For the end of the process; its exit status."""
-        return self.process.wait(within_secs)
-
     def stop(self, *, within_secs: float = PATIENCE_SECS) -> int:
         """As an operator does: SIGTERM, and wait."""
         self.process.terminate()
@@ -158,22 +135,6 @@ class HttpServer:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self.process.wait(END_SECS)
         self.kill()
-
-    def kill(self) -> None:
-        if self.process.poll() is None:
-            self.process.kill()
-            self.process.wait()
-        for thread in self._threads:
-            thread.join(PATIENCE_SECS)
-        for stream in (self.process.stdout, self.process.stderr):
-            if stream is not None:
-                stream.close()
-
-    def __enter__(self) -> HttpServer:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.end()
 
     def _text_of(self, name: str) -> str:
         if self.process.poll() is not None:

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from tests.support.programs import completed
+
 PING = b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n'
 VERSION = f"{sys.version_info[0]}.{sys.version_info[1]}"
 OUR_PYTHON: str = sys._base_executable  # type: ignore[attr-defined]
@@ -33,14 +35,8 @@ def started(
     command: Sequence[str], *, prefix: Sequence[str] = (), given: bytes = PING, path: str = NO_PATH, **env: str
 ) -> subprocess.CompletedProcess[bytes]:
     """A start as some clients have it: no variables but these, and the current directory is /."""
-    return subprocess.run(
-        [*prefix, *command],
-        input=given,
-        capture_output=True,
-        cwd="/",
-        env={"PATH": path, **env},
-        timeout=FIRST_START_SECS,
-        check=False,
+    return completed(
+        [*prefix, *command], input=given, cwd="/", env={"PATH": path, **env}, timeout=FIRST_START_SECS, encoding=None
     )
 
 

@@ -16,6 +16,8 @@ from typing import Any, NoReturn
 
 import pytest
 
+from tests.support.programs import completed
+
 TYPESCRIPT_DIR = Path(__file__).resolve().parents[1] / "clients" / "typescript"
 INSPECTOR_DIR = TYPESCRIPT_DIR.with_name("inspector")
 GEMINI_DIR = TYPESCRIPT_DIR.with_name("gemini")
@@ -72,14 +74,7 @@ def require_our_python_for_ordinary_user() -> None:
 
 def _can_nobody_run(python: str) -> bool:
     try:
-        done = subprocess.run(
-            [python, "-c", "import ctypes, json"],
-            user=NOBODY,
-            group=NOBODY,
-            extra_groups=[],
-            cwd="/",
-            capture_output=True,
-        )
+        done = completed([python, "-c", "import ctypes, json"], user=NOBODY, group=NOBODY, extra_groups=[], cwd="/")
     except OSError:
         return False
     return done.returncode == 0

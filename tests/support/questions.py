@@ -100,6 +100,10 @@ class Talk:
     def begin(self, **options: Any) -> Json:
         return self._note(self.client.request(self.method, self.params, **options))
 
+    def begun(self) -> Talk:
+        self.begin()
+        return self
+
     def answer(self, *answers: Json, state: Any = ..., **options: Any) -> Json:
         """Come back with answers, in the order of the open questions."""
         return self.come_back(dict(zip(self.asked, answers, strict=False)), state=state, **options)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
 import sys
 import zipfile
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from tests.support.programs import completed
 from tests.support.wire import CHECKOUT
 
 LEFT_BY_INSTALLERS = ("INSTALLER", "REQUESTED", "direct_url.json", "RECORD")
@@ -73,9 +73,7 @@ def _own_wheel(directory: Path) -> Path:
             else:
                 shutil.copy(CHECKOUT / name, Path(place) / name)
         program = "import sys; from setuptools import build_meta; build_meta.build_wheel(sys.argv[1])"
-        done = subprocess.run(
-            [sys.executable, "-c", program, str(directory)], cwd=place, capture_output=True, text=True, check=False
-        )
+        done = completed([sys.executable, "-c", program, str(directory)], cwd=place)
     assert done.returncode == 0, done.stderr
     (wheel,) = directory.glob("mcpgreen-*.whl")
     return wheel

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from tests.support.forking import Forked, Nursery, can_fork
 from tests.support.waiting import PATIENCE_SECS
@@ -25,6 +25,7 @@ END_SECS = 2.0  # for a server to end when the test is over; then it is killed
 Json = dict[str, Any]
 
 META_PREFIX = "io.modelcontextprotocol/"
+Server = TypeVar("Server", bound="ServerProcess")
 
 
 def modern_meta(*, log_level: str | None = None, capabilities: Json | None = None, **more: Any) -> Json:
@@ -51,7 +52,71 @@ class Asker:
         return answer["error"]
 
 
-class Wire(Asker):
+class ServerProcess:
+    """A server, from its start to its end. A command line of its own makes it a fresh process, and so does `is_fresh`;
+    others need not be one (see `forking`)."""
+
+    def __init__(
+        self,
+        words: Sequence[str],
+        environment: dict[str, str],
+        *,
+        command: Sequence[str] | None = None,
+        directory: str | None = None,
+        new_session: bool = False,
+        is_fresh: bool = False,
+        pass_fds: Sequence[int] = (),
+    ) -> None:
+        self.process: subprocess.Popen[bytes] | Forked
+        if command is None and not is_fresh and can_fork(environment):
+            self.process = nursery().fork(words, environment, directory, new_session=new_session)
+        else:
+            self.process = subprocess.Popen(
+                [*(command or [sys.executable, "-m", "mcpgreen"]), *words],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env=environment,
+                cwd=directory,
+                start_new_session=new_session,
+                pass_fds=pass_fds,
+            )
+        self._threads: list[threading.Thread] = []
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    def wait(self, *, within_secs: float = PATIENCE_SECS) -> int:
+        """Wait for the end of the process; its exit status."""
+        return self.process.wait(within_secs)
+
+    def kill(self) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        for thread in self._threads:
+            thread.join(PATIENCE_SECS)
+        for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
+            with contextlib.suppress(BrokenPipeError):
+                if stream is not None:
+                    stream.close()
+
+    def end(self) -> None:
+        raise NotImplementedError
+
+    def __enter__(self: Server) -> Server:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.end()
+
+    def _begin_thread(self, target: Callable[..., None], *values: object) -> None:
+        self._threads.append(threading.Thread(target=target, args=values, daemon=True))
+        self._threads[-1].start()
+
+
+class Wire(Asker, ServerProcess):
     """One server process. Everything it writes is kept, and validated against `revision` when one is agreed."""
 
     def __init__(
@@ -66,23 +131,9 @@ class Wire(Asker):
         is_fresh: bool = False,
         pass_fds: Sequence[int] = (),
     ) -> None:
-        """A server with a command line of its own is a fresh process, others need not be (see `forking`)."""
-        whole = [*(arguments if command is None else ()), *([] if root is None else ["--project-root", str(root)])]
-        environment, directory = clean_environment(env), str(cwd) if cwd else None
-        self.process: subprocess.Popen[bytes] | Forked
-        if command is None and not is_fresh and can_fork(environment):
-            self.process = nursery().fork(whole, environment, directory, new_session=new_session)
-        else:
-            self.process = subprocess.Popen(
-                [*(command or [sys.executable, "-m", "mcpgreen"]), *whole],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                env=environment,
-                cwd=directory,
-                start_new_session=new_session,
-                pass_fds=pass_fds,
-            )
+        words = [*(arguments if command is None else ()), *([] if root is None else ["--project-root", str(root)])]
+        options = {"command": command, "new_session": new_session, "is_fresh": is_fresh, "pass_fds": pass_fds}
+        super().__init__(words, clean_environment(env), directory=str(cwd) if cwd else None, **options)
         self.root = Path(root or "")
         self.revision: str | None = None
         self.methods: dict[Any, str] = {}  # of our requests, by id
@@ -93,9 +144,8 @@ class Wire(Asker):
         self._unclaimed: list[Json] = []
         self._stderr: list[bytes] = []
         self._next_id = 0
-        self._threads = [threading.Thread(target=target, daemon=True) for target in (self._read, self._read_stderr)]
-        for thread in self._threads:
-            thread.start()
+        self._begin_thread(self._read)
+        self._begin_thread(self._read_stderr)
 
     def send_bytes(self, data: bytes) -> None:
         assert self.process.stdin is not None
@@ -170,6 +220,15 @@ class Wire(Asker):
         self.notify("notifications/initialized")
         return result
 
+    def greeted(self) -> Wire:
+        """The same server, after a handshake."""
+        try:
+            self.handshake()
+        except BaseException:
+            self.end()
+            raise
+        return self
+
     def call_tool(self, name: str, arguments: Json | None = None, **params: Any) -> Json:
         """Handshake era: the result of a tool."""
         return self.result("tools/call", {"name": name, "arguments": arguments or {}, **params})
@@ -182,9 +241,6 @@ class Wire(Asker):
         assert self.process.stdin is not None
         with contextlib.suppress(BrokenPipeError):
             self.process.stdin.close()
-
-    def wait(self, *, within_secs: float = PATIENCE_SECS) -> int:
-        return self.process.wait(within_secs)
 
     def stop(self) -> int:
         """Leave as a client does: close the pipe and wait."""
@@ -203,29 +259,12 @@ class Wire(Asker):
                 self.process.wait(END_SECS)
         self.kill()
 
-    def kill(self) -> None:
-        if self.process.poll() is None:
-            self.process.kill()
-            self.process.wait()
-        for thread in self._threads:
-            thread.join(PATIENCE_SECS)
-        for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
-            with contextlib.suppress(BrokenPipeError):
-                if stream is not None:
-                    stream.close()
-
     @property
     def stderr(self) -> str:
         """So far; all of it, once the server has ended."""
         if self.process.poll() is not None:
             self._threads[1].join(END_SECS)
         return b"".join(self._stderr).decode("utf-8", "replace")
-
-    def __enter__(self) -> Wire:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.end()
 
     def _next_message(self, give_up_at: float) -> Json:
         from tests.support import validation  # a second, which the process that only hands out tests need not take

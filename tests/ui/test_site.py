@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import json
 import re
-import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -21,6 +20,7 @@ import pytest
 from tests.docs.reader import Reader
 from tests.support.browser import Browser
 from tests.support.prerequisites import require_module
+from tests.support.programs import completed
 from tests.support.waiting import eventually
 from tests.support.wire import CHECKOUT
 
@@ -106,9 +106,7 @@ class Page(HTMLParser):
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     require_module("material")
     directory = tmp_path_factory.mktemp("site")
-    done = subprocess.run(
-        [sys.executable, str(SCRIPT), str(directory)], capture_output=True, text=True, timeout=BUILD_SECS, check=False
-    )
+    done = completed([sys.executable, str(SCRIPT), str(directory)], timeout=BUILD_SECS)
     assert (done.returncode, done.stderr) == (0, ""), done.stdout
     return directory
 

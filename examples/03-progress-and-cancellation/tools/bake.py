@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Bake loaves of bread, one after the other, and say how far it is."""
+"""Bake loaves of bread, one after the other, and report progress."""
 
 import time
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# mcp: {"description": "As many stars of the catalogue as fit", "inputSchema": {}}
+# mcp: {"description": "As many stars in the catalogue as fit", "inputSchema": {}}
 # shellcheck source=/dev/null
 source "${MCP_SDK:?}/tool-sdk.sh"
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# mcp: {"description": "How many of the processes that spawn started are still there", "inputSchema": {}}
+# mcp: {"description": "How many of the processes that spawn started are still running", "inputSchema": {}}
 [[ -r started.txt ]] || { echo "Call spawn first." >&2 && exit 1; }
 read -ra started < started.txt
 for _ in {1..30}; do

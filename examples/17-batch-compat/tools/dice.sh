@@ -1,3 +1,3 @@
 #!/bin/sh
-# mcp: {"description": "Roll a fair dice", "inputSchema": {}}
+# mcp: {"description": "Roll a fair die", "inputSchema": {}}
 echo 4

@@ -1,3 +1,3 @@
 #!/bin/sh
-# mcp: {"description": "Answer at once", "inputSchema": {}}
+# mcp: {"description": "Answer immediately", "inputSchema": {}}
 echo "Here I am."

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-# mcp: {"description": "Empty the bin, after a question", "inputSchema": {}, "annotations": {"destructiveHint": true}}
+# mcp: {"description": "Empty the bin, after asking", "inputSchema": {}, "annotations": {"destructiveHint": true}}
 import sys
 
 import mcp_tool

@@ -4,7 +4,7 @@
 import argparse
 from collections import Counter
 
-parser = argparse.ArgumentParser(prog="tally", description="Count the letters of some words.")
+parser = argparse.ArgumentParser(prog="tally", description="Count the letters in some words.")
 parser.add_argument("--top", metavar="N", type=int, default=3, help="how many letters to show (default: 3)")
 parser.add_argument("--upper", action="store_true", help="show capital letters")
 parser.add_argument("word", nargs="+", help="the words to count")

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# mcp: {"description": "A motto for a team, thought up by the client's model", "inputSchema": {"properties": {"team": {"type": "string", "description": "Which team"}}, "required": ["team"]}}
+# mcp: {"description": "A motto for a team, written by the client's model", "inputSchema": {"properties": {"team": {"type": "string", "description": "Which team"}}, "required": ["team"]}}
 # shellcheck source=/dev/null
 source "${MCP_SDK:?}/tool-sdk.sh"
 

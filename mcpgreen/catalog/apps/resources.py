@@ -1,4 +1,4 @@
-"""Find the MCP Apps of a project, which are `ui://` resources that hosts show, and make their HTML.
+"""Find a project's MCP Apps, which are `ui://` resources that clients show, and build their HTML.
 
 An app is a directory `ui/` next to a tool, or a directory in the project's own `ui/`, with ui.meta.json or index.html.
 Its text is its HTML file or, without one, a template.
@@ -73,15 +73,14 @@ def discover_apps(project: Project, server_name: str, pace: Pace = UNPACED) -> t
     for name, directory in pace.over(_candidates(project, warnings, pace)):
         if name in apps:
             shown, first = project.shown(directory), project.shown(apps[name].directory)
-            warnings.append(Loss(f"{shown}: skipped because {first} already provides the page {name}"))
+            warnings.append(Loss(f"{shown}: skipped because {first} already provides the app {name}"))
         elif app := _app_in(directory, name, server_name, warnings=warnings, project=project):
             apps[name] = app
     return list(apps.values()), warnings
 
 
 def app_for(uri: str, project: Project, server_name: str) -> App | None:
-    """Return the app of `ui://<server>/<name>` or `ui://<name>`. Raises InvalidParams for any other URI. Reads no other
-    app: there may be thousands."""
+    """Return the app of `ui://<server>/<name>` or `ui://<name>`; read no other. Raises InvalidParams."""
     name = _name_in(uri)
     if name.startswith(".") or not name.isprintable():
         return None
@@ -98,12 +97,12 @@ def _name_in(uri: str) -> str:
     scheme, rest = uri[: len(SCHEME)], uri[len(SCHEME) :]
     segments = rest.split("/")
     if scheme.lower() != SCHEME or not segments[-1] or len(segments) > 2:
-        raise InvalidParams("A page URI has the form ui://<server>/<name>.")
+        raise InvalidParams("An app's URI has the form ui://<server>/<name>.")
     from urllib.parse import unquote  # takes long to import, and few projects have apps
 
     name = unquote(segments[-1])
     if name in (".", "..") or any(character in name for character in "/\\\0"):
-        raise InvalidParams("A page URI has the form ui://<server>/<name>, with nothing after the name.")
+        raise InvalidParams("An app's URI has the form ui://<server>/<name>, with nothing after the name.")
     return name
 
 
@@ -118,7 +117,7 @@ def app_html(app: App, *, limit_bytes: int) -> bytes:
         title = app.definition.get("title") or app.name
         content = templates.render(app.template, app.config, title=title).encode("utf-8")
     if len(content) > limit_bytes:
-        raise OutputTooLarge(f"The page {app.name} is larger than {limit_bytes} bytes (max_resource_bytes).")
+        raise OutputTooLarge(f"The app {app.name} is larger than {limit_bytes} bytes (max_resource_bytes).")
     return content
 
 
@@ -194,7 +193,7 @@ def _app_in(directory: str, name: str, server_name: str, *, warnings: list[str],
     try:
         return _described_app(directory, name, server_name, source, complaints, project=project)
     except ProjectError as error:
-        warnings.append(Loss(f"{project.shown(error.path)}: {error.reason}; the page is left out"))
+        warnings.append(Loss(f"{project.shown(error.path)}: {error.reason}; the app is left out"))
         return None
     finally:
         warnings.extend(f"{project.shown(source)}: {complaint}" for complaint in complaints)
@@ -221,9 +220,9 @@ def _described_app(
 
     server, path = (quote(part, safe="", errors="replace") for part in (server_name, name))
     uri = f"{SCHEME}{server}/{path}"
-    owner = "the tool " if is_within(directory, project.tools_dir) else ""
+    owner = "for the tool " if is_within(directory, project.tools_dir) else ""
     said = {key: fields[key] for key in ("title", "description") if fields.get(key)}
-    said.setdefault("description", f"The page of {owner}{name}")
+    said.setdefault("description", f"MCP App {owner}{name}")
     definition = {"name": name, "uri": uri, **said, "mimeType": MIME_TYPE, "_meta": {"ui": ui}}
     return App(name, uri, directory, entry, template, config, definition)
 
@@ -251,9 +250,9 @@ def _members(source: str, meta: Json, key: str, known: Sequence[str], rule: Rule
 def _entry_in(directory: str, entrypoint: str, source: str) -> str | None:
     """Return the path of the HTML file, or None if there is none."""
     if os.path.isabs(entrypoint) or ".." in entrypoint.split("/") or "\0" in entrypoint or "\\" in entrypoint:
-        raise ProjectError(source, "entrypoint must be a file in the page's directory")
+        raise ProjectError(source, "entrypoint must be a file in the app's directory")
     if entrypoint.startswith(".") or "/." in entrypoint:
-        raise ProjectError(source, "entrypoint must not be hidden: files that begin with a dot are never served")
+        raise ProjectError(source, "entrypoint must not be hidden: files whose names begin with a dot are never served")
     path = os.path.normpath(os.path.join(directory, entrypoint))
     return _plain_file(path, entrypoint, source) if os.path.lexists(path) else None
 

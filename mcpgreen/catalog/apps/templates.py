@@ -1,4 +1,4 @@
-"""Make an HTML document from a template for MCP Apps and its configuration.
+"""Build the HTML document of an MCP App from a template and its configuration.
 
 The templates are in `templates/ui`, with the style and the script that they share. The document contains all of these
 and fetches nothing, so an app works under the strictest policy of a host.

@@ -1,5 +1,5 @@
-"""Read how a script describes itself: by its `mcp:` comment (`comments`), and by the `@arg` and `@env` comments of a
-shell script, which say what arguments a tool takes, and which variables of the server it gets.
+"""Read how a script describes itself: in its `mcp:` comment (`comments`) and, in a shell script, in its `@arg` and
+`@env` comments, which declare the tool's arguments and the server's variables that it gets.
 
     # Greet somebody.
     # @arg name!                   Who is greeted

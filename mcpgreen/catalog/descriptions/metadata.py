@@ -1,4 +1,4 @@
-"""Read the description of one item, and say precisely what is wrong with it.
+"""Read the description of one item, and report exactly what is wrong with it.
 
 A description is `<file>.meta.json`, `<stem>.meta.json`, the same with .yaml or .yml, or one `mcp:` comment within the
 first ten lines of the file (`comments`). Only the first that exists counts. The fields of each kind of item are in
@@ -176,8 +176,7 @@ def is_accompanying(file_name: str) -> bool:
 
 
 def completions_beside(path: str) -> list[str]:
-    """Return the completion scripts of an item, by its file, or its description if it has none. The first that is
-    executable counts."""
+    """Return the completion scripts next to an item's file or description. The first that is executable counts."""
     directory, file_name = os.path.split(path)
     owners = [described_stem(file_name)] if is_description(file_name) else [file_name, stem_of(file_name)]
     try:

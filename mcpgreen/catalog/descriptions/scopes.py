@@ -1,4 +1,4 @@
-"""Collect the scopes of an item from all of its descriptions: those beside its file, and the comment in the file.
+"""Collect an item's scopes from all of its descriptions: the files next to it, and the comment in the item itself.
 
 Scopes protect an item, so they count wherever they stand. What mentions scopes and cannot be understood costs the item.
 """
@@ -66,5 +66,5 @@ def _scopes_in_comment(path: str, head: bytes, *, is_prose: bool) -> Json:
                 marks.issubset(understood) and re.search(_EXPLANATION, row)
             )
             if is_field and number not in understood:
-                raise ProjectError(path, f"the scopes in line {number} are not supported there: {_HOW_TO_ANNOTATE}")
+                raise ProjectError(path, f"the scopes on line {number} are not supported there: {_HOW_TO_ANNOTATE}")
     return {key: value for key, value in fields.items() if key == "scopes"}

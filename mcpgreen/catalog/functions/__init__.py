@@ -1,1 +1,1 @@
-"""Tools that are Python functions: their source is read for signature and docstring, and never run."""
+"""Tools that are Python functions: the signature and docstring are read from the source, which is never run."""

@@ -1,4 +1,4 @@
-"""Make a JSON schema from an annotation in the source of a function. Classes in the same file are included.
+"""Build a JSON schema from an annotation in a function's source. Classes in the same file are included.
 
 These are TypedDict, dataclass, NamedTuple, Enum and pydantic's models; other classes are not read. A member that cannot
 be read accepts anything, and is noted. Schemas are written out in place, because many clients follow no references; a
@@ -65,11 +65,8 @@ KIND_OF_BASE = {
     **dict.fromkeys(("enum.Enum", "enum.IntEnum", "enum.StrEnum"), "enum"),
 }
 FACTORIES: Json = {"list": [], "dict": {}, "set": [], "tuple": [], "str": "", "int": 0, "bool": False}
-WRITTEN = (
-    "decimal.Decimal",
-    "pathlib.Path",
-    "uuid.UUID",
-)  # a default of these types is known by the text that it is made from
+# A default of these types is known by the text that it is made from.
+WRITTEN = ("decimal.Decimal", "pathlib.Path", "uuid.UUID")
 
 
 class Member(NamedTuple):
@@ -408,8 +405,7 @@ class Schemas:
         return Member(name, annotation, value is None, value)
 
     def _values(self, name: str) -> Json:
-        """Return the members of an enum as JSON has them: the values if all are strings or all are integers, else the
-        names."""
+        """Return the members of an enum as JSON has them: by value if all are strings or all integers, else by name."""
         if name in self._enums:
             return self._enums[name]
         node = self.module.classes[name]
@@ -450,8 +446,7 @@ def _unquoted(text: str) -> ast.expr:
 
 
 def _choices(values: list[Any]) -> Json:
-    """Return the schema for one of these values. Null has a branch of its own: some clients refuse a schema with
-    several types."""
+    """Return the schema for one of these values; null in a branch of its own, as some clients refuse several types."""
     kinds = {type(value) for value in values}
     if kinds == {str} or kinds == {int}:
         return {"type": "string" if kinds == {str} else "integer", "enum": values}

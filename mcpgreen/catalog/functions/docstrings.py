@@ -1,7 +1,6 @@
 """Read what a docstring says about a function and its arguments, in the style of Google, NumPy or Sphinx.
 
-The text before the first section is the description. Only the sections about arguments, attributes and the result are
-read.
+The text before the first section is the description. Only arguments, attributes and the result are read.
 """
 
 from __future__ import annotations

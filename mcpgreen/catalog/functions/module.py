@@ -52,7 +52,7 @@ def parsed(source: bytes) -> ast.Module:
 def shown(node: ast.AST) -> str:
     """An expression as a message shows it: shortened, or only its line if it is long."""
     if len(list(islice(ast.walk(node), MAX_SHOWN_NODES + 1))) > MAX_SHOWN_NODES:
-        return f"in line {getattr(node, 'lineno', 1)}"
+        return f"on line {getattr(node, 'lineno', 1)}"
     try:
         text = ast.unparse(node)
     except (RecursionError, ValueError):

@@ -1,4 +1,4 @@
-"""What pydantic adds to annotations: its own types, `Field` with its constraints, and the configuration of models."""
+"""What pydantic adds to annotations: its own types, `Field` with its constraints, and model configuration."""
 
 from __future__ import annotations
 

@@ -1,11 +1,10 @@
-"""Find the tools that are functions of a file, and how signature, docstring and decorator describe each.
+"""Find the functions in a file that are tools, and read what signature, docstring and decorator say about each.
 
 A file has such tools if it marks functions with `mcp_tool.tool`; if it calls `mcp_tool.run`, it is one. It is parsed,
 never imported: its code runs only when a tool is called. A file that cannot be parsed, because it is too large or
 written for a newer Python, is a tool that takes anything.
 
-Rule: scopes protect a tool. If a file marks functions in a way that is not understood here and mentions scopes, it is
-not served at all.
+Rule: scopes protect a tool. A file that mentions them and marks functions in a way that we do not know is not served.
 """
 
 from __future__ import annotations
@@ -124,7 +123,7 @@ def _several(
         elif not name.isascii():
             problem = f"a tool cannot be called {name}; give the function a name= made up of A-Z a-z 0-9 _ . -"
         elif named is not None:
-            problem = f"mcp_tool.run in line {named.lineno} names one of several marked functions; remove the call"
+            problem = f"mcp_tool.run on line {named.lineno} names one of several marked functions; remove the call"
         problem = problem and f"line {by_name[function][-1][0].lineno}: {problem}"
         found.append(tool._replace(name=name, problem=problem))
     if len(by_name) > MAX_FUNCTIONS:
@@ -195,8 +194,7 @@ def _calls_of_run(module: Module, tree: ast.Module) -> list[ast.Call]:
 
 
 def _candidates(module: Module, run: ast.Call) -> list[Function]:
-    """Return the functions that a call of `mcp_tool.run` may mean: the one it names, or else every public function
-    apart from the one with the call."""
+    """Return the functions that `mcp_tool.run` may mean: the one it names, or all public ones that do not call it."""
     named = [run.args[0]] if run.args else [each.value for each in run.keywords if each.arg == "function"]
     if named:
         function = module.functions.get(module.dotted(named[0]))
@@ -217,8 +215,7 @@ class SignatureReader:
         self._required: list[str] = []
 
     def described(self, mark: ast.expr | None, text_of_file: str) -> FunctionTool:
-        """Describe the function as a tool. `mark` is its decorator; `text_of_file` describes a function without a
-        docstring."""
+        """Describe the function as a tool. `mark` is its decorator; `text_of_file` stands in for a docstring."""
         text = self._documented.text or docstrings.read(text_of_file).text
         fields: Json = {"description": text, "inputSchema": self._input_schema(), "outputSchema": self._output_schema()}
         fields = {key: value for key, value in fields.items() if value not in ("", None)}
@@ -315,7 +312,7 @@ class SignatureReader:
                     given[name] = self._module.value_of(keyword.value)
                     continue
             except Unreadable as error:
-                problem = f"{name} of mcp_tool.tool is ignored: {error}"
+                problem = f"the option {name} of mcp_tool.tool is ignored: {error}"
             self._note(keyword.value, problem)
             unread.add(name)
         hints = {key: given[name] for name, key in HINTS.items() if given.get(name) is not None}

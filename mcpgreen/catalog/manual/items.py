@@ -1,4 +1,4 @@
-"""Read the items that a project registers by hand, by the same rules as items that are found on disk.
+"""Read the items that a project registers by hand, with the same rules as for items that are found on disk.
 
 A registered item is a description that names its file. An item that cannot be served is left out with a warning. The
 registration as a whole has been checked by `rules`. The items keep its order.

@@ -1,4 +1,4 @@
-"""Read the registration of a project: `server.d/register.json`, else the answer of `server.d/register.sh`.
+"""Read a project's registration: `server.d/register.json`, or else what `server.d/register.sh` registers.
 
 Both give a `Registration`: for each kind the raw items, or None for a kind that is found on disk. Here an item only has
 to be an object with a name; `items` reads the rest.
@@ -91,8 +91,7 @@ class Registrar:
         self._counting: Registration | None = None
 
     def current(self) -> Registration | None:
-        """Return the registration that counts now; None if all items are found on disk. Raises ProjectError if it
-        cannot be used."""
+        """Return the registration that counts now; None if all items are found on disk. Raises ProjectError."""
         if self._is_final:
             return self._counting
         said = self._read_json()
@@ -187,8 +186,7 @@ def read_register_json(project: Project) -> Registration | None:
 
 
 def run_register_sh(project: Project, settings: Settings, *, run: Callable[[Hook], HookEnd]) -> Registration | None:
-    """Run the hook by `run`, a method of `HookShell`, and read its answer; None if it is not allowed or does not exist.
-    Raises ProjectError if it fails."""
+    """Run the hook by `run` and read its answer; None if it is not allowed or does not exist. Raises ProjectError."""
     path = project.server_file("register.sh")
     if not settings.allow_project_hooks or not os.path.lexists(path):
         return None
@@ -283,7 +281,7 @@ def _registered(source: str, records: list[tuple[str, str]], warnings: list[str]
             try:
                 items[kind].append(_sendable(content))
             except ValueError as error:
-                warnings.append(Loss(f"{source}: an item of {kind} is left out: not valid JSON: {error}"))
+                warnings.append(Loss(f"{source}: an item in {kind} is left out: not valid JSON: {error}"))
         elif verb == "abort":
             del items[kind][begun_at[kind] :]
         else:  # begin and finalize: an abort does not remove the items before it
@@ -321,7 +319,7 @@ def _usable(project: Project, path: str, kind: str, items: list[Any], warnings: 
         if isinstance(item, dict):
             problem = _problem_with_fields(project, kind, item, REQUIRED_FIELDS[kind])
         if problem:
-            warnings.append(Loss(f"{project.shown(path)}: an item of {kind} is left out: {problem}"))
+            warnings.append(Loss(f"{project.shown(path)}: an item in {kind} is left out: {problem}"))
         else:
             usable.setdefault(item["name"], item)
     return [usable[name] for name in sorted(usable)]

@@ -1,1 +1,1 @@
-"""Commands that look at a project and say what is wrong with it."""
+"""Commands that check a project and report what is wrong with it."""

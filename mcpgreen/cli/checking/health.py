@@ -1,7 +1,6 @@
-"""`mcpgreen health`: report whether the project can be served, as one line of JSON and an exit status, for probes.
+"""`mcpgreen health`: report to probes whether the project can be served, with one line of JSON and an exit status.
 
-It reads what a server would read, and runs the project's own `server.d/health-checks.sh`. It writes no registry files
-and starts no server.
+It reads what a server would read, and runs `server.d/health-checks.sh`. It writes no registry and starts no server.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a script reads, and a server would not give it: environment variables, and words of a command line. Part of
+"""Inputs that a script reads but would not get from a server: environment variables and command-line arguments. Part of
 `validate` and `run-tool`.
 
 The script is searched, not understood. To give no false alarm, a variable is reported only if the script cannot do
@@ -24,6 +24,7 @@ from mcpgreen.running.scripts.shebang import SHELLS, is_python, program_of
 from mcpgreen.settings.settings import Settings
 
 MOST_NAMED = 4
+WRAP_IT = "or move the script out of tools/ and run mcpgreen wrap -- SCRIPT, which leaves it as it is"
 _NAME = r"([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*)"
 _QUOTED = rf"""\(?\s*["'`]{_NAME}["'`]"""
 
@@ -48,11 +49,11 @@ JAVASCRIPT = (
 DECLARED = r"\benv\s*=\s*[\[(]([^\])]*)"
 MARK = re.compile(r"(?m)^\s*@((?:\w+\.)?tool)\b")
 COMMENTS = r"(?m)^\s*(?:#|//|\*).*"
-QUOTES_OF_SHELL = r"(?<=\s)#[^\n]*|'[^']*'"
+QUOTES_OF_SHELL = r"""(?<=\s)#[^\n]*|'[^']*'|"(?:[^"\\\n$`]|\\.|\$(?!\())*\""""
+# Text of a shell script in which nothing is expanded.
+LITERAL = r"(?s)<<-?[ \t]*[\\'\"](\w+)(?:['\"][^\n]*)?\n.{0,4000}?\n[ \t]*\1\n"
 # A script with one of these may get variables in another way.
-PREPARED = (
-    r"(?m)^\s*(?:\.|source)\s+(?!.*MCP_SDK)|<<-?\s*[\\'\"]|\beval\b|\bset -a\b|\bdotenv\b|environ\.update|loadEnvFile"
-)
+PREPARED = r"(?m)^\s*(?:\.|source)\s+(?!.*MCP_SDK)|\beval\b|\bset -a\b|\bdotenv\b|environ\.update|loadEnvFile"
 # Variables of every login, of terminals and of shells, which are rarely the reason why a tool fails.
 _USUAL = """USER LOGNAME SHELL PWD OLDPWD TERM EDITOR VISUAL PAGER DISPLAY COLUMNS LINES HOSTNAME HOSTTYPE OSTYPE
     MACHTYPE UID EUID GROUPS PPID RANDOM SRANDOM SECONDS LINENO REPLY IFS OPTARG OPTIND OPTERR FUNCNAME PIPESTATUS SHLVL
@@ -62,74 +63,94 @@ USUAL_PREFIXES = (*PREFIXES, "BASH", "LC_", "XDG_", "SSH_", "PYTHON", "COMP_")
 
 
 # How a shell script reads the words of its command line.
-WORDS = r"\$(?:[1-9@*#]|\{[1-9@*#])|\bgetopts\b"
-# A script with one of these reads its arguments in another way, or may mean those of a function.
-OTHER_ARGUMENTS = r"\bmcp_args|MCP_TOOL_ARGS|\bset --|\w\s*\(\)|\bfunction\s"
+WORDS = r"(?<!\\)\$(?:[1-9@*#]|\{(?:[1-9@*]|#[@*}]))|\bgetopts\b"
+FUNCTION = r"""(?smx)^([ \t]*)(?:function\s+[\w:-]+(?:\s*\(\))?|[\w:-]+\s*\(\))\s*[{(](?:[^\n]*[;\s][})][ \t]*$
+    |.{0,9000}?\n\1[})])"""
+# How a shell script takes options: with getopts, or with a branch such as -n|--count) in a loop.
+OPTIONS = r"""\bgetopts\b|[\s(]["']?--?\w[\w-]*["']?(?:[ \t]*\|[^)\n]*)?\)"""
 
 
 def unseen_inputs(tool: Tool, shown: str, settings: Settings, environ: Mapping[str, str]) -> Iterator[Problem]:
     """Yield a problem for all that the script of a tool reads and will not get."""
     yield from _unseen_arguments(tool, shown)
-    yield from _unseen_variables(tool, shown, settings, environ)
+    if settings.tool_env_mode != "inherit":
+        yield from _unseen_variables(tool, shown, settings, environ)
 
 
 def _unseen_arguments(tool: Tool, shown: str) -> Iterator[Problem]:
-    """Yield a problem if the script of a tool with arguments expects them on its command line."""
+    """Yield a problem if the script of a tool expects arguments on its command line."""
     content = content_of(tool.path) or b""
+    script = _without(content.decode("utf-8", "replace"), LITERAL, COMMENTS)
+    text = _without(script, QUOTES_OF_SHELL, FUNCTION)
     names = list(tool.definition["inputSchema"].get("properties") or ())
-    if not names or program_of(tool.path, content) not in SHELLS:
+    found = re.search(WORDS, text) if program_of(tool.path, content) in SHELLS else None
+    if found is None or re.search(r"\bset --", text[: found.start()]) or re.search(r"\bmcp_args|MCP_TOOL_ARGS", script):
         return
-    text = _without(content.decode("utf-8", "replace"), COMMENTS, QUOTES_OF_SHELL)
-    found = None if re.search(OTHER_ARGUMENTS, text) else re.search(WORDS, text)
-    if found is None:
+    is_passed_on = not names and not re.search(r"\$\{?[1-9]|\bgetopts\b", script)  # "$@", to another program
+    if is_passed_on or re.search(r"\w\s*\(\)|\bfunction\s", text):  # what is read may be that of a function
         return
     line = text.count("\n", 0, found.start()) + 1
-    sentence = f"{shown}: line {line}: it reads {found[0].replace('{', '')}, but a tool gets no command-line arguments"
-    values = " ".join(f'"$(mcp_args_get {shlex.quote(f".{name}")})"' for name in names[:MOST_NAMED])
-    parse = ""
-    if ARGUMENT in content:
-        parse, values = "; mcp_args_parse", " ".join(f'"${variable_of(name)}"' for name in names[:MOST_NAMED])
-    fix = f'write above it: source "$MCP_SDK/tool-sdk.sh"{parse}; set -- {values}'
-    yield Problem("warning", "command-line", sentence, fix, tool.path, Position(line))
+    reads = f"reads {found[0].replace('{', '')}" if "$" in found[0] else "uses getopts"
+    sentence = f"{shown}: line {line}: it {reads}, but a tool gets no command-line arguments"
+    fix = "" if names else "describe each argument (# @arg name!  TEXT), and "
+    values, parse = [f"$(mcp_args_get {shlex.quote(f'.{name}')})" for name in names[:MOST_NAMED]], ""
+    if ARGUMENT in content or not names:
+        values, parse = [f"${variable_of(name)}" for name in names[:MOST_NAMED] or ["name"]], "; mcp_args_parse"
+    words = " ".join(f'"{value}"' for value in values)
+    if re.search(OPTIONS, script):
+        words = f'OPTIONS {words}, with the options that it takes, such as -n "{values[-1]}"'
+    fix += f'write above it: source "$MCP_SDK/tool-sdk.sh"{parse}; set -- {words}'
+    fix += "; " if "set -e" in text else " (and set +euo pipefail, which the SDK turns on); "
+    yield Problem("warning", "command-line", sentence, fix + WRAP_IT, tool.path, Position(line))
+
+
+def wanted_variables(path: str, environ: Mapping[str, str]) -> dict[str, tuple[int, bool]]:
+    """Return the variables that a script has to get, each with its first line and whether it cannot do without it."""
+    content = content_of(path) or b""
+    program, text = program_of(path, content), content.decode("utf-8", "replace")
+    patterns = SHELL if program in SHELLS else JAVASCRIPT if program in NODE else PYTHON
+    if (patterns is PYTHON and not is_python(path, content)) or re.search(PREPARED, text):
+        return {}
+    text = _without(text, *((LITERAL, COMMENTS, QUOTES_OF_SHELL) if patterns is SHELL else (COMMENTS,)))
+    read, needed, written = (_found(pattern, text) for pattern in patterns)
+    wanted = (name for name in read if name not in written and is_wanted(name, environ, is_needed=name in needed))
+    return {name: (read[name], name in needed) for name in wanted}
+
+
+def is_wanted(name: str, environ: Mapping[str, str], *, is_needed: bool) -> bool:
+    """Tell whether a tool should get a variable that its script or command reads."""
+    is_usual = name in (*MINIMAL_NAMES, *_USUAL.split()) or name.startswith(USUAL_PREFIXES)
+    return (is_needed or name in environ or is_secret_name(name)) and not is_usual
 
 
 def _unseen_variables(tool: Tool, shown: str, settings: Settings, environ: Mapping[str, str]) -> Iterator[Problem]:
     """Yield a problem for each variable that the script reads and will not get."""
     content = content_of(tool.path) or b""
-    program, text = program_of(tool.path, content), content.decode("utf-8", "replace")
-    patterns = SHELL if program in SHELLS else JAVASCRIPT if program in NODE else PYTHON
-    is_known = patterns is not PYTHON or is_python(tool.path, content)
-    if settings.tool_env_mode == "inherit" or not is_known or re.search(PREPARED, text):
-        return
-    text = _without(text, COMMENTS, *((QUOTES_OF_SHELL,) if patterns is SHELL else ()))
+    wanted, text = wanted_variables(tool.path, environ), _without(content.decode("utf-8", "replace"), COMMENTS)
     allowed = settings.tool_env_allowlist if settings.tool_env_mode == "allowlist" else ()
-    seen = {*MINIMAL_NAMES, *_USUAL.split(), *allowed, *(each.removesuffix("!") for each in tool.description.env)}
-    read, needed, written = (_found(pattern, text) for pattern in patterns)
-    marks = MARK.findall(text) if patterns is PYTHON and "mcp_tool" in text else []
+    seen = {*allowed, *(each.removesuffix("!") for each in tool.description.env)}
+    marks = MARK.findall(text) if is_python(tool.path, content) and "mcp_tool" in text else []
     if marks:  # which function reads a variable is not known here, unless it is read outside of all
         declared = re.findall(_NAME, " ".join(re.findall(DECLARED, text)))
-        seen.update(name for name in declared if text.split("\n")[read.get(name, 1) - 1][:1].isspace())
+        seen.update(name for name in declared if text.split("\n")[wanted.get(name, (1,))[0] - 1][:1].isspace())
     directory, file_name = os.path.split(tool.path)
     is_described = b"mcp:" in content or metadata.meta_files_for(file_name, os.listdir(directory))
-    for name, line in read.items():
-        is_wanted = name in needed or name in environ or is_secret_name(name)
-        if is_wanted and name not in seen and name not in written and not name.startswith(USUAL_PREFIXES):
-            sentence = f"{shown}: line {line}: it reads {name}, which the server does not pass on to it"
-            way = f'"env": ["{name}!"] in its description'
-            if patterns is SHELL and not is_described:
-                way = f"# @env {name}!"
-            elif marks:
-                way = f'@{marks[0]}(env=["{name}!"])'
-                if len(marks) > 1:
-                    way += f', or # mcp: {{"env": ["{name}!"]}} for all functions in the file'
-            fix = f"declare it: {way}; without ! if it is optional"
-            yield Problem("warning", "env", sentence, fix, tool.path, Position(line))
+    for name in (name for name in wanted if name not in seen):
+        sentence = f"{shown}: line {wanted[name][0]}: it reads {name}, which the server does not pass on to it"
+        way = f'"env": ["{name}!"] in its description'
+        if marks:
+            more = f', or # mcp: {{"env": ["{name}!"]}} for all functions in the file' if marks[1:] else ""
+            way = f'@{marks[0]}(env=["{name}!"]){more}'
+        elif program_of(tool.path, content) in SHELLS and not is_described:
+            way = f"# @env {name}!"
+        fix = f"declare it: {way}; without ! if it is optional"
+        yield Problem("warning", "env", sentence, fix, tool.path, Position(wanted[name][0]))
 
 
 def _without(text: str, *patterns: str) -> str:
-    """Remove what the patterns find, except for line breaks: the other lines keep their numbers."""
+    """Remove what the patterns find, except for line breaks (lines keep their numbers) and text in double quotes."""
     for pattern in patterns:
-        text = re.sub(pattern, lambda found: "\n" * found[0].count("\n"), text)
+        text = re.sub(pattern, lambda found: found[0] if found[0][0] == '"' else "\n" * found[0].count("\n"), text)
     return text
 
 

@@ -1,4 +1,4 @@
-"""Check tools, resources, templates and prompts beyond what the catalogue reports. Part of `validate`.
+"""Check tools, resources, templates and prompts beyond what the catalog reports. Part of `validate`.
 
 It reads what a server would read, judges scripts as a call would, and runs only the syntax checks of interpreters.
 """
@@ -71,8 +71,6 @@ def discoveries(project: Project, registration: Registration | None) -> Found:
 
 
 class Checks:
-    """The checks of one project."""
-
     def __init__(
         self, project: Project, settings: Settings, environ: Mapping[str, str], registration: Registration | None
     ) -> None:
@@ -148,7 +146,7 @@ class Checks:
         if not tool.definition.get("description"):
             fix = "add a description: what it does, and when to use it"
             if not source.fields and tool.path.endswith(shebang.SHELL_SUFFIXES):
-                fix = 'below the first line, write what it does and when to use it: # mcp: {"description": "…"}'
+                fix = 'write what it does and when, as # mcp: {"description": "…"} or in a comment above an # @arg line'
             yield source.warning("no-description", "no description, so a model has to guess what it does", fix)
         if tool.definition["inputSchema"] == NO_SCHEMA and not {"inputSchema", "arguments"} & source.fields.keys():
             sentence = "no inputSchema, so a model doesn't know its arguments"
@@ -169,7 +167,7 @@ class Checks:
         yield from self._scripts.problems(tool.path, below=self._project.tools_dir, obeys_first_line=runner != "bash")
         if runner == tool.path and not tool.path.endswith(shebang.SHELL_SUFFIXES) and _lacks_shebang(tool.path):
             sentence = f"{self._project.shown(tool.path)} has no shebang, so sh runs it"
-            fix = "add a shebang with its interpreter, or remove its executable bit (chmod -x) if it is not a program"
+            fix = "add a shebang for its interpreter; if it is not a program, remove its executable bit (chmod -x)"
             yield Problem("warning", "no-shebang", sentence, fix, tool.path)
 
     def _provider_problems(self, provider: str, source: Source) -> Iterator[Problem]:
@@ -311,13 +309,9 @@ def schema_problems(tool: Tool, source: Source) -> Iterator[Problem]:
 def _unknown_required(keys: Keys, part: Json, source: Source) -> Iterator[Problem]:
     properties, required = part.get("properties"), part.get("required")
     branches = [each for key in COMBINING for each in part.get(key) or () if isinstance(each, dict)]
-    if (
-        not isinstance(required, list)
-        or "patternProperties" in part
-        or any("$ref" in each for each in (part, *branches))
-    ):
-        return  # it may be defined elsewhere
-    if properties is None and (len(keys) > 1 or part.keys() & set(COMBINING)):
+    is_elsewhere = "patternProperties" in part or any("$ref" in each for each in (part, *branches))
+    is_elsewhere |= properties is None and (len(keys) > 1 or not part.keys().isdisjoint(COMBINING))
+    if is_elsewhere or not isinstance(required, list):
         return
     known = properties if isinstance(properties, dict) else {}
     elsewhere = {name for each in branches for name in each.get("properties") or ()}

@@ -1,4 +1,4 @@
-"""Read Python scripts without running them, and report as JSON where one is not valid Python, and what it imports.
+"""Parse Python scripts without running them, and report syntax errors and imports as JSON.
 
 A program of its own, for the interpreter that would run the scripts: it knows its syntax best, and may be brought down
 by a script without taking `validate` with it. So it imports only the standard library, as Python 3.7 has it.

@@ -1,4 +1,4 @@
-"""Explain the complaints of the catalogue: a code for programs, a fix, and the place in the file.
+"""Explain the problems that the catalog reports: a code for programs, a fix, and the place in the file.
 
 The catalogue writes sentences to the log that begin with a file. `validate` needs more, so each kind of sentence has a
 row here.
@@ -60,6 +60,7 @@ _ROWS: tuple[tuple[str, str, str] | tuple[str, str, str, Keys], ...] = (
     (r"neither executable nor a script", "not-executable", "make it executable (chmod +x), or add a shebang (#!)"),
     (r"already (provides|has)|already has the name|an earlier one has", "double", "rename one of the two"),
     (r"appears twice", "double", "remove one of the two", ("arguments",)),
+    (r"^it is not a folder", "not-a-folder", "rename it, and create a folder in its place"),
     (r"link to a directory", "link", "replace the link with the directory itself"),
     (r"(symbolic link|it links) to a file outside", "link", "replace the link with a copy of the file"),
     (r"is a symbolic link", "link", "replace the link with the file itself"),

@@ -226,12 +226,9 @@ class Scripts:
 def refused(sentence: str, problem: str, path: str) -> Problem:
     """Make the problem for a file that is not trusted. `problem` is the reason, with the remedy in brackets."""
     remedy = problem[problem.rfind("(") + 1 : -1] if problem.endswith(")") else ""
-    sentence = sentence.removesuffix(f" ({remedy})")
-    if "written to by others" in problem:
-        return Problem("error", WRITABLE, sentence, remedy, path)
-    if "another user" in problem:
-        return Problem("error", "owner", sentence, remedy, path)
-    return Problem("error", "untrusted", sentence, "put the file itself there, as a regular file of your own", path)
+    code = WRITABLE if "written to by others" in problem else "owner" if "another user" in problem else "untrusted"
+    fix = "replace it with a regular file that belongs to you" if code == "untrusted" else remedy
+    return Problem("error", code, sentence.removesuffix(f" ({remedy})"), fix, path)
 
 
 def content_of(path: str) -> bytes | None:

@@ -24,10 +24,9 @@ from mcpgreen.cli.checking.places import description_in
 from mcpgreen.cli.checking.remedies import explained
 from mcpgreen.cli.checking.scripts import MEND_LINE_ENDS, WRITABLE, Scripts, content_of, refused
 from mcpgreen.cli.commands import Options
-from mcpgreen.cli.making.drafts import replacing
 from mcpgreen.cli.opening import open_named
 from mcpgreen.errors import ProjectError, Untrusted
-from mcpgreen.files.regular_files import change_mode
+from mcpgreen.files.regular_files import change_mode, replacing
 from mcpgreen.files.writers import WRITABLE_BY_OTHERS
 from mcpgreen.project.icons import wire_icons
 from mcpgreen.project.project import (

@@ -1,4 +1,4 @@
-"""`mcpgreen config`: connect a client. Print the entry for its file, write it there, or take it out again."""
+"""`mcpgreen config`: connect a client. Print the entry for its file, add it there, or remove it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from mcpgreen import journal
 from mcpgreen.catalog.tools import discover_tools
 from mcpgreen.catalog.tree_scan import survey
 from mcpgreen.cli.clients.install import Change, Refused, Target, change_entry
-from mcpgreen.cli.clients.launch import Launch, launch_of, unset_keys
+from mcpgreen.cli.clients.launch import Launch, launch_of, shell_words, unset_keys
 from mcpgreen.cli.clients.table import CLIENTS, FORMATS, Client, client_named, place_in
 from mcpgreen.cli.commands import Options
 from mcpgreen.cli.making.drafts import filled
@@ -42,7 +42,7 @@ FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,63}")
 
 # The end of the wrapper. The profile must not print to the client or read its messages.
 WITH_LOGIN_SHELL = """
-# With the environment of a login shell, which programs with windows do not have.
+# Start with a login shell's environment, which desktop applications do not have.
 case ${SHELL:-} in
   */bash | */zsh | */ksh | */dash | */sh) shell=$SHELL ;;
   *) shell=/bin/sh ;;
@@ -77,7 +77,7 @@ def run(options: Options) -> int:
         if options["--uninstall"]:
             return _make_change(options, client, launch.name, project.root)
         status = _make_change(options, client, launch.name, project.root, local)
-        _warn_of_keys(client, project, local, _place(options, client, launch.name, project.root), given)
+        _warn_of_keys(options, client, project, local, given)
         return status
     return _print(options, client, launch, local, project.root)
 
@@ -256,17 +256,23 @@ def _warn_left_out(launch: Launch) -> None:
         journal.warning("left out of the entry, because they may be secret: %s; add them yourself if needed", names)
 
 
-def _warn_of_keys(client: Client, project: Project, launch: Launch, place: str, given: Mapping[str, str]) -> None:
+def _warn_of_keys(options: Options, client: Client, project: Project, launch: Launch, given: Mapping[str, str]) -> None:
     """Warn of variables that tools require and the client's file lacks, and of keys in a file that others can read."""
+    place = _place(options, client, launch.name, project.root)
     try:
         mode, text = os.stat(place).st_mode, content_of(place, MAX_ENTRY_BYTES).decode("utf-8", "replace")
     except (OSError, ProjectError):
         return  # it was a dry run
     tools = discover_tools(project, survey(project, [project.tools_dir])).items
-    if keys := [key for key in unset_keys(project, tools, launch.env) if key not in text]:
-        added = " ".join(f"--env {key}" for key in keys)
-        names, remedy = ", ".join(keys), f"mcpgreen config --client {client.word} --install {added}"
-        journal.warning("tools need variables that the entry does not set: %s; set them here and run %s", names, remedy)
+    if keys := [key for key in unset_keys(project, tools, client.environment(launch.env)) if key not in text]:
+        words = ["config", "--client", client.word, "--install"]
+        for option in ("--scope", "--name", "--file", "--project-root"):
+            if options[option] and (option, options[option]) != ("--scope", SCOPES[0]):
+                words += [option, options[option]]
+        remedy = f"{shell_words(os.environ)} {shlex.join(words)}{''.join(f' --env {key}' for key in keys)}"
+        how = f"set {'them' if keys[1:] else 'it'} in this shell (export {' '.join(f'{key}=…' for key in keys)})"
+        names = ", ".join(keys)
+        journal.warning("tools need variables that the entry does not set: %s; %s, then run %s", names, how, remedy)
     if given and mode & (stat.S_IRGRP | stat.S_IROTH):
         journal.warning("other users can read %s, which contains %s; run chmod 600 on it", place, ", ".join(given))
 

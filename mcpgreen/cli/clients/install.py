@@ -1,4 +1,4 @@
-"""Put our entry into a client's file, or take it out again. Everything else in the file stays, and a backup is kept.
+"""Add our entry to a client's file, or remove it. Everything else in the file stays the same, and a backup is kept.
 
 The change is computed on the text, shown, and then made. No record is kept: what `uninstall` needs is in the file.
 
@@ -17,9 +17,8 @@ from contextlib import contextmanager, nullcontext, suppress
 from typing import NamedTuple
 
 from mcpgreen.cli.clients.formats.spot import Format, Spot, Unfit
-from mcpgreen.cli.making.drafts import replacing
 from mcpgreen.errors import ProjectError
-from mcpgreen.files.regular_files import without_waiting
+from mcpgreen.files.regular_files import replacing, without_waiting
 from mcpgreen.text.json_types import Json
 
 # An entry without both is not ours; what we write always has the second.

@@ -33,8 +33,12 @@ _MAY_BE_SECRET = re.compile(r"TOKEN|SECRET|PASSWORD|CREDENTIAL|_KEY")
 
 def unset_keys(project: Project, tools: Iterable[Tool], env: Mapping[str, str]) -> list[str]:
     """Return the variables that tools require, and that neither the environment of the server nor the project sets."""
-    needed = {each[:-1] for tool in tools for each in tool.description.env if each.endswith("!")}
-    return sorted(needed - env.keys() - project.variables().keys())
+    needed = sorted({each[:-1] for tool in tools for each in tool.description.env if each.endswith("!")})
+    given = {**(own := project.variables()), **env}
+    if not all(map(given.get, needed)) and os.path.lexists(project.server_file("env.sh")):
+        sourced = project.sourced(env, own)  # in the environment that the client gives
+        given |= sourced.changed if sourced else {}
+    return [name for name in needed if not given.get(name)]
 
 
 class Launch(NamedTuple):

@@ -1,4 +1,4 @@
-"""The clients, a row each: where their file is, its format, and what an entry looks like.
+"""The clients, one row each: where their file is, its format, and what an entry looks like.
 
 Places are templates that `place_in` fills in from the environment. A client without a usual place says why.
 """
@@ -22,6 +22,10 @@ from mcpgreen.text.json_types import Json
 
 # Added to the time limit of a tool, for what comes before and after it.
 MARGIN_SECS = 5
+KEPT_VARIABLES = ("HOME", "LOGNAME", "SHELL", "TERM", "USER")  # which both official SDKs pass on
+DESKTOP_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"  # of a program started from the desktop
+if sys.platform == "darwin":
+    DESKTOP_PATH = "/usr/bin:/bin:/usr/sbin:/sbin"
 FORMATS: dict[str, Format] = {"json": json_edits, "toml": toml_edits, "yaml": yaml_edits}
 
 
@@ -48,6 +52,12 @@ class Client(NamedTuple):
     patience: Patience | None = None
     workspace: str = ""  # what its file for a project may write for the folder that is open
     is_in_terminal: bool = False  # it runs in a terminal, and so with the person's PATH and directory
+
+    def environment(self, variables: Mapping[str, str]) -> dict[str, str]:
+        """Return what a server gets whose entry has these variables."""
+        kept = {key: os.environ[key] for key in KEPT_VARIABLES if key in os.environ}
+        own_path = os.environ.get("PATH") if self.is_in_terminal else None
+        return {**kept, "PATH": own_path or DESKTOP_PATH, **variables}
 
     def spot(self, name: str) -> Spot:
         return self.entries._replace(name=name)

@@ -1,1 +1,1 @@
-"""Whether this machine, this project and a client's configuration can serve."""
+"""Check whether this machine, this project and a client's configuration work."""

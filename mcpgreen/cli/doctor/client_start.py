@@ -1,4 +1,4 @@
-"""Start the server from the entry in a client's file, as that client would: handshake, tools, what is missing.
+"""Start the server as a client would, from the entry in its file: check the handshake, the tools and what is missing.
 
 Rule: the server gets the environment that the client gives it, and it is always stopped at the end.
 """
@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
@@ -38,12 +37,6 @@ STDERR_BYTES = 600
 LAST_WORDS_SECS = 0.2
 MAX_PAGES = 64
 MOST_NAMED = 5
-# The variables that both official SDKs pass on; others have to be in the entry.
-KEPT_VARIABLES = ("HOME", "LOGNAME", "SHELL", "TERM", "USER")
-# The PATH of a program that was started from the desktop.
-DESKTOP_PATH = "/usr/bin:/bin:/usr/sbin:/sbin"
-if sys.platform != "darwin":
-    DESKTOP_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 COMMAND_KEYS, ENV_KEYS = ("command", "cmd"), ("env", "envs", "environment")
 PROJECT_FILE = "project file: "  # of an origin
 
@@ -104,12 +97,8 @@ def _start(client: Client, path: str, entry: object, root: str) -> Start:
     word = client.workspace or root
     words = [str(each).replace(word, root) for each in (command, *arguments)]
     variables = {str(key): str(value).replace(word, root) for key, value in given.items()}
-    own_path = os.environ.get("PATH") if client.is_in_terminal else None
-    kept = {key: os.environ[key] for key in KEPT_VARIABLES if key in os.environ}
-    env = {**kept, "PATH": own_path or DESKTOP_PATH, **variables}
-    cwd = entry.get("cwd")
-    default = root if client.is_in_terminal else os.sep
-    return Start(client, path, tuple(words), env, cwd if isinstance(cwd, str) and cwd else default)
+    cwd = entry.get("cwd") or (root if client.is_in_terminal else os.sep)
+    return Start(client, path, tuple(words), client.environment(variables), str(cwd))
 
 
 def start_checks(start: Start, project: Project, settings: Settings) -> Iterator[Check]:

@@ -17,7 +17,7 @@ from importlib.metadata import version as version_of
 from typing import Any
 
 from mcpgreen.catalog.descriptions import metadata
-from mcpgreen.catalog.item_kinds import FILE_OF, TITLE_OF
+from mcpgreen.catalog.item_kinds import TITLE_OF, registry_file
 from mcpgreen.catalog.tree_scan import survey
 from mcpgreen.cli import children
 from mcpgreen.cli.checking.findings import ERROR, OK, WARNING, Check, Finding, print_findings
@@ -207,13 +207,9 @@ def _permissions(project: Project, settings: Settings) -> Iterator[Check]:
         yield Check("permissions", OK, f"only you can change the files that are run; temporary files go to {place}")
 
 
-def _homes(project: Project) -> tuple[str, ...]:
-    return project.tools_dir, project.server_dir, project.prompts_dir, project.providers_dir
-
-
 def _untrusted_files(project: Project) -> Iterator[tuple[str, str]]:
     """Yield the files that are run, or decide what is run, and are not trusted, with the reason."""
-    for home in _homes(project):
+    for home in (project.tools_dir, project.server_dir, project.prompts_dir, project.providers_dir):
         ground = project.ground(home)
         for directory in survey(project, [home]).directories:
             for name, status in directory.files.items():
@@ -233,7 +229,7 @@ def _settings(settings: Settings) -> Iterator[Check]:
         value = "(secret)" if row.secret else _as_written(getattr(settings, row.name))
         yield Check("settings", OK, f"{row.name} = {value} (from {settings.origin(row.name)})")
     if not changed and not settings.notes:
-        yield Check("settings", OK, "all have their defaults")
+        yield Check("settings", OK, "all have their default values")
 
 
 def _as_written(value: object) -> str:
@@ -267,11 +263,10 @@ def _registry(project: Project) -> Iterator[Check]:
         fix = "make it writable by the user who runs the server, or set MCPGREEN_REGISTRY_DIR"
         yield Check("registry", WARNING, f"{shown} is not writable, so the lists are not saved", fix)
     else:
-        files = [f"{FILE_OF.get(kind, kind)}.json" for kind in TITLE_OF]
-        broken = [name for name in files if file_status(os.path.join(directory, name))["status"] == "unreadable"]
-        for name in broken:
-            fix = "run mcpgreen registry refresh"
-            yield Check("registry", WARNING, f"{shown}/{name} is not valid JSON", fix)
+        files = [registry_file(project, kind) for kind in TITLE_OF]
+        broken = [project.shown(path) for path in files if file_status(path)["status"] == "unreadable"]
+        for path in broken:
+            yield Check("registry", WARNING, f"{path} is not valid JSON", "run mcpgreen registry refresh")
         if not broken:
             yield Check("registry", OK, shown)
 

@@ -1,1 +1,1 @@
-"""Commands that write for you: a project, or a part of one."""
+"""Commands that create a project, or parts of one."""

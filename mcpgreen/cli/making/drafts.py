@@ -1,6 +1,6 @@
-"""Write new files together, or none of them; replace a file as a whole; fill in templates; and check new names.
+"""Write several new files or none, fill in templates, and check new names.
 
-An existing file is never overwritten, not even one that appears while we write. A script becomes executable at the end.
+`write` never overwrites a file, not even one that appears while we write. A script becomes executable at the end.
 
 Rule: only the user may write to what will be executed, whatever the umask says. The server refuses everything else.
 """
@@ -9,31 +9,38 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
-from typing import BinaryIO
 
 from mcpgreen import PACKAGE_DIR
 from mcpgreen.errors import ProjectError
-from mcpgreen.files.regular_files import new_file, unguessable
+from mcpgreen.files.regular_files import content_of, replacing
 from mcpgreen.files.writers import WRITABLE_BY_OTHERS
 
-HIDDEN = ".mcpgreen-"  # how a name begins until all is written; hidden, so that no server looks at it
 # Clients put names of servers and tools together, and models accept no more than this.
 SAFE_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+MAX_FILE_BYTES = 4 << 20
 SCHEME = re.compile(r"[a-z][a-z0-9-]{0,63}")
 
 
 class Draft(dict[str, str]):
-    """The files to write: content by absolute path. A file that begins with #! becomes executable."""
+    """Content by absolute path. A file that begins with #! becomes executable. A path that ends with / is a folder."""
 
-    def is_written(self) -> bool:
-        """Tell whether all files exist with exactly these contents."""
+    def on_disk(self) -> list[str]:
+        """Return what the files contain now; nothing if one of them is missing or cannot be read."""
         try:
-            return all(Path(path).read_bytes() == content.encode() for path, content in self.items())
-        except OSError:
-            return False
+            return [content_of(path, MAX_FILE_BYTES).decode() for path in self]
+        except (ProjectError, ValueError):
+            return []
+
+    def replace(self) -> None:
+        """Write them in place of files that exist. Raises ProjectError."""
+        for path, content in self.items():
+            try:
+                with replacing(path, mode=os.stat(path).st_mode & 0o777) as file:
+                    file.write(content.encode())
+            except OSError as error:
+                raise ProjectError(path, f"cannot write to it: {error.strerror}") from error
 
     def write(self) -> None:
         """Raises ProjectError if a file exists or cannot be written; then none of them is there."""
@@ -47,6 +54,8 @@ class Draft(dict[str, str]):
         try:
             for path, content in self.items():
                 _make_directories(os.path.dirname(path), made)
+                if path.endswith("/"):
+                    continue
                 made.append(path)
                 try:
                     with open(path, "x", encoding="utf-8", newline="") as stream:
@@ -71,21 +80,6 @@ def _make_directories(path: str, made: list[str]) -> None:
     _make_directories(os.path.dirname(path), made)
     made.append(path)
     os.mkdir(path, 0o755)
-
-
-@contextmanager
-def replacing(path: str, *, mode: int) -> Iterator[BinaryIO]:
-    """Open a file that replaces `path` once it is complete. An error or an interrupt leaves `path` as it was."""
-    hidden = os.path.join(os.path.dirname(path), HIDDEN + unguessable())
-    try:
-        with open(new_file(hidden), "wb") as file:
-            yield file
-            os.fchmod(file.fileno(), mode)
-        os.replace(hidden, path)
-    except BaseException:
-        with suppress(OSError):
-            os.unlink(hidden)
-        raise
 
 
 def filled(template: str, **values: str) -> str:

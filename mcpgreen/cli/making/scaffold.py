@@ -1,4 +1,4 @@
-"""`mcpgreen new`, `init` and `scaffold`: a project, or a part of one, to begin with.
+"""`mcpgreen new`, `init` and `scaffold`: create a project, or parts of one.
 
 `new` makes a folder, `init` adds files to one that exists and keeps its files. `scaffold` adds a tool, resource,
 template, prompt, completion, provider, MCP App or test. The templates are in `templates/`.
@@ -26,10 +26,11 @@ from mcpgreen.catalog.tree_scan import survey
 from mcpgreen.cli import children
 from mcpgreen.cli.clients.launch import program_words, shell_words
 from mcpgreen.cli.commands import Options
-from mcpgreen.cli.making.drafts import Draft, filled, nearest_name, replacing, require_name, require_scheme, title_of
+from mcpgreen.cli.making.drafts import Draft, filled, nearest_name, require_name, require_scheme, title_of
 from mcpgreen.cli.opening import open_named
 from mcpgreen.cli.output import ask, can_ask, say
 from mcpgreen.errors import ProjectError
+from mcpgreen.files.regular_files import replacing
 from mcpgreen.project.project import Project
 
 TRIALS = {"tool": "run-tool {}", "prompt": "prompt {} topic=tides", "resource": "read {}"}
@@ -73,10 +74,10 @@ def _language_of(name: str | None) -> Language:
 
 
 def run_new(options: Options) -> int:
-    is_asking = can_ask()
-    given = options["NAME"] or (ask("Project name", "my-server") if is_asking else None)
-    name = require_name(given, "mcpgreen new")
-    root = os.path.abspath(options["--project-root"] or name)
+    is_asking, folder = can_ask(), options["--project-root"]
+    given = options["NAME"] or folder or (ask("Project name", "my-server") if is_asking else "")
+    name = require_name(given and os.path.basename(os.path.abspath(given)), "mcpgreen new")
+    root = os.path.abspath(folder or given)
     if os.path.lexists(root):
         raise ProjectError(root, "it already exists; choose another name, or run mcpgreen init in it")
     if not os.path.isdir(os.path.dirname(root)):
@@ -99,9 +100,7 @@ def run_new(options: Options) -> int:
     trial = shell_words(os.environ) + (
         f" run-tool {FIRST_TOOL}" if has_hello else " scaffold tool NAME    # or put your own scripts into tools/"
     )
-    relative = os.path.relpath(root)
-    place = root if relative.startswith(os.pardir) else relative
-    steps = [f"cd {place}", trial]
+    steps = [f"cd {shlex.quote(min(os.path.relpath(root), root, key=len))}", trial]
     if options["--docker"]:
         steps.append(f"docker build -t {image} . && docker run --rm -i {image}")
     say(f"Created project {name} at {root}\n{made}\n\nNext:\n" + "".join(f"  {step}\n" for step in steps))
@@ -118,8 +117,9 @@ def run_init(options: Options) -> int:
     language = LANGUAGES[DEFAULT_LANGUAGE] if wants_tool and not first_tool else None
     draft = _project_draft(root, name, title, f"Tools for {title}", language)
     has_makefile = any(os.path.lexists(os.path.join(root, name)) for name in MAKEFILES)
-    for path in [path for path in draft if has_makefile and path.startswith(f"{root}/test/")]:
-        del draft[path]
+    if has_makefile:
+        draft = Draft({path: text for path, text in draft.items() if not path.startswith(f"{root}/test/")})
+        draft[f"{root}/README.md"] = draft[f"{root}/README.md"].replace("    test/run.sh\n", "")
     skipped = [path for path in draft if os.path.lexists(path)]
     for path in skipped:
         del draft[path]
@@ -131,7 +131,8 @@ def run_init(options: Options) -> int:
     draft.write()
     lines = [f"Created {path}" for path in _relative(draft, root)]
     lines += [f"Skipped existing {path}" for path in _relative(skipped, root)]
-    lines += ["Left out test/: make test would find that folder, and do nothing"] if has_makefile else []
+    remedy = f"To add it: {shell_words(os.environ)} scaffold test"
+    lines += [f"Left out test/: it could get in the way of make test. {remedy}"] if has_makefile else []
     if has_list:
         added = _ignore_more(ignored)
         lines.append(f"Added to .gitignore: {' '.join(added)}" if added else "Skipped existing .gitignore")
@@ -151,6 +152,10 @@ def _project_draft(root: str, name: str, title: str, description: str, language:
         _add_tool(draft, os.path.join(root, "tools"), FIRST_TOOL, language)
         draft[f"{root}/test/{FIRST_TOOL}.sh"] = _test_of(FIRST_TOOL, {"name": "Ada"})
         first_try = f"    mcpgreen run-tool {FIRST_TOOL} name=Ada\n"
+    elif not os.path.lexists(f"{root}/tools"):
+        draft[f"{root}/tools/"] = ""
+    if (program := shell_words(os.environ)) != "mcpgreen":
+        first_try = f"    alias mcpgreen={shlex.quote(program)}    # unless it is on your PATH\n{first_try}"
     _add_tests(draft, root)
     values = {"title": title, "description": description, "try": first_try}
     draft[f"{root}/README.md"] = filled("project/README.md", **values)
@@ -197,7 +202,7 @@ def _ignore_more(path: str) -> list[str]:
 
 
 def _relative(paths: Iterable[str], root: str) -> list[str]:
-    return sorted(os.path.relpath(path, root) for path in paths)
+    return sorted(os.path.relpath(path, root) + "/" * path.endswith("/") for path in paths)
 
 
 def run(options: Options) -> int:
@@ -218,7 +223,7 @@ def run(options: Options) -> int:
         first = Draft()
         place = _add_tool(first, project.tools_dir, FIRST_TOOL, language)
         _name_schemas(first, project.server_dir)
-        if first.is_written():
+        if first.on_disk() == [*first.values()]:
             say(f"The tool {name} is already at {project.shown(place)}: mcpgreen new wrote it\n{hints[0]}\n")
             return 0
     if options["--lang"] and which(language.program) is None:
@@ -228,6 +233,7 @@ def run(options: Options) -> int:
     draft.write()
     lines = [f"Scaffolded {kind}{f' {name}' if name else ''} at {project.shown(place)}"]
     lines += [f"  {project.shown(path)}" for path in draft]
+    lines += [f"Edit {project.shown(place)}"] if kind in TRIALS else []
     say("\n".join([*lines, *hints, ""]))
     return 0
 
@@ -327,7 +333,7 @@ def _add_page(draft: Draft, place: str, name: str) -> str:
 def _add_tests(draft: Draft, root: str) -> str:
     """Add the script that runs all tests, and the page about them."""
     place = os.path.join(root, "test")
-    draft[f"{place}/run.sh"] = filled("project/run.sh")
+    draft[f"{place}/run.sh"] = filled("project/run.sh", program=shell_words(os.environ))
     draft[f"{place}/README.md"] = filled("project/test.README.md")
     return place
 
@@ -339,7 +345,7 @@ def _add_test(draft: Draft, project: Project, tool_name: str) -> str:
     draft[place] = _test_of(tool_name, arguments)
     runner = os.path.join(project.root, "test", "run.sh")
     if not os.path.lexists(runner):
-        draft[runner] = filled("project/run.sh")
+        draft[runner] = filled("project/run.sh", program=shell_words(os.environ))
     return place
 
 

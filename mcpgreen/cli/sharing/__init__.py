@@ -1,1 +1,1 @@
-"""Commands that hand a project on: as a bundle, with a runtime of its own, or to a registry."""
+"""Commands that share a project: as a bundle, with its own runtime, or through a registry."""

@@ -28,13 +28,13 @@ from mcpgreen.catalog.descriptions.metadata import read_meta_file
 from mcpgreen.cli import children
 from mcpgreen.cli.commands import Options
 from mcpgreen.cli.deps import needed_packages
-from mcpgreen.cli.making.drafts import filled, replacing
+from mcpgreen.cli.making.drafts import filled
 from mcpgreen.cli.opening import open_named
 from mcpgreen.cli.output import say, step, tell
 from mcpgreen.cli.sharing.vendor import DIRECTORY, copy_file, copy_runtime, files_below
 from mcpgreen.errors import ProjectError, UsageError
 from mcpgreen.files.confined import Private
-from mcpgreen.files.regular_files import content_of
+from mcpgreen.files.regular_files import content_of, replacing
 from mcpgreen.project.project import Project
 from mcpgreen.protocol.schemas.validator import compile_schema
 from mcpgreen.running.scripts.packages import REQUIREMENTS

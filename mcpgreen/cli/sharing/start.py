@@ -1,4 +1,4 @@
-"""Start the mcpgreen in `lib/`, next to this file. Copied into bundles and vendored projects.
+"""Start the copy of mcpgreen in `lib/`, next to this file. Copied into bundles and vendored projects.
 
 It is run by the Python that a client finds, so it also works in Pythons that are too old to serve, to find a newer one;
 only after that it imports parts of mcpgreen. stdout belongs to the protocol.
@@ -156,7 +156,7 @@ def _fetch_library(about: dict) -> str:  # type: ignore[type-arg]  # older Pytho
     except OSError as error:
         _give_up(f"{cache}: {error.strerror}; set XDG_CACHE_HOME to a directory of your own")
     version = "{}.{}".format(*sys.version_info)
-    _say(f"fetching packages for Python {version}, only this once; Python {about['python']} would not need any")
+    _say(f"fetching packages for Python {version}, once; with Python {about['python']}, this is not necessary")
     try:
         shutil.copytree(os.path.join(LIBRARY, "mcpgreen"), os.path.join(fresh, "mcpgreen"))
         packages = [f"{name}=={version}" for name, version in sorted(about["packages"].items())]

@@ -1,4 +1,4 @@
-"""What people type: values for arguments, and answers to what a script asks.
+"""What people type: values for arguments, and answers to a script's questions.
 
 Values are `key=value` by the schema, `key:=JSON`, and `@FILE` for a value from a file. Answers come from `--answer`, or
 from a person at the terminal, who fills in forms field by field, opens URLs, and types what a model would say.
@@ -218,7 +218,6 @@ def _unanswered(method: str, keys: Sequence[str], answer: Json) -> Json:
 
 
 def answer_at_terminal(method: str, params: Json) -> Json:
-    """Let a person answer."""
     try:
         if method == SAMPLE:
             return _sample(params)

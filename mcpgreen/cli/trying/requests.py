@@ -1,5 +1,5 @@
-"""`mcpgreen list`, `run-tool`, `read`, `prompt` and `complete`: ask a real server in this process what a client would
-ask, and print the answer."""
+"""`mcpgreen list`, `run-tool`, `read`, `prompt` and `complete`: send a client's requests to a real server in this
+process, and print the answers."""
 
 from __future__ import annotations
 
@@ -31,6 +31,7 @@ from mcpgreen.cli.trying.screen import Bars, Screen, wants_json
 from mcpgreen.engine.server import Server
 from mcpgreen.errors import InternalError, InvalidParams, McpgreenError, RpcError, UsageError
 from mcpgreen.features.tools import terms_of
+from mcpgreen.links.session import Stream
 from mcpgreen.links.sink import MemorySink
 from mcpgreen.project.project import Project, require_tmp_root
 from mcpgreen.protocol.revisions import LATEST_HANDSHAKE
@@ -79,7 +80,7 @@ class LocalClient:
     ) -> None:
         self._answer = answer
         self._sink = MemorySink(on_request=partial(gevent.spawn, self._answer_script), on_notification=on_notification)
-        self._link = server.connect(self._sink, transport="stdio")
+        self._link = server.connect(Stream(self._sink, transport="stdio"))
         self._last_id = 0
         params = {"protocolVersion": LATEST_HANDSHAKE.name, "capabilities": CAPABILITIES if answer else {}}
         self.ask("initialize", {**params, "clientInfo": {"name": "mcpgreen", "version": "1"}})
@@ -248,9 +249,8 @@ def run_prompt(options: Options) -> int:
     name = options["NAME"]
     with serving(options, kind="prompts") as (server, _):
         client = LocalClient(server, answer=answer_for(options["--answer"]))
-        arguments = values_of(options["ARGUMENT"], {})
         try:
-            result = client.ask("prompts/get", {"name": name, "arguments": arguments})
+            result = client.ask("prompts/get", {"name": name, "arguments": values_of(options["ARGUMENT"], {})})
         except Refused as refused:
             journal.error("%s", refused)
             _report_similar(server, "prompts", name)
@@ -340,28 +340,29 @@ def run_tool(options: Options) -> int:
         if options["--dry-run"]:
             return _dry_run(server, options["NAME"], arguments, timeout_secs)
         params: Json = {"name": options["NAME"], "arguments": arguments}
-        if timeout_secs is not None:
-            params["timeoutSecs"] = timeout_secs
-        return _call(server, calls_of(params, options, schema.get("properties") or {}), options)
+        params |= {} if timeout_secs is None else {"timeoutSecs": timeout_secs}
+        status = _call(server, calls_of(params, options, schema.get("properties") or {}), options)
+        for variable in tool.description.env if tool is not None else ():
+            if variable.endswith("!") and not server.services.environ.get(variable[:-1]):
+                journal.info("Here: export %s=..., and run it again.", variable[:-1])
+        return status
 
 
 def _report_unknown_arguments(name: str, arguments: Json, schema: Json) -> None:
     """Report unknown arguments. Most schemas allow them, but most are mistyped."""
-    properties = schema.get("properties")
-    if not properties or "additionalProperties" in schema or "patternProperties" in schema:
+    properties = schema.get("properties") or {}
+    if "additionalProperties" in schema or "patternProperties" in schema:
         return
-    for key in arguments:
-        if key not in properties:
-            journal.info("%s", " ".join([f"{name} has no argument {key}.", *suggestions(key, properties)]))
+    for key in (key for key in arguments if key not in properties):
+        hint = suggestions(key, properties) if properties else ["Its description names no arguments."]
+        journal.info("%s", " ".join([f"{name} has no argument {key}.", *hint]))
 
 
 def _call(server: Server, calls: Iterable[Json], options: Options) -> int:
     is_for_programs = wants_json(options)
     screen = Screen(options)
     bars = None if is_for_programs else Bars(screen)
-    on_notification: Callable[[Json], object] | None = _print_frame if options["--verbose"] else None
-    if bars is not None:
-        on_notification = bars.tell
+    on_notification = bars.tell if bars is not None else _print_frame if options["--verbose"] else None
     meta = {} if on_notification is None else {"_meta": {"progressToken": "run-tool"}}
     client = LocalClient(server, answer=answer_for(options["--answer"]), on_notification=on_notification)
     statuses = []

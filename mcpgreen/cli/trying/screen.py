@@ -101,7 +101,7 @@ class Screen:
             structured = value  # that a function returned
         shown = [block for block in blocks if structured is None or not _repeats(block, structured)]
         if result.get("isError"):
-            self.problem("The tool reports an error:")
+            self.problem("The tool reported an error:")
         self.content(shown)
         if structured is not None:
             self.text(structured if isinstance(structured, str) else jsontext.pretty(structured).rstrip("\n"))
@@ -165,7 +165,6 @@ def uncoloured(text: str) -> str:
 
 
 def _repeats(block: Json, structured: object) -> bool:
-    """Tell whether a text block repeats the structured result."""
     try:
         return block.get("type") == "text" and bool(jsontext.loads(block["text"]) == structured)
     except ValueError:

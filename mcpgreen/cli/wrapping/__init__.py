@@ -1,1 +1,1 @@
-"""`mcpgreen wrap`: a tool out of a command's help, or out of the targets of a file."""
+"""`mcpgreen wrap`: create tools from a command's help, or from the targets in a file."""

@@ -1,4 +1,4 @@
-"""Choose the arguments of a tool among all that a command takes: by their rank, by name, or by a person.
+"""Choose a tool's arguments from all that a command takes: by rank, by name, or by asking the user.
 
 A model copes with about a dozen arguments. `rank` puts those first that the help shows in usage lines and examples, and
 those with a usual name or a short one.
@@ -10,10 +10,11 @@ command requires it. In case of doubt it counts as one.
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from mcpgreen.cli.output import ask, did_you_mean, say
+from mcpgreen.cli.output import ask, did_you_mean, say, width_of
 from mcpgreen.cli.wrapping.reading.help_text import Documented
 from mcpgreen.cli.wrapping.reading.options import Option
 from mcpgreen.cli.wrapping.reading.usage_lines import Operand
@@ -23,7 +24,6 @@ from mcpgreen.errors import UsageError
 
 USUAL_ARGUMENTS = 14
 FEW_ARGUMENTS = 15  # so many are all taken
-SHOWN_CHARS = 60
 STDIN = Operand("stdin", is_required=False, text="Text for the command's standard input.")
 
 # Short names are not here: they mean something else in each command.
@@ -50,19 +50,19 @@ _PROGRAM = r"(?:command|program|prog|script|cmd|executable|hook|action|helper)s?
 DOES_RISKY = re.compile(
     rf"(?i)\b(?:run|execute|invoke|launch|evaluate)s? {_WHICH}{_PROGRAM}|\bprogram to\b|\bto be (?:executed|run)\b"
     rf"|\b{_PROGRAM} to (?:run|execute|use|invoke|be)\b|\b(?:through|with|by|via) {_WHICH}(?:command|program|prog)\b"
-    r"|\bas (?:the |a )?(?:pager|editor|shell)\b|\bremote shell\b"
+    r"|\bas (?:the |a )?(?:pager|editor|shell)\b|\bremote shell\b|\bdebugger for\b"
     r"|\b(?:write|save|dump|log|send|append|output|redirect)(?:s|ing)?\b[^.;]{0,60}?\b(?:to|into) "
     rf"{_WHICH}<?(?:file|path|filename|directory|dir|prefix)\b"
     r"|\b(?:pid|ipc|uts|user|cgroup) (?:namespace|mode)\b"  # of the host
-    r"|\bdelet(?:e|es|ing) (?:\w+ ){0,3}(?:files?|objects?|directories)\b"
+    r"|\bdelet(?:e|es|ing) (?:\w+ ){0,3}(?:files?|objects?|directories)\b|\bload (?:\w+ ){0,2}(?:plugin|module)"
 )
 COMMON = words_in(
     "all all-namespaces an archive author branch compress context count create data depth detach directory dry-run "
-    "env to exclude extract file filter format from glob grep gzip header hidden host ignore-case iname include input "
-    "key last ss level limit line-number list max-count max-depth maxdepth memory method mtime name name-only "
-    "numeric-sort namespace network newer number oneline output patch path pattern port publish query raw recursive "
-    "regexp request reverse rm selector since size sort sort-by stat tag time type unique until url user vf vn where "
-    "width word-regexp workdir"
+    "env to exclude extract file filter format from glob grep gzip header hidden host human-readable ignore-case iname "
+    "include input key last ss level limit line-number list max-count max-depth maxdepth memory method mtime name "
+    "name-only numeric-sort namespace network newer number oneline output patch path pattern port publish query raw "
+    "recursive regexp request reverse rm selector since size sort sort-by stat tag time type unique until url user "
+    "vf vn where summarize width word-regexp workdir"
 )
 # There is no person at a terminal, and the tool has to end.
 USELESS = words_in(
@@ -72,7 +72,7 @@ USELESS = words_in(
 ABOUT_ITSELF = re.compile(
     r"(?i)^(?:-- )?(?:show|print|display|get) (?:this |basic )?(?:help|version|license|options)\b|\bcolori[sz]e\b|^-h$"
 )
-DEPRECATED = re.compile(r"(?i)\bdeprecated\b|\bobsolete\b|\balias (?:of|for)\b|\bsame as -")
+DEPRECATED = re.compile(r"(?i)\bdeprecated\b|\bobsolete\b|\balias (?:of|for)\b|^same as -")
 
 
 class Choice(NamedTuple):
@@ -142,14 +142,11 @@ def choose(documented: Documented, *, only: Sequence[str] | None, takes_all: boo
     kept = tuple(each for each in options if each.name in chosen)
     is_excused = any(not documented.excusing.isdisjoint(each.names) for each in kept)
     left = [each for each in options if each.name not in chosen]
+    taking = [each for each in documented.operands if each.name in chosen]
     return Choice(
         documented._replace(
             options=kept,
-            operands=tuple(
-                each._replace(is_required=each.is_required and not is_excused)
-                for each in documented.operands
-                if each.name in chosen
-            ),
+            operands=tuple(each._replace(is_required=each.is_required and not is_excused) for each in taking),
             reads_stdin=documented.reads_stdin and STDIN.name in chosen,
             options_before=sum(each.name in chosen for each in options[: documented.options_before]),
         ),
@@ -172,12 +169,13 @@ def _spellings(each: Option | Operand) -> list[str]:
 
 def pick(rows: Sequence[str], ticked: set[int]) -> set[int]:
     """Let a person at the terminal add and remove rows by their numbers, which begin with 1. Return their places."""
-    say("".join(f"{at + 1:4} [{'x' if at in ticked else ' '}] {row[:SHOWN_CHARS]}\n" for at, row in enumerate(rows)))
-    while (answer := ask(f"{len(ticked)} chosen. Numbers to add or remove, such as 3 7-9", "done")) != "done":
+    chars = width_of(sys.stdout) - 10
+    say("".join(f"{at + 1:4} [{'x' if at in ticked else ' '}] {row[:chars]}\n" for at, row in enumerate(rows)))
+    while (answer := ask(f"{len(ticked)} chosen. Type numbers to add or remove, such as 3 7-9", "done")) != "done":
         for word in answer.replace(",", " ").split():
             found = re.fullmatch(r"(\d{1,6})(?:-(\d{1,6}))?", word)
             places = range(int(found[1]) - 1, int(found[2] or found[1])) if found else ()
             ticked ^= (ours := set(places) & set(range(len(rows))))
             if not ours:
-                say(f"{word} is not a number of the list. Type numbers, such as 3 7-9, or press Enter.\n")
+                say(f"{word} is not a number in the list. Type numbers, such as 3 7-9, or press Enter.\n")
     return ticked

@@ -1,4 +1,4 @@
-"""The recipes of a justfile, with their parameters and what is written about them.
+"""The recipes in a justfile, with their parameters and comments.
 
 Rule: as in a Makefile, a parameter is an argument only if every line that uses it is harmless, as `shell_lines` says,
 and if it is not exported: nobody knows which variables the programs of a recipe obey.
@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 
-from mcpgreen.cli.wrapping.shell_lines import EDGE, IDENTIFIER, SHELLS, has_computed_name, is_harmless, is_plain
-from mcpgreen.cli.wrapping.task_files import Parameter, Task, text_of
+from mcpgreen.cli.wrapping import shell_lines
+from mcpgreen.cli.wrapping.shell_lines import EDGE, IDENTIFIER, SHELLS, is_destructive, is_plain
+from mcpgreen.cli.wrapping.task_files import DESTROYS, Parameter, Task, text_of
 
 MAX_PARAMETERS = 20
 
@@ -52,6 +53,7 @@ def recipes_in(path: str) -> list[Task]:
             names = {each.name for each in task.parameters}
             is_script = is_script or line.lstrip().startswith("#!")
             refused[task.name] |= names if is_script else _refused_in(line, names, constants)
+            refused[task.name] |= {DESTROYS} if is_destructive("", line) else set()
         elif line.startswith("#"):
             comment = line.lstrip("# ").strip() if not line.startswith("#!") else ""
         elif line.startswith("["):
@@ -63,6 +65,7 @@ def recipes_in(path: str) -> list[Task]:
             bare = QUOTED.sub("", attributes)
             if task:
                 refused.setdefault(name, set()).update(_refused_in_head(line, attributes, task))
+                refused[name] |= {DESTROYS} if is_destructive(f"{name} {line.partition(':')[2]}") else set()
                 is_script = re.search(r"\bscript\b", bare) is not None
             if task and not re.search(r"\bprivate\b", bare):
                 doc = DOC.search(attributes)
@@ -82,9 +85,9 @@ def _refused_in(line: str, names: set[str], constants: set[str]) -> set[str]:
         return set(names)  # an expression, or braces that mean themselves
     marked = INTERPOLATION.sub(rf"{EDGE}\1{EDGE}", line.replace(EDGE, ""))
     marked = POSITIONAL.sub("".join(f"{EDGE}{name}{EDGE}" for name in names), marked)
-    if is_harmless(marked.lstrip(" \t@-"), names | constants):
+    if shell_lines.is_harmless(marked.lstrip(" \t@-"), names | constants):
         return set()
-    is_any = has_computed_name(marked) or USES_POSITIONAL.search(marked)
+    is_any = shell_lines.COMPUTED_NAME.search(marked) or USES_POSITIONAL.search(marked)
     return set(names) if is_any else names & set(IDENTIFIER.findall(marked))
 
 
@@ -103,9 +106,8 @@ def _without(task: Task, refused: set[str]) -> Task:
     """Parameters are told apart by their place, so that none can be given behind one that cannot."""
     count = next((at for at, each in enumerate(task.parameters) if each.name in refused), len(task.parameters))
     given, others = task.parameters[:count], task.parameters[count:]
-    is_needed = any(each.is_required for each in others)
     without = tuple(f"{each.name} of {task.name}" for each in others)
-    return task._replace(parameters=given, refused=without, needs_refused=is_needed)
+    return Task(task.name, task.text, given, without, any(each.is_required for each in others), DESTROYS in refused)
 
 
 def _recipe(line: str) -> Task | None:

@@ -1,4 +1,4 @@
-"""Make a tool of each operation of an OpenAPI 3 document.
+"""Create a tool for each operation in an OpenAPI 3 document.
 
 The document may come from anybody: its size is bounded, only references inside it are followed, and its names and texts
 become literals and JSON, never code.
@@ -13,14 +13,17 @@ import os
 import re
 from collections.abc import Container, Iterator, Sequence
 from http.client import HTTPException
+from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urljoin, urlsplit
 from urllib.request import urlopen
 
 from mcpgreen.catalog.descriptions import yaml_text
-from mcpgreen.cli.making.drafts import filled
-from mcpgreen.cli.output import did_you_mean, tell
+from mcpgreen.cli.commands import Options
+from mcpgreen.cli.making.drafts import Draft, filled
+from mcpgreen.cli.output import can_ask, did_you_mean, tell
 from mcpgreen.cli.wrapping import tool_file
+from mcpgreen.cli.wrapping.choosing import pick
 from mcpgreen.cli.wrapping.reading.value_types import words_in
 from mcpgreen.cli.wrapping.tool_file import Argument, Blueprint, literal, plain
 from mcpgreen.errors import ProjectError, UsageError
@@ -47,10 +50,8 @@ JSON_TYPE = re.compile(r"(?i)application/(?:[\w.+-]+\+)?json\b")
 # OpenAPI ignores parameters of the first three names; the others would change what the request is.
 OWN_HEADERS = words_in("accept content-type authorization host content-length transfer-encoding connection cookie")
 # How a key goes into the header Authorization.
-FORMS = {
-    "basic": ("header", "Authorization", "Basic {}"),
-    **dict.fromkeys(("bearer", "oauth2", "openidconnect"), ("header", "Authorization", "Bearer {}")),
-}
+FORMS = dict.fromkeys(("bearer", "oauth2", "openidconnect"), ("header", "Authorization", "Bearer {}"))
+FORMS |= {"basic": ("header", "Authorization", "Basic {}")}
 KEYWORDS = words_in(
     "type description enum const default format pattern examples minimum maximum multipleOf minLength maxLength "
     "minItems maxItems uniqueItems minProperties maxProperties required exclusiveMinimum exclusiveMaximum "
@@ -74,44 +75,49 @@ class Operation(NamedTuple):
 
 
 def tools_in(
-    place: str, *, only: Sequence[str] | None, server: str | None, prefix: str | None
+    document: Document, only: Sequence[str] | None, options: Options, existing: Container[str]
 ) -> Iterator[tuple[Blueprint, str]]:
-    """Yield each tool with its script. Raises ProjectError and UsageError, which say what to do."""
-    document = Document(place, read_document(place))
-    operations: dict[str, Operation] = {}
-    for operation in document.operations():
-        operations[tool_file.unique_name(operation.name, operations, joint="-")] = operation
+    """Yield each chosen tool with its script. `existing` has the names of the tools that were made from the document
+    before: then, only these are chosen without a person. Raises ProjectError and UsageError."""
+    place, operations = document.place, dict(document.operations)
+    for name in [name for name, each in operations.items() if only is None and document.has_other_body(each)]:
+        tell(f"{operations.pop(name).label} is left out: it takes a body that is not JSON.\n")
     if not operations:
-        raise ProjectError(place, "it has no operations")
+        raise ProjectError(place, "it has no operations that can become tools")
     chosen = list(operations)
     if only is not None:
         known = {str(each.fields.get("operationId")): name for name, each in operations.items()}
-        known |= {each.label: name for name, each in operations.items()} | {name: name for name in operations}
+        known |= {each.label: name for name, each in operations.items()}
+        known |= {form: name for name in operations for form in (name, name.removeprefix(document.prefix))}
         for name in only:
             if name not in known:
-                raise UsageError(f"--only {name}: the document has no such operation{did_you_mean(name, known)}")
+                raise UsageError(f"--only {name}: no such operation (--dry-run lists them){did_you_mean(name, known)}")
         chosen = list(dict.fromkeys(known[name] for name in only))
-    elif len(operations) > MANY_OPERATIONS:
-        reason = f"it has {len(operations)} operations, too many for a model; choose some with --only NAME,..."
-        raise UsageError(f"{place}: {reason}: {plain(', '.join(operations), 400)}")
-    taken: set[str] = set()
+    elif not options["--dry-run"]:
+        count, width = len(operations), max(map(len, operations))
+        texts = [plain(f"{each.label}: {each.fields.get('summary') or ''}").rstrip(":") for each in operations.values()]
+        rows = [f"{name:{width}}  {text}" for name, text in zip(chosen, texts, strict=True)]
+        ticked = {at for at, name in enumerate(chosen) if name in existing}
+        if not ticked and count <= MANY_OPERATIONS and not options["--update"]:
+            ticked = set(range(count))
+        if can_ask() and not options["--update"]:
+            document.server_of(operations[chosen[0]], options["--server"])  # a person is told before, not after
+            pick(rows, ticked)
+        elif not ticked:
+            tell("".join(f"{row}\n" for row in rows))
+            raise UsageError(f"{place}: none of its {count} operations is a tool yet; choose some with --only NAME,...")
+        elif left := ", ".join(name for at, name in enumerate(chosen) if at not in ticked):
+            tell(f"Not tools yet: {plain(left)}; add them with --only NAME,...\n")
+        chosen = [chosen[at] for at in sorted(ticked)]
     for name in chosen:
-        if document.has_other_body(operations[name]) and only is None:
-            tell(f"{operations[name].label} is left out: it takes a body that is not JSON.\n")
-            continue
-        unique = tool_file.unique_name(f"{prefix}-{name}" if prefix else name, taken, joint="-")
-        taken.add(unique)
-        yield document.tool(operations[name], unique, server)
-    if not taken:
-        raise ProjectError(place, "no operation of it can become a tool")
+        yield document.tool(operations[name], name, options["--server"])
 
 
 def read_document(place: str) -> Json:
     """Return the document in a file or at a URL. Raises ProjectError."""
     if "@" in _host(place):
-        raise ProjectError(
-            "--openapi", "leave user and password out of the address; fetch the document with another tool"
-        )
+        reason = "leave the user name and password out of the URL; download the document first"
+        raise ProjectError("--openapi", reason)
     try:
         if ADDRESS.fullmatch(place):
             with urlopen(place, timeout=FETCH_SECS) as response:
@@ -120,15 +126,18 @@ def read_document(place: str) -> Json:
                 raise ProjectError(place, f"it is larger than {MAX_DOCUMENT_BYTES} bytes")
         else:
             raw = content_of(os.path.abspath(os.path.expanduser(place)), MAX_DOCUMENT_BYTES)
-        is_json = raw.lstrip()[:1] == b"{"
-        document = jsontext.loads(raw.decode()) if is_json else yaml_text.value_of(raw, MAX_YAML_VALUES)
+        start = raw.lstrip()[:1]
+        if start == b"<":
+            raise ProjectError(place, "it is a web page; find the address of the document there, often /openapi.json")
+        document = jsontext.loads(raw.decode()) if start == b"{" else yaml_text.value_of(raw, MAX_YAML_VALUES)
     except (OSError, HTTPException) as error:
-        raise ProjectError(place, f"it cannot be fetched: {error}") from error
+        advice = f"; download it with your key (curl -H 'Authorization: Bearer KEY' -o FILE {place!r}), and wrap FILE"
+        is_refused = getattr(error, "code", 0) in (401, 403)
+        raise ProjectError(place, f"it cannot be fetched: {str(error).strip('<>')}{advice * is_refused}") from error
     except ValueError as error:
         raise ProjectError(place, f"it is neither JSON nor YAML: {error}") from error
     if isinstance(document, dict) and "swagger" in document:
-        advice = "convert it to OpenAPI 3, for example with npx swagger2openapi, and wrap the result"
-        raise ProjectError(place, f"it is Swagger 2.0, which wrap does not read; {advice}")
+        raise ProjectError(place, "it is Swagger 2.0; convert it to OpenAPI 3, for example with npx swagger2openapi")
     if not isinstance(document, dict) or not str(document.get("openapi")).startswith("3."):
         raise ProjectError(place, 'it is not an OpenAPI 3 document: its "openapi" field must begin with "3."')
     return document
@@ -137,16 +146,27 @@ def read_document(place: str) -> Json:
 class Document:
     """An OpenAPI document, and what becomes of its parts."""
 
-    def __init__(self, place: str, fields: Json) -> None:
-        self._place, self._fields, self._schemas = place, fields, 0
+    def __init__(self, place: str, fields: Json, prefix: str = "") -> None:
+        self.place, self.prefix, self._fields, self._schemas = place, prefix, fields, 0
         title = str(_object(fields.get("info")).get("title") or _host(place) or "service")[:40]
-        self._title = re.sub(r"(?i)\b(?:api|rest|openapi|v?\d[\d.]*)\b", "", title)
+        self._title = plain(re.sub(r"(?i)\b(?:api|rest|openapi|v?\d[\d.]*)\b", "", title)).rstrip(".") or "service"
+        self.operations: dict[str, Operation] = {}  # by the names of their tools
+        for path, given in _object(fields.get("paths")).items():
+            item = self._followed(given) if path.startswith("/") else {}  # "@evil.example.com/" would be another server
+            for operation in (Operation(each, path, item, _object(item[each])) for each in METHODS if each in item):
+                self.operations[tool_file.unique_name(prefix + operation.name, self.operations, joint="-")] = operation
 
-    def operations(self) -> Iterator[Operation]:
-        for path, given in _object(self._fields.get("paths")).items():
-            if path.startswith("/"):  # "@evil.example.com/" would be another server
-                item = self._followed(given)
-                yield from (Operation(each, path, item, _object(item[each])) for each in METHODS if each in item)
+    def tools_made(self, directory: str) -> dict[str, bool]:
+        """Return the names of the tools there that were made from the document, and whether it still has them."""
+        known, made = {self._source(each) for each in self.operations.values()}, {}
+        for path in sorted(Path(directory).glob("*.py")):
+            source = "".join(Draft({str(path): ""}).on_disk()).partition("\n# ")[2].partition("\n")[0]
+            if source in known or re.fullmatch(rf"Made from [A-Z]+ /.* of {re.escape(self._title)}", source):
+                made[path.stem] = source in known or path.stem in self.operations
+        return made
+
+    def _source(self, operation: Operation) -> str:
+        return tool_file.comment(f"Made from {operation.label} of {self._title}")
 
     def tool(self, operation: Operation, name: str, server: str | None) -> tuple[Blueprint, str]:
         """Return the tool for an operation, and its script."""
@@ -154,11 +174,11 @@ class Document:
         keys = self._keys(operation)
         arguments = list(self._arguments(operation, {(place, key.lower()) for _, _, place, key, _ in keys}))
         said = [str(operation.fields.get(field) or "") for field in ("summary", "description")]
-        text = ". ".join(dict.fromkeys(plain(each).rstrip(".") for each in said if each.strip()))
+        text = " ".join(dict.fromkeys(tool_file.sentence(each) for each in said if each.strip()))
         blueprint = Blueprint(
             name,
-            f"{operation.label} in {source_name(self._place)}",
-            plain(f"{text}. ({operation.label})" if text else operation.label),
+            f"{operation.label} of {self._title}",
+            plain(f"{text} ({operation.label})" if text else operation.label),
             (),
             tuple(arguments),
             annotations={**HINTS.get(operation.method, {}), "openWorldHint": True},
@@ -166,10 +186,10 @@ class Document:
         )
         rows = [f"{literal(each.name)}: {_row((each.method, *each.words))}" for each in arguments]
         return blueprint, filled("wrapping/rest.python").format(
-            source=tool_file.comment(f"Made from {blueprint.source}"),
+            source=self._source(operation),
             description=name + tool_file.DESCRIPTION_SUFFIX,
             method=literal(operation.method.upper()),
-            url=literal(self._server(operation, server) + operation.path),
+            url=literal(self.server_of(operation, server) + operation.path),
             parameters="{" + "".join(f"\n    {row}," for row in rows) + "\n" * bool(rows) + "}",
             keys=f"[{', '.join(map(_row, keys))}]",
         )
@@ -198,14 +218,12 @@ class Document:
             yield Argument(tool_file.take_name(name, taken), schema, place, (name, style), is_required=is_required)
         body, kind = self._body(operation)
         if kind is not None:
-            schema, is_required = (
-                self._checked(_object(body["content"][kind]).get("schema")),
-                body.get("required") is True,
-            )
+            schema = self._checked(_object(body["content"][kind]).get("schema"))
             schema.setdefault("description", "The body of the request.")
-            yield Argument(tool_file.take_name("body", taken), schema, "body", (kind, ""), is_required=is_required)
+            name, is_required = tool_file.take_name("body", taken), body.get("required") is True
+            yield Argument(name, schema, "body", (kind, ""), is_required=is_required)
         elif self.has_other_body(operation):
-            raise ProjectError(self._place, f"{operation.label} takes a body that is not JSON; choose others (--only)")
+            raise ProjectError(self.place, f"{operation.label} takes a body that is not JSON; choose others (--only)")
 
     def has_other_body(self, operation: Operation) -> bool:
         """Tell whether the operation requires a body that is not JSON."""
@@ -243,11 +261,10 @@ class Document:
                 schema[keyword] = [self._schema(each, around) for each in value]
             elif keyword == "description":
                 schema[keyword] = plain(str(value))
+            elif keyword.startswith("exclusive") and isinstance(value, bool):
+                continue  # OpenAPI 3.0
             elif keyword in KEYWORDS and len(str(value)) <= MAX_VALUE_BYTES:
                 schema[keyword] = value
-        for limit in ("exclusiveMinimum", "exclusiveMaximum"):
-            if isinstance(schema.get(limit), bool):  # OpenAPI 3.0
-                del schema[limit]
         names, known = _list(schema.pop("required", None)), schema.get("properties")
         if needed := [name for name in names if isinstance(name, str) and (known is None or name in known)]:
             schema["required"] = needed
@@ -266,23 +283,23 @@ class Document:
                 given = pointed_at(self._fields, reference)
             except (LookupError, ValueError):
                 reason = f"{plain(reference)} is not in the document; put all parts into one file"
-                raise ProjectError(self._place, reason) from None
+                raise ProjectError(self.place, reason) from None
         return _object(given)
 
-    def _server(self, operation: Operation, server: str | None) -> str:
+    def server_of(self, operation: Operation, server: str | None) -> str:
         """Return the address: the person's, else the first one of the operation, its path or the document."""
         servers = [_list(fields.get("servers")) for fields in (operation.fields, operation.item, self._fields)]
         first = _object(next((each[0] for each in servers if each), None))
         url = server or str(first.get("url") or "/")
         for name, variable in {} if server else _object(first.get("variables")).items():
             url = url.replace("{" + name + "}", str(_object(variable).get("default", "")))
-        url = urljoin(self._place, url) if ADDRESS.fullmatch(self._place) else url
+        url = urljoin(self.place, url) if ADDRESS.fullmatch(self.place) else url
         if server and not SERVER.fullmatch(url):
-            raise UsageError(f"--server {server}: an address is needed, such as https://api.example.com/v1")
+            raise UsageError(f"--server {server}: a URL is needed, such as https://api.example.com/v1")
         if not SERVER.fullmatch(url):
             path = url if url.startswith("/") and url != "/" else ""
             reason = f"it only says that the service is at {path}" if path else "it does not say where the service is"
-            raise UsageError(f"{self._place}: {reason}; add --server https://HOST{path}")
+            raise UsageError(f"{self.place}: {reason}; add --server https://HOST{path}")
         return url.rstrip("/")
 
     def _keys(self, operation: Operation) -> list[tuple[str, bool, str, str, str]]:
@@ -318,8 +335,7 @@ def source_name(place: str) -> str:
 
 
 def _host(place: str) -> str:
-    found = re.match(r"https?://([^/?#]*)", place)
-    return found[1] if found else ""
+    return found[1] if (found := re.match(r"https?://([^/?#]*)", place)) else ""
 
 
 def _object(value: object) -> Json:

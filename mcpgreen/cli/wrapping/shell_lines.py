@@ -1,4 +1,4 @@
-"""Whether a line of a shell uses its values only as words for programs that do not run them.
+"""Check whether a shell line passes its values only to programs that do not execute them.
 
 Makefiles, justfiles and package.json give such lines to a shell, with values of a client in them. A value must never be
 the program, nor a word that a program runs. The values themselves are plain (`PLAIN_VALUE`): they end no
@@ -25,18 +25,22 @@ IDENTIFIER = re.compile(r"[A-Za-z_][\w-]*")
 
 SHELLS = words_in("sh bash dash ash zsh ksh mksh")
 # They run nothing, and neither write nor show a file, whatever their words are.
-HARMLESS = words_in(": true false exit fi done echo printf test [ tr basename dirname pwd sleep ping dig host")
+HARMLESS = words_in(": true false exit fi done } echo printf test [ tr basename dirname pwd sleep ping dig host")
 # They run nothing either, but delete, make or show the files that are named to them.
 FOR_FILES = words_in(
     "cat ls head tail grep wc cut mkdir touch rm rmdir date stat du df diff cmp realpath "
     "md5sum sha1sum sha224sum sha256sum sha384sum sha512sum"
 )
 # They stand before a command. Other words of the language of a shell (for, case, function) are not understood.
-PREFIXES = words_in("if then elif else while until do !")
-
-INTERPRETER = re.compile(
-    rf"(?:[\w./-]*/)?(?:{'|'.join(sorted(SHELLS))}|(?:python|pypy|ruby|perl|php|lua)[\d.]*|node|bun|tsx|ts-node)"
+PREFIXES = words_in("if then elif else while until do ! {")
+# They delete something, or change it where others see it; as a word of a command, or in the name of a task.
+DESTRUCTIVE = words_in(
+    "apply clean dd delete -delete --delete deploy destroy distclean drop dropdb kill killall nuke pkill prune purge "
+    "publish push release remove reset rm rmdir rmi rollback rsync shred teardown truncate undeploy uninstall wipe"
 )
+
+INTERPRETERS = rf"(?:{'|'.join(sorted(SHELLS))}|(?:python|pypy|ruby|perl|php|lua)[\d.]*|node|deno|bun|tsx|ts-node)"
+INTERPRETER = re.compile(rf"(?:[\w./-]*/)?{INTERPRETERS}")
 # A path below the project. What others wrote and somebody installed there can run its words.
 PLACE = r"(?:\./)?(?:(?!(?:node_modules|v?env|vendor|\w*-packages)/)\w[\w.-]*/)*"
 SCRIPT = re.compile(rf"{PLACE}\w[\w.-]*\.(?:sh|bash|zsh|ksh|py|rb|pl|php|lua|js|mjs|cjs|ts|mts)")
@@ -46,10 +50,18 @@ COMPUTED_NAME = re.compile(
     r"\$\{!|\$\{?\w*\0|\$\{?\s*$|\b(?:eval|printenv|envsubst)\b|\b(?:declare|typeset|local)\s+-\w*n|/environ\b"
 )
 ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
+# Functions of make that only print, what a line prints or has in quotes, and comments.
+MESSAGE = r"(?<!\$)\$\((?:error|info|warning)\s[^()$`]*\)"
+QUOTED = r"'[^']*'|\"(?:[^\"\\]|\\.)*\"|\\['\"#]"
+TEXT = re.compile(rf"(?<![\w./-])(?:echo|printf)\b(?:{QUOTED}|[^;&|'\"])*|{QUOTED}|{MESSAGE}|(?<!\S)#.*")
+RUNS_TEXT = re.compile(
+    r"(?<!\\)`|\$\$\(|\$[({](?!\w+[)}]|error\s|info\s|warning\s)"
+    rf"|(?<![\w.-])(?:{INTERPRETERS}|eval|ssh|xargs|watch|system)(?![\w.-])"
+)
 TOKEN = re.compile(
     r"(?P<space>[ \t]+)|(?P<comment>#.*)|(?P<nowhere>\d*(?:>&\d|>>?[ \t]*/dev/null)(?=[\s;&|]|$))"
-    r"|(?P<operator>&&|\|\||\|&|[;&|])"
-    r"|(?P<word>(?:[^\s;&|<>(){}`'\"\\$]|\\.|'[^']*'|\"(?:[^\"\\`$]|\\.)*\")+)"
+    r"|(?P<operator>&&|\|\||\|&|[;&|()])"
+    r"|(?P<word>(?<![^\s;&|(])[{}](?=[\s;&|)]|$)|(?:[^\s;&|<>(){}`'\"\\$]|\\.|'[^']*'|\"(?:[^\"\\`$]|\\.)*\")+)"
 )
 
 
@@ -62,8 +74,16 @@ def is_harmless(line: str, known: Container[str]) -> bool:
     return commands is not None and all(map(_runs_no_word, commands))
 
 
-def has_computed_name(line: str) -> bool:
-    return COMPUTED_NAME.search(line) is not None
+def without_text(line: str) -> str:
+    """Return a line without its comment and what is quoted or printed, unless a program in it may run that."""
+    goes_on = EDGE in line.partition("#")[2]  # to a shell, the next line is no part of the comment
+    return line if goes_on or RUNS_TEXT.search(line) else TEXT.sub(" ", line)
+
+
+def is_destructive(name: str, line: str = "") -> bool:
+    """Tell whether a task of this name, or with this line, seems to delete or publish something."""
+    words = re.split(r"[\s\0;&|(){}$@'\"`]+", without_text(line).lstrip(" \t@+-").lower())
+    return not DESTRUCTIVE.isdisjoint([*words, *re.split(r"[\W_]+", name.lower())])
 
 
 def is_plain(text: str) -> bool:
@@ -82,6 +102,8 @@ def _commands(line: str) -> list[list[str]] | None:
         position = token.end()
         if token.lastgroup == "word" and (commands[-1] or token[0] not in PREFIXES):
             commands[-1].append(token[0])
+        elif token[0] == "(" and commands[-1]:
+            return None  # a function, or a list
         elif token.lastgroup == "operator":
             commands.append([])
         elif token.lastgroup == "comment" and VALUE.search(token[0]):

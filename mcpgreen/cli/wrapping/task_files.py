@@ -1,4 +1,4 @@
-"""Make a tool of each task in a Makefile, justfile or package.json. The scripts of a package.json are read here.
+"""Create a tool for each task in a Makefile, justfile or package.json. The scripts in a package.json are read here.
 
 Rule: such a file is read as text and never evaluated, and values of clients must not be evaluated either. make, just
 and npm pass values to a shell, so only plain values are accepted.
@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from mcpgreen.cli.wrapping import tool_file
 from mcpgreen.cli.wrapping.reading.value_types import words_in
-from mcpgreen.cli.wrapping.shell_lines import EDGE, PLAIN_VALUE, is_harmless
+from mcpgreen.cli.wrapping.shell_lines import EDGE, PLAIN_VALUE, is_destructive, is_harmless
 from mcpgreen.cli.wrapping.tool_file import Argument, Blueprint, list_schema, plain
 from mcpgreen.errors import ProjectError
 from mcpgreen.files.regular_files import content_of
@@ -26,7 +26,8 @@ NAME_CHARS = 100
 OTHERS = {"pnpm-lock.yaml": "pnpm", "yarn.lock": "yarn", "bun.lockb": "bun", "bun.lock": "bun"}
 DIRECTORY_OPTION = {"make": "-C", "npm": "--prefix", "pnpm": "--dir", "yarn": "--cwd", "bun": "--cwd"}
 USUAL_NAMES = words_in("Makefile makefile GNUmakefile justfile Justfile .justfile")
-ABOUT_VALUES = "{runner} gives values to a shell, so the description lets only plain ones through (see its patterns)"
+DESTROYS = "!"  # among the names that readers collect from the lines of a task: one of the lines is destructive
+ABOUT_VALUES = "{runner} passes values to a shell, so the description allows only plain ones (see its patterns)"
 
 
 class Parameter(NamedTuple):
@@ -45,6 +46,7 @@ class Task(NamedTuple):
     parameters: tuple[Parameter, ...] = ()
     refused: tuple[str, ...] = ()  # parameters that clients must not choose, each with its place
     needs_refused: bool = False  # the task cannot be run without one of them
+    is_destructive: bool = False
 
 
 def text_of(path: str) -> str:
@@ -85,6 +87,7 @@ def blueprints_of(tasks: Sequence[Task], runner: Sequence[str], *, path: str, pr
             arguments,
             (ABOUT_VALUES.format(runner=runner[0]),) if arguments else (),
             first if runner[0] == "npm" else None,
+            annotations={"destructiveHint": True} if task.is_destructive else {},
         )
     return list(found.values())
 
@@ -122,7 +125,9 @@ def scripts_in(path: str) -> list[Task]:
         info = infos.get(name) if isinstance(infos, dict) else None
         said = info or scripts.get(f"//{name}") or scripts.get(f"?{name}")
         text = said if isinstance(said, str) else f"Run the script {name}: {script}"
-        words = Parameter("arguments", "Words that are added to the script.", is_repeated=True)
+        words = Parameter("arguments", "Words to append to the script's command line.", is_repeated=True)
         is_plain = is_harmless(f"{script.replace(EDGE, '')} {EDGE}{words.name}{EDGE}", {words.name})
-        tasks.append(Task(name, text, (words,)) if is_plain else Task(name, text, refused=(f"words after {name}",)))
+        parameters, refused = ((words,), ()) if is_plain else ((), (f"words after {name}",))
+        destroys = any(is_destructive(name, str(scripts.get(f"{when}{name}", ""))) for when in ("pre", "", "post"))
+        tasks.append(Task(name, text, parameters, refused, is_destructive=destroys))
     return tasks

@@ -1,8 +1,8 @@
-"""Make a tool of what a help text documents, and write it: a script that people can read and change, and its
-description next to it.
+"""Create a tool from the options that a help text documents, and write its files: a script that people can read and
+change, and a description next to it.
 
 Rule: nothing from a help text or a file becomes code. Names are string literals, comments are one line of printable
-characters. No file is ever overwritten.
+characters. A file that a person has edited is never overwritten: each script has a digest of what was written.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from hashlib import sha256
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -20,6 +21,7 @@ from mcpgreen.cli.wrapping.reading.help_text import Documented
 from mcpgreen.cli.wrapping.reading.options import Option
 from mcpgreen.cli.wrapping.reading.usage_lines import Operand
 from mcpgreen.cli.wrapping.reading.value_types import COUNTS, REPEATS, ValueType, default_of, value_type, words_in
+from mcpgreen.cli.wrapping.shell_lines import DESTRUCTIVE
 from mcpgreen.text.json_types import Json
 
 DESCRIPTION_SUFFIX = ".meta.json"
@@ -28,15 +30,19 @@ MAX_NAME_CHARS = 64
 MAX_DESCRIPTION_CHARS = 300
 MAX_ARGUMENT_CHARS = 240  # of the description of an argument
 MAX_COUNT = 10
+DIGEST_CHARS = 12
+MARK = "\n# Written by mcpgreen wrap"
 NUMBER_OR_EMPTY = r"^(-?[0-9]+(\.[0-9]+)?)?$"
-# Commands that are known to change nothing, to destroy something, or to use the network; with their subcommand, if any.
+# Commands that are known to change nothing, or to use the network; with their subcommand, if any.
 READ_ONLY = words_in(
     "cat cmp comm cut df diff dig du egrep fgrep find free grep head host id jq ls lsblk md5sum nl od ping ps pwd "
     "readlink realpath rg sha256sum stat strings tac tail tr tree uname uptime wc which who whoami git-blame git-diff "
-    "git-log git-ls-files git-show git-status docker-images docker-inspect docker-logs docker-ps kubectl-describe "
-    "kubectl-explain kubectl-get kubectl-logs kubectl-top systemctl-status"
+    "git-grep git-log git-ls-files git-show git-status docker-images docker-inspect docker-logs docker-ps "
+    "kubectl-describe kubectl-explain kubectl-get kubectl-logs kubectl-top systemctl-status"
 )
-DESTRUCTIVE = words_in("dd rm rmdir rsync shred truncate git-clean git-reset docker-rm docker-rmi kubectl-delete")
+# What exit status 1 means for commands that have 2 and more for failures.
+STATUS_1 = dict.fromkeys(words_in("ack ag egrep fgrep git-grep grep pgrep rg zgrep"), "No match.")
+STATUS_1 |= {"cmp": "They differ.", "diff": "They differ."}
 OPEN_WORLD = words_in("curl dig host ping rsync scp ssh wget whois git-clone git-fetch git-pull git-push docker-run")
 VERBOSE = {"--verbose", "--quiet", "-v", "-q"}
 
@@ -64,6 +70,7 @@ class Blueprint(NamedTuple):
     separator_guess: str = ""
     annotations: Mapping[str, bool] = MappingProxyType({})
     env: tuple[str, ...] = ()  # variables that the script reads; ! marks a required one
+    status_1: str = ""  # what this exit status means, if it is no failure
 
     @property
     def guesses(self) -> int:
@@ -109,15 +116,22 @@ def shown(command: Sequence[str]) -> str:
     return plain(" ".join(os.path.basename(word) if os.path.isabs(word) else word for word in command), 200)
 
 
+def sentence(text: str) -> str:
+    """Return the text in one line that ends with a full stop, a question mark or an exclamation mark."""
+    text = plain(text).rstrip(".")
+    return text if text.endswith(("?", "!")) else f"{text}."
+
+
 def describe(text: str, command: Sequence[str]) -> str:
     """Return what is said about a tool, with the command that it runs; the command alone if nothing is said."""
-    text = plain(text).rstrip(".")
-    return plain(f"{text[0].upper()}{text[1:]}. (Runs {shown(command)}.)") if text else f"Run {shown(command)}."
+    text = sentence(text)
+    return plain(f"{text[0].upper()}{text[1:]} (Runs {shown(command)}.)") if text != "." else f"Run {shown(command)}."
 
 
 def script_of(blueprint: Blueprint) -> str:
     words = ", ".join(map(literal, blueprint.command))
-    lines = [f"command = mcp_tool.CommandLine({words})", *_calls(blueprint), "command.run()"]
+    fine = f"fine={{1: {literal(blueprint.status_1)}}}" if blueprint.status_1 else ""
+    lines = [f"command = mcp_tool.CommandLine({words})", *_calls(blueprint), f"command.run({fine})"]
     # With `format`, which looks for no places in what it fills in.
     return filled("wrapping/tool.python").format(
         source=comment(f"Made from {blueprint.source}"),
@@ -156,9 +170,19 @@ def description_of(blueprint: Blueprint) -> str:
 
 def annotations_of(command: Sequence[str], *, is_harmless: bool) -> dict[str, bool]:
     """Return what is known about a command. With an option that may write or run programs, it does not only read."""
-    known = {"readOnlyHint": READ_ONLY if is_harmless else (), "destructiveHint": DESTRUCTIVE}
-    known["openWorldHint"] = OPEN_WORLD
-    return {hint: True for hint, commands in known.items() if "-".join(command) in commands}
+    name = "-".join(command)
+    known = {"readOnlyHint": is_harmless and name in READ_ONLY, "destructiveHint": command[-1] in DESTRUCTIVE}
+    return {hint: True for hint, is_so in {**known, "openWorldHint": name in OPEN_WORLD}.items() if is_so}
+
+
+def example_words(blueprint: Blueprint) -> list[str]:
+    """Return the required arguments as `run-tool` takes them, with a value or, for text, a word in capitals."""
+    words = []
+    for each in (each for each in blueprint.arguments if each.is_required):
+        kind = each.schema.get("items", each.schema)
+        usual = {"integer": 1, "number": 1, "boolean": "true"}.get(kind["type"], each.name.upper())
+        words += [f"{each.name}={kind.get('enum', [kind.get('default', usual)])[0]}"] * each.schema.get("minItems", 1)
+    return words
 
 
 def literal(text: str) -> str:
@@ -173,13 +197,31 @@ def comment(text: str) -> str:
 
 def files_of(blueprint: Blueprint, script: str, directory: str) -> Draft:
     """Return the files of a tool. The description comes first: without it, the script would be another tool."""
-    place = os.path.join(directory, blueprint.name)
-    return Draft({place + DESCRIPTION_SUFFIX: description_of(blueprint), place + ".py": script})
+    place, description = os.path.join(directory, blueprint.name), description_of(blueprint)
+    script = script.replace(MARK, f"{MARK} ({_digest([description, script])})", 1)
+    return Draft({place + DESCRIPTION_SUFFIX: description, place + ".py": script})
 
 
-def write_tool(files: Draft) -> None:
-    """Write script and description, or neither, and print where they are. Raises ProjectError."""
-    files.write()
+def state_of(files: Draft) -> str:
+    """Tell how the tool on disk differs: "same", "changed", "edited" by a person, "conflict" (both), "other" files."""
+    if not (found := files.on_disk()):
+        return "other"
+    new, written = _digest(files.values()), found[1].partition(f"{MARK} (")[2][:DIGEST_CHARS]
+    return {written: "changed", new: "same"}.get(_digest(found), "edited" if written == new else "conflict")
+
+
+def _digest(texts: Iterable[str]) -> str:
+    """Return a digest of the files, without the lines of a script that have its source and its digest."""
+    bodies = [text.split("\n", 3)[-1] if text.startswith("#!") else text for text in texts]
+    return sha256("\0".join(bodies).encode("utf-8", "replace")).hexdigest()[:DIGEST_CHARS]
+
+
+def write_tool(files: Draft, *, replaces: bool = False) -> None:
+    """Write script and description, and print where they are. Raises ProjectError."""
+    if replaces:
+        files.replace()
+    else:
+        files.write()
     say("".join(f"{path}\n" for path in reversed(files)), is_exact=True)
 
 
@@ -207,7 +249,7 @@ def blueprint_of(name: str, command: Sequence[str], documented: Documented, *, a
         tuple(arguments),
         tuple(notes),
         separated,
-        f"commands of this kind ({documented.style}) take -- as the end of their options" if is_guess else "",
+        f"commands of this kind ({documented.style}) treat -- as the end of the options" if is_guess else "",
     )
 
 

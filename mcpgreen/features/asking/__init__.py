@@ -1,1 +1,1 @@
-"""Asking the person or model at the other end while a request is being served."""
+"""Ask the user or the client's model while a request is being served."""

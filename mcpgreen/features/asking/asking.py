@@ -1,4 +1,4 @@
-"""Ask the person or model at the other end while a request is being served.
+"""Ask the user or the client's model while a request is being served.
 
 A script writes its input requests on the control pipe and waits (`scripts`); a handler calls `ask`. A client with a
 session is asked at once, by requests of the server. A stateless client gets an `input_required` result instead, and
@@ -76,7 +76,7 @@ class Parking:
 
     def add(self, parked: Parked) -> str:
         while self._parked and len(self._parked) >= MAX_PARKED:
-            journal.warning("too many scripts are waiting for an answer; stopping the oldest of the busiest client")
+            journal.warning("too many scripts are waiting for an answer; stopping the busiest client's oldest one")
             self._give_up(self._oldest_of_greediest(parked.call.stream.owner))
         handle = os.urandom(16).hex()
         self._parked[handle] = parked, gevent.spawn_later(PARKED_SECS, self._give_up, handle)
@@ -114,8 +114,6 @@ class Parking:
 
 
 class Asking:
-    """Asks for all calls of one server."""
-
     def __init__(self, *, seal: Seal) -> None:
         self._seal = seal
         self.parking = Parking()
@@ -172,8 +170,7 @@ class Asking:
                 slot.take()
 
     def ask_live(self, call: Call, asked: Json, timeout_secs: float | None) -> Json:
-        """Ask a client that has a session, all requests at once, and return the outcome of each. They are tidy, and the
-        client can be asked."""
+        """Ask a client that has a session all these tidy requests at once, and return the outcome of each."""
         secs = timeout_secs or ASK_SECS
         askers = {key: gevent.spawn(self._ask_one, call, request, secs) for key, request in asked.items()}
         try:
@@ -213,7 +210,7 @@ class Asking:
         try:
             answers: Json = parked.answers.get(timeout=timeout_secs)
         except gevent.Timeout:
-            text = f"The client did not continue within {timeout_secs:g} s."
+            text = f"The client did not come back within {timeout_secs:g} s."
             return dict.fromkeys(asked, unanswered("timeout", text))
         finally:
             if not parked.is_past_waiting:

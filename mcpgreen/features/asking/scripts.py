@@ -1,4 +1,4 @@
-"""A script asks while it runs: from its input requests, on the control pipe or in a file, to the reply that it reads.
+"""Questions from a running script: read its input requests from the control pipe or a file, and deliver the replies.
 
 Rule: while an input request is open, the slot of the call is free, its deadline stands still, and nothing of the call
 is written. So a script has one round of input requests open at a time, and the next round waits for its end. The
@@ -39,8 +39,7 @@ MAX_OPEN_BYTES = 1 << 20  # of all open rounds; reading stops at this size
 MAX_ROUNDS = 10_000  # of one run
 MENTIONED_KEYS = 1000  # in the refusal of a round that has too many
 MENTIONED_FAULTS = 5  # a script that makes a mistake makes it often
-# One for the process, as the hub is: a script whose input requests are refused at once could keep the server busy with
-# writing replies.
+# One for the process, as the hub is: a script whose requests are refused at once could keep it busy with replies.
 REPLIES = OneAtATime()
 
 LOOK_SECS = 0.1
@@ -123,7 +122,7 @@ class AskingScript:
         outcomes = self._take_settled(open_requests)
         if open_requests and self._call.interaction.state == State.PARKED:
             # The script gave up waiting before the client came back, and nothing can be asked until it does.
-            outcomes |= dict.fromkeys(open_requests, unanswered("timeout", "The client did not continue."))
+            outcomes |= dict.fromkeys(open_requests, unanswered("timeout", "The client did not come back."))
         elif open_requests:
             outcomes |= self._ask_client(open_requests, timeout_secs)
         return {key: outcomes[wire_keys[key]] for key in asked}
@@ -193,7 +192,6 @@ class ElicitationFiles:
         self._timer.start(self._look)
 
     def __exit__(self, *_: object) -> None:
-        self._timer.stop()
         self._timer.close()
 
     def _look(self) -> None:

@@ -1,1 +1,1 @@
-"""Subscriptions, and how a change of what is subscribed to is noticed."""
+"""Subscriptions, and how changes to subscribed resources are noticed."""

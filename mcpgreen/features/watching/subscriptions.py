@@ -1,4 +1,4 @@
-"""Tell clients about changes: of lists and of subscribed resources.
+"""Notify clients about changes to lists and subscribed resources.
 
 Handshake clients hear of changed lists unasked, and subscribe to a resource by `resources/subscribe`. Stateless clients
 use `subscriptions/listen`, a request that stays open until the server ends it. A listen is acknowledged after the first
@@ -171,8 +171,7 @@ class Subscriptions:
         watch.start()
 
     def unsubscribe(self, call: Call) -> Json:
-        """Serve `resources/unsubscribe`, by URI or by the id of the subscription. A subscription that does not exist is
-        no error."""
+        """Serve `resources/unsubscribe`, by URI or by id. A subscription that does not exist is no error."""
         named = [each for each in map(call.params.get, ("uri", "subscriptionId")) if isinstance(each, str)]
         if not named:
             raise InvalidParams("resources/unsubscribe needs uri or subscriptionId (a string).")

@@ -1,4 +1,4 @@
-"""Notice changes of subscribed resources, with a greenlet for each subscription that reads when there is a reason.
+"""Notice changes to subscribed resources, with a greenlet for each subscription that reads only when there is a reason.
 
 The reason to read a file is a changed stat: a file event reports it at once, and one clock stats all files every few
 seconds. Resources of scripts and of the network are read by the clock, at the same moment for all subscriptions, so
@@ -67,8 +67,6 @@ class SharedRead:
 
 
 class SharedReads:
-    """The shared reads of one server."""
-
     def __init__(self, providers: Callable[[], Providers]) -> None:
         self._providers = providers
         self._slots = Places(READS_AT_A_TIME)
@@ -132,8 +130,7 @@ class SharedReads:
 
 @dataclass(eq=False)
 class Watch:
-    """One watched resource. `find` returns how it is read, given what is known of it; `on_update` is called when it has
-    changed."""
+    """One watched resource. `find` returns how it is read, given what is known of it; `on_update` reports a change."""
 
     _watcher: Watcher
     _find: Find

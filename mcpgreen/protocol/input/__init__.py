@@ -1,1 +1,1 @@
-"""What a server may ask of a client: elicitation, sampling and roots, by requests or in results."""
+"""What a server may ask of a client: elicitation, sampling and roots, in requests or in results."""

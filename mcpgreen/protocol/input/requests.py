@@ -1,5 +1,5 @@
-"""Input requests: what would make a client reject one, its form for older revisions, the capability that it needs, and
-whether an answer fits it.
+"""Input requests: what would make a client reject one, how it looks in older revisions, which capability it needs, and
+whether an answer matches it.
 
 An input request is `{"method": ..., "params": ...}` in the newest dialect: a form or a URL (elicitation), a sample of
 a model, the roots. A form is flat: strings, numbers, booleans, one or several of some values. A sample has messages of
@@ -247,8 +247,7 @@ def tidy(request: Json) -> Json:
 
 
 def fit(request: Json, revision: Revision, *, elicitation_id: str) -> Json:
-    """The params of a tidy input request for a client of this revision. Raises ValueError if the revision has no form
-    of it."""
+    """The params of a tidy input request for a client of this revision. Raises ValueError if it has no form of it."""
     params = dict(request["params"])
     if request["method"] == SAMPLE:
         if Feature.SAMPLING_TOOLS not in revision.features:

@@ -96,8 +96,7 @@ class Lenience:
         return found
 
     def _joined(self, parts: list[object]) -> list[Json]:
-        """Return the parts, the parts that they refer to, and the parts of their `allOf`. An unknown reference
-        restricts nothing."""
+        """Return the parts, what they refer to, and their `allOf`. An unknown reference restricts nothing."""
         found: dict[int, Json] = {}
         pending = list(parts)
         while pending and len(found) < MAX_PARTS:

@@ -228,7 +228,6 @@ def _branch(kind: str, part: Json) -> Json:
 
 
 def _of_type(kind: str, values: list[Any]) -> list[Any]:
-    """Return the values of this type."""
     if kind == "integer":
         return [value for value in _of_type("number", values) if value % 1 == 0]
     kinds = NUMBERS if kind == "number" else (kind,)

@@ -1,4 +1,4 @@
-"""Turn a validation error of jsonschema into sentences for the model that sent the value.
+"""Turn jsonschema's validation errors into sentences for the model that sent the value.
 
 Each sentence says where, what is expected and what was sent. The messages of jsonschema are used for rare keywords
 only, because they repeat the whole value and speak of schemas. This module does not import jsonschema.

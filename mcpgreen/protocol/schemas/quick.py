@@ -1,4 +1,4 @@
-"""Say what can be said about a schema, and about values, without jsonschema, which takes 90 ms and 10 MB to load.
+"""Check schemas and values as far as possible without jsonschema, which takes 90 ms and 10 MB to load.
 
 `fault_of` finds gross faults while a project is read, because a tool with one must never be listed: unknown dialects
 and types, patterns that do not compile, references that lead to the network or nowhere. A schema without a finding may

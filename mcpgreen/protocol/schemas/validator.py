@@ -1,4 +1,4 @@
-"""Check a value by a schema, and tell the sender what to change.
+"""Check a value against a schema, and tell the sender what to change.
 
 The only module that uses jsonschema, which is imported when a value is not obviously valid (`quick`). The draft is the
 one that `$schema` names, else 2020-12. `format` is an annotation: it is never checked.
@@ -79,8 +79,7 @@ def compile_schema(schema: object, *, noun: str = "argument") -> Checker:
 
 
 def clean_copy(schema: object) -> Json:
-    """Return the schema as plain JSON. Raises BadSchema for what YAML can express beyond that: dates, cycles, a million
-    aliases."""
+    """Return the schema as plain JSON. Raises BadSchema for what only YAML has: dates, cycles, a million aliases."""
     if not isinstance(schema, dict):
         raise BadSchema(f"A schema must be an object, not {type(schema).__name__}.")
     for number, (_, depth) in enumerate(jsontext.walked(schema), 1):
@@ -257,51 +256,49 @@ def _guarded(follow: Any) -> Any:
     return guarded
 
 
-def _pattern(validator: object, pattern: str, value: object, schema: object) -> Iterator[Any]:
+def _error(message: str, **details: Any) -> Any:
     from jsonschema import ValidationError
 
+    return ValidationError(message, **details)
+
+
+def _pattern(validator: object, pattern: str, value: object, schema: object) -> Iterator[Any]:
     if not isinstance(value, str):
         return
     if len(value) > MAX_PATTERN_CHARS:
-        yield ValidationError(f"has more than {MAX_PATTERN_CHARS} characters, too many for its pattern {pattern}")
+        yield _error(f"has more than {MAX_PATTERN_CHARS} characters, too many for its pattern {pattern}")
     elif not re.search(schema_pattern(pattern), value):
-        yield ValidationError(f"must match the pattern {pattern}")
+        yield _error(f"must match the pattern {pattern}")
 
 
 def _properties(validator: Any, properties: dict[str, Any], value: Any, schema: object) -> Iterator[Any]:
     """Like the original, which loses the path if the schema of a member is `false`."""
-    from jsonschema import ValidationError
-
     if not isinstance(value, dict):
         return
     for name, part in properties.items():
         if name in value and part is False:
-            yield ValidationError("is not allowed here", path=[name], instance=value[name])
+            yield _error("is not allowed here", path=[name], instance=value[name])
         elif name in value:
             yield from validator.descend(value[name], part, path=name, schema_path=name)
 
 
 def _property_names(validator: Any, names: Any, value: Any, schema: Any) -> Iterator[Any]:
     """Like the original, but the error is about the object, because a name has no path."""
-    from jsonschema import ValidationError
-
     if not isinstance(value, dict):
         return
     for name in value:
         if next(validator.descend(name, names), None) is not None:
-            yield ValidationError(f"has a member with a name that is not allowed: {name!r:.80}")
+            yield _error(f"has a member with a name that is not allowed: {name!r:.80}")
 
 
 def _unique_items(validator: object, is_wanted: object, value: object, schema: object) -> Iterator[Any]:
     """Like the original, which compares every object with every other."""
-    from jsonschema import ValidationError
-
     if not is_wanted or not isinstance(value, list):
         return
     seen: set[Any] = set()
     for item in map(_hashable, value):
         if item in seen:
-            yield ValidationError("has the same item twice")
+            yield _error("has the same item twice")
             return
         seen.add(item)
 

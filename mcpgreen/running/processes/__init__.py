@@ -1,1 +1,1 @@
-"""Processes: started, watched, bounded, and none left behind."""
+"""Start, watch and limit processes, and leave none behind."""

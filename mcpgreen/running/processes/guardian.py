@@ -1,4 +1,4 @@
-"""The process that cleans up when the server is killed and cannot; its program is `guardian.sh`.
+"""The process that cleans up after a server that was killed; its program is `guardian.sh`.
 
 A `sh` of a few hundred kilobytes in a session of its own waits on a socket whose other end only the server holds. There
 it learns which directory is the server's. An orderly server says goodbye; end of file without it means that the server
@@ -91,7 +91,7 @@ class Guardian:
         if len(self._started_at) == STARTS:
             pause_secs = max(0.0, self._started_at[0] + PERIOD_SECS - time.monotonic())
         journal.warning(
-            "the process that would clean up after this server was killed; %s",
+            "the guardian, which cleans up after a killed server, was killed itself; %s",
             f"another starts in {pause_secs:.0f} s" if pause_secs else "another takes its place",
         )
         self._starter = gevent.spawn(self._start_again, pause_secs)

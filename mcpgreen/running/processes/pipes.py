@@ -1,4 +1,4 @@
-"""Read the pipes of a child without a greenlet each.
+"""Read a child's pipes without a greenlet for each.
 
 A reader is a watcher on the hub that hands over chunks as they come. The descriptors are ours alone, so they are
 non-blocking, and `drain` can take what is left once the child is gone. The function that gets the chunks may ask for a

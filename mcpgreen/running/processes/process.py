@@ -217,7 +217,7 @@ class RunningScript:
 
     def _read_more(self) -> bool:
         """Read what is in the pipes now; return whether there may be more to come."""
-        has_more = [reader for reader in self._readers if reader.drain()]
+        has_more = [reader for reader in self._readers if reader.is_open and reader.drain()]
         is_open = self._stdout_reader.is_open or self._stderr_reader.is_open
         return bool(has_more) or is_open or self._control_reader.is_resting
 

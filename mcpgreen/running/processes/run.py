@@ -1,4 +1,4 @@
-"""What is to be run, until when, and what came of it: the values that everything about running scripts has in common.
+"""What to run, until when, and how it ended: the values that all code for running scripts shares.
 
 Rule: the catalog imports it, so nothing here imports gevent.
 """

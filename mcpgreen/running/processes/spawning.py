@@ -1,4 +1,4 @@
-"""Start processes of scripts and our own helpers, and record how they end and what they have used.
+"""Start scripts and our own helpers as processes, and record how they end and what resources they used.
 
 `posix_spawn` is the first way: gevent's own forks the whole server and runs Python in the copy, which is five times as
 slow, and slower still the more memory the server holds. The second is `warm_python`.

@@ -1,4 +1,4 @@
-"""Stop a script and everything that it has started, also what has left its process group.
+"""Stop a script and everything that it started, even processes that have left its process group.
 
 Each call has a number, its *tag*, which every process below it carries: it shows to which call a process belongs.
 Session, environment and descriptors can be lost by accident: `env -i setsid` is all it takes. A resource limit stays,

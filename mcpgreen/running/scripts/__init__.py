@@ -1,1 +1,1 @@
-"""What a script of a project sees, and what becomes of what it says."""
+"""What a project's script sees, and what happens to its output."""

@@ -1,4 +1,4 @@
-"""The control pipe from a child: lines of JSON in, verbs out.
+"""The control pipe from a child: turns lines of JSON into actions.
 
 Old scripts append complete JSON-RPC notifications to MCP_PROGRESS_STREAM and MCP_LOG_STREAM; both lead here. A line is
 parsed and only its meaning is handed on, never its text: a script cannot put a message of its own onto the wire.

@@ -34,7 +34,7 @@ def embedded_resources(
 ) -> list[Json]:
     """Content blocks for the files that the report names, JSON or `path<TAB>mime<TAB>uri` lines. May wait."""
     if len(report) >= MAX_REPORT_BYTES:
-        warn(f"no resource is embedded: their list has {MAX_REPORT_BYTES} bytes or more")
+        warn(f"no resources are embedded: the list of them has {MAX_REPORT_BYTES} bytes or more")
         return []
     blocks: list[Json] = []
     for number, wanted in enumerate(_wanted(report.decode("utf-8", "replace"))):

@@ -1,4 +1,4 @@
-"""What a child may see: its environment variables, with the table of arguments for bash and the trace of a request.
+"""A child's environment variables, including the table of arguments for bash and the request's trace context.
 
 Three modes. `minimal`: PATH, HOME, TMPDIR, LANG and everything named MCP_*, MCPBASH_* or MCPGREEN_*; `allowlist`: also
 the named ones; `inherit`: everything, when the operator has confirmed it. Secrets of the server are in none of them.
@@ -40,6 +40,7 @@ PROVIDER_NAMES = (
 PROVIDER_PREFIXES = ("LC_", *PREFIXES)
 CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR", "CURL_CA_BUNDLE")
 NAMES_OF = {"git": ("SSH_AUTH_SOCK", "GIT_SSH_COMMAND", "GIT_ASKPASS", *CERTIFICATES), "https": CERTIFICATES}
+ENCODING = sys.getfilesystemencoding(), "surrogateescape"
 MAX_TOKEN_CHARS = 1000
 MAX_INTRODUCTION_CHARS = 8192  # of each member
 INTRODUCTION = {
@@ -79,7 +80,8 @@ Environment = dict[bytes, bytes]
 
 
 def packed(variables: Mapping[str, str]) -> Environment:
-    return {os.fsencode(name): os.fsencode(value) for name, value in variables.items()}
+    # What `os.fsencode` does, without a call of it for each of fifty texts.
+    return {name.encode(*ENCODING): value.encode(*ENCODING) for name, value in variables.items()}
 
 
 def token_variable(token: str | int | None) -> str:

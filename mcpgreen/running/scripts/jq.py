@@ -1,4 +1,4 @@
-"""Which jq scripts use: that of the host, gojq, or our own command, for which the Python package `jq` has the library.
+"""Choose the jq that scripts use: the host's jq or gojq, or the built-in command, which uses the Python package `jq`.
 
 Some scripts ask for it by MCPBASH_JSON_TOOL_BIN, others just call `jq`. For these, on a host without one, a directory
 with a `jq` in it becomes the last of their PATH.

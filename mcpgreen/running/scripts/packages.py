@@ -1,4 +1,4 @@
-"""Which packages a Python script needs, and the interpreter of the environment that has them.
+"""Find out which packages a Python script needs, and which environment has them.
 
 A script names its packages in a header (PEP 723); for all others, `requirements.txt` of the project names them.
 `mcpgreen deps install` makes an environment for each set of packages, in the project. Its name is a digest of the set,

@@ -1,4 +1,4 @@
-"""Hand an answer to a script that waits for it: through a FIFO that it made, or as a file if it made none.
+"""Deliver an answer to a waiting script: through the FIFO that it created, or else as a file.
 
 It is not known when a script begins to read, and one that never does must not stop us: everything here is tried without
 blocking, for a while.

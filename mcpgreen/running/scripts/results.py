@@ -1,4 +1,4 @@
-"""From how a script ended to the canonical tool result (newest revision), or to the exception that says it failed.
+"""Turn the way a script ended into a tool result (in the newest revision), or into an exception that says why.
 
 First match wins: an error that the script chose, output over its limit, deadline, exit status, then what it printed.
 Several rows of that table exist because scripts in the wild rely on them; the tests name each.
@@ -34,7 +34,7 @@ MAX_STRAY_TRIES = 10
 SHOWN_CHARS = 60
 CLOSING = {"{": "}", "[": "]"}
 REMEDY = "print everything but the result to stderr (>&2)"
-CONVERT = "convert its output, as with iconv -f latin1 -t utf-8"
+CONVERT = "convert its output, for example with iconv -f latin1 -t utf-8"
 
 
 class Expectation(NamedTuple):
@@ -53,12 +53,7 @@ class Expectation(NamedTuple):
 
 
 def tool_result(
-    outcome: Outcome,
-    expected: Expectation,
-    *,
-    error_report: bytes,
-    resources: Sequence[Json],
-    last_words: Words,
+    outcome: Outcome, expected: Expectation, *, error_report: bytes, resources: Sequence[Json], last_words: Words
 ) -> Json:
     """The canonical CallToolResult. Raises ScriptError, OutputTooLarge or ToolFailure."""
     try:
@@ -251,6 +246,8 @@ def reason_of(outcome: Outcome, words: LastWords) -> str:
     reason = words.reason or _status_in_words(outcome.exit_code)
     if outcome.exit_code == NOT_FOUND and "\\r" in reason:
         reason += " (the script has Windows line endings; mcpgreen validate --fix converts them)"
+    if outcome.exit_code == 128 + signal.SIGPIPE and not words.reason:
+        reason += ", as a pipeline that ends with head may be under set -o pipefail"
     return reason
 
 
@@ -365,7 +362,7 @@ def bad_byte_in(chunks: Sequence[bytes]) -> str | None:
         getincrementaldecoder("utf-8")().decode(start, len(start) < MAX_STRAY_BYTES)
     except UnicodeDecodeError as error:
         line = start.count(b"\n", 0, error.start) + 1
-        return f"0x{start[error.start]:02x} in line {line}"
+        return f"0x{start[error.start]:02x} on line {line}"
     return None
 
 

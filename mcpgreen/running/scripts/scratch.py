@@ -1,4 +1,4 @@
-"""Temporary files: one directory for the server's life, and names in it that belong to one call.
+"""Temporary files: one directory for as long as the server runs, with separate file names for each call.
 
 A script finds spilled arguments there and leaves error, resource and cancel files. Most calls leave nothing, so a call
 gets no directory of its own: making and removing one would cost a third of a quick call.

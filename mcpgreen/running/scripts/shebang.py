@@ -1,4 +1,4 @@
-"""By which command a script is run: what its first line asks for, and whether that can be had.
+"""Find the command that runs a script: what its first line asks for, and whether that is available.
 
 The kernel says "no such file" of a script that is there when the interpreter is not; the reason is in the file.
 """

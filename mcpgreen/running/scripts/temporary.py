@@ -1,4 +1,4 @@
-"""Choose the directory for temporary files: the operator's choice, else TMPDIR, else the system's.
+"""Choose the directory for temporary files: the operator's choice, or else TMPDIR, or else the system's default.
 
 Nothing is created here. A directory that was named and cannot be used is a reason not to start; a bad TMPDIR is often
 inherited from somewhere, so the system's place does instead, and stderr says so.

@@ -53,8 +53,7 @@ _HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def _leave_path() -> None:
-    """Take our folder off PYTHONPATH, for the programs that the script starts. A process that imports the SDK ahead of
-    calls does this for each call."""
+    """Take our folder off PYTHONPATH, for programs that the script starts. A forked script does it in each call."""
     *path, last = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     if last == _HERE:
         del os.environ["PYTHONPATH"]

@@ -4,8 +4,7 @@ A question goes out through the control pipe, and the server puts the reply into
 a question for `ask`; the other functions ask one question and wait. A function that returns the answer itself raises a
 `NotAnswered` if there is no answer.
 
-Rules: the file is removed when `ask` returns or raises. An answer is data from outside: if it does not fit the
-question, raise AskFailed.
+Rules: the file is removed when `ask` ends. An answer is data from outside: if it does not fit, raise AskFailed.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ class Declined(NotAnswered):
 
 
 class Dismissed(NotAnswered):
-    """The person closed the question without an answer."""
+    """The user dismissed the question."""
 
 
 class AskTimeout(NotAnswered):
@@ -91,9 +90,9 @@ class Answer(NamedTuple):
     def content_or_raise(self) -> Json:
         """Return the values of the form. Raises Declined or Dismissed."""
         if self.action == "decline":
-            raise Declined("The person declined to answer.")
+            raise Declined("The user declined to answer.")
         if self.action == "cancel":
-            raise Dismissed("The person closed the question without an answer.")
+            raise Dismissed("The user dismissed the question.")
         return self.content or {}
 
 

@@ -16,7 +16,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from subprocess import DEVNULL, PIPE, CompletedProcess, Popen
 from tempfile import TemporaryFile
@@ -122,8 +122,9 @@ class CommandLine:
         """Pass this argument as standard input, which is empty otherwise."""
         self._stdin = str(mcp_tool.arg(name, ""))
 
-    def run(self, limit_bytes: int = LIMIT_BYTES) -> NoReturn:
-        """Run the command, print its output as the result of the tool, and end the script with its status."""
+    def run(self, limit_bytes: int = LIMIT_BYTES, fine: Mapping[int, str] = {}) -> NoReturn:
+        """Run the command, print its output as the result of the tool, and end the script with its status; with 0 if
+        the status is in `fine`, which has the result for a command that prints nothing then."""
         is_runner = os.path.basename(self.words[0]) in TASK_RUNNERS
         if is_runner and any(ord(char) < 32 or 127 <= ord(char) < 160 for word in self.words for char in word):
             _end(1, "A value has a newline or another control character, which a shell could mistake for a command.")
@@ -146,9 +147,9 @@ class CommandLine:
         end = complaint.decode("utf-8", "replace").strip()
         if is_too_much:
             _end(1, f"{name} was stopped: it printed more than {limit_bytes} bytes.", end, text)
-        if status:
+        if status and status not in fine:
             _end(status, f"{name} failed with exit status {status}.", end, text)
-        mcp_tool.result(text if text.strip() else end or "It printed nothing.")
+        mcp_tool.result(text if text.strip() else end or fine.get(status, "It printed nothing."))
         raise SystemExit(0)
 
     def _filled(self, name: str, word: str, item: object) -> str:

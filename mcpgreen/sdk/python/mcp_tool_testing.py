@@ -1,4 +1,4 @@
-"""Answer the questions of a tool in a test, in place of a client: `mcp_tool.testing`, loaded on demand."""
+"""Answer a tool's questions in a test, in place of a client: `mcp_tool.testing`, loaded on demand."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def answers(*given: Any) -> Iterator[list[dict[str, Any]]]:
 
     with mock.patch.dict(os.environ, _CLIENT), mock.patch.object(asking, "_round_trip", reply):
         yield questions
-    assert len(questions) >= len(given), f"no question was left for {given[len(questions) :]!r}"
+    assert len(questions) >= len(given), f"these answers were not used: {given[len(questions) :]!r}"
 
 
 def _reply(question: dict[str, Any], value: Any) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""A spare: a process that was forked ahead of a call, and becomes one script.
+"""A spare: a process that is forked ahead of a call, and then runs one script.
 
 The script is run by `runpy`, and Python itself shows its exceptions and ends it: it waits for threads, and calls what
 was registered with `atexit`, at last `leave`. That spares the rest, because to take apart an interpreter that was
@@ -50,7 +50,7 @@ class Script:
         self.may_leave = not has_exit_functions
 
     def prepare(self) -> None:
-        """Do what can be done before the job comes."""
+        """Do what can be done before the job comes, once for all forks: a page that a fork writes is its own."""
         self.names: dict[str, Any] = {}
         self.loaded = frozenset(sys.modules)
         os.environb.clear()
@@ -197,7 +197,6 @@ def become_script(channel: socket.socket, *, is_outdated: Callable[[], bool]) ->
         sys.modules["numpy.random"].seed()
     if "multiprocessing.process" in sys.modules:
         sys.modules["multiprocessing.process"].current_process().authkey = os.urandom(KEY_BYTES)
-    script.prepare()
     with suppress(OSError):
         channel.send(b"ready %d" % os.getpid())
     packet, outputs = receive(channel)

@@ -1,4 +1,4 @@
-"""The program that Python scripts are forked from; its arguments are modules to load ahead.
+"""The program that Python scripts are forked from; its arguments are the modules to preload.
 
 Not a part of the server: it imports nothing from mcpgreen, and runs on any CPython since 3.8. The server starts it with
 the interpreter that scripts ask for. On descriptor 3 comes a packet with sockets whenever the server wants spares: one
@@ -138,6 +138,7 @@ def serve(modules: list[str]) -> None:
         )
 
     mcpgreen_spare.script.may_leave &= not mcpgreen_spare.may_print_by_c(sys.modules.values())
+    mcpgreen_spare.script.prepare()
     gc.collect()
     gc.freeze()  # collections in a spare look only at what its script has made
     channel.send(b"ready")

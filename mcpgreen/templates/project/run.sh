@@ -1,15 +1,16 @@
 #!/bin/sh
 # Test the whole project: validate it, and run the scripts in this folder and the smoke tests next to tools.
-# MCPGREEN names the command if it is not on the PATH.
+# MCPGREEN names the command if it is neither on the PATH nor where it was when this file was written.
 set -eu
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 status=0
 
-if ! command -v "${MCPGREEN:-mcpgreen}" >/dev/null; then
-  echo "${MCPGREEN:-mcpgreen} is not on the PATH; name it: MCPGREEN=/path/to/mcpgreen $0" >&2
+export MCPGREEN="${MCPGREEN:-$(command -v mcpgreen || echo @PROGRAM@)}"
+if ! command -v "$MCPGREEN" >/dev/null; then
+  echo "There is no $MCPGREEN; name the command: MCPGREEN=/path/to/mcpgreen $0" >&2
   exit 127
 fi
-"${MCPGREEN:-mcpgreen}" validate --project-root "$root" || status=1
+"$MCPGREEN" validate --project-root "$root" || status=1
 for test in "$root"/tools/*/smoke.sh "$root"/test/*.sh; do
   if [ "$test" = "$root/test/run.sh" ] || [ ! -x "$test" ]; then
     continue

@@ -1,4 +1,4 @@
-"""The application behind all connections: which path is served by what, and who may use it.
+"""The application behind all connections: which handler serves a path, and who may use it.
 
 Every failure of a request becomes a response here. Only a client that is gone, and a body that cannot be read, raise.
 """
@@ -40,8 +40,6 @@ KNOWN_PATHS = (ENDPOINT, HEALTH, METRICS, handshake.LEGACY_STREAM, handshake.LEG
 
 
 class Application:
-    """The application of one server."""
-
     def __init__(self, parts: Parts, door: Door, reader: Reader, connections: Callable[[], int]) -> None:
         self._parts = parts
         self._handshake = handshake.HandshakeEra(parts)
@@ -92,7 +90,10 @@ class Application:
             self._mentions = Mentions()
         if self._mentions.count(refusal.status):
             target = journal.cut(f"{request.method} {request.path}", MAX_TOLD_CHARS)
-            journal.warning("%s from %s refused: %s: %s", target, request.connection.place, refusal.status, refusal)
+            target, place, reason = map(journal.in_one_line, (target, request.connection.place, str(refusal)))
+            fields = {"request": target, "client": place, "outcome": "refused", "status": int(refusal.status[:3])}
+            end, fields = f": {refusal.status}: {reason}", {**fields, "reason": reason}
+            journal.record("warning", f"{target} from {place} refused", end, fields)
 
     def _response(self, request: Request) -> Response:
         serve = self._routes.get(request.path)
@@ -212,8 +213,8 @@ class Metrics:
             "mcpgreen_http_requests", "HTTP requests by path and status.", ["path", "status"], registry=self._registry
         )
         self._measured("mcpgreen_sessions", "Open sessions of handshake clients.", lambda: len(sessions))
-        self._measured("mcpgreen_running_calls", "Calls that run a script.", lambda: server.load.running)
-        self._measured("mcpgreen_waiting_calls", "Calls that wait for a place.", lambda: server.load.waiting)
+        self._measured("mcpgreen_running_calls", "Calls that are running a script.", lambda: server.load.running)
+        self._measured("mcpgreen_waiting_calls", "Calls that are waiting for a slot.", lambda: server.load.waiting)
         self._measured("mcpgreen_open_listens", "Open subscriptions/listen requests.", lambda: server.load.listens)
         self._measured("mcpgreen_http_connections", "Open HTTP connections.", connections)
         library.ProcessCollector(registry=self._registry)

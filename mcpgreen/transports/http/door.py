@@ -1,4 +1,4 @@
-"""Who may come in: check the host, the web page and the caller of every request, before its body is read.
+"""Access control: check the host, the origin and the caller of every request before its body is read.
 
 A page that a person happens to have open can send requests to this machine, and by a name of its own that leads here
 (DNS rebinding) even read the answers. So the name in `Host` has to be one of ours, and the page in `Origin` one that is
@@ -11,7 +11,6 @@ import re
 from collections.abc import Mapping
 from hmac import compare_digest
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 from mcpgreen import journal
 from mcpgreen.errors import ProjectError
@@ -27,9 +26,11 @@ if TYPE_CHECKING:
 FORBIDDEN = "403 Forbidden"
 STATUS_OF = {401: "401 Unauthorized", 403: FORBIDDEN, 503: "503 Service Unavailable"}
 MIN_TOKEN_CHARS = 32
+MAX_SHOWN_CHARS = 80
 ANY = "*"
 HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::[0-9]{1,5})?", re.ASCII)
 ORIGIN = re.compile(r"https?://(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::[0-9]{1,5})?", re.ASCII)
+PUBLIC_URL = re.compile(rf"{ORIGIN.pattern}(?:[/?#].*)?", re.ASCII | re.IGNORECASE)
 BEARER = re.compile(r"[Bb][Ee][Aa][Rr][Ee][Rr] +([A-Za-z0-9\-._~+/]+=*)")
 SENDABLE = re.compile(r"[A-Za-z0-9\-._~+/]+=*")
 FOREIGN_SITES = ("cross-site", "same-site")  # in Sec-Fetch-Site: the page of another site asks
@@ -53,13 +54,18 @@ class Door:
         self._hosts = {name.lower() for name in settings.http_allowed_hosts}
         if not is_loopback(address.host):
             self._hosts.add(address.host.lower())
-        if public_host := urlsplit(settings.http_public_url).hostname:
-            self._hosts.add(public_host)
+        url = settings.http_public_url or "http://localhost"
+        if (public_url := PUBLIC_URL.fullmatch(url)) is None:
+            ways = (f"https://{url.rpartition('//')[2]}", "https://mcp.example.com/mcp")
+            reason = f"{url[:MAX_SHOWN_CHARS]!a} is not a URL; write {next(filter(PUBLIC_URL.fullmatch, ways))}"
+            raise ProjectError(settings.origin("http_public_url"), reason)
+        public_host = public_url[1].strip("[]").lower()
+        self._hosts.add(public_host)
         # A Unix socket has no host name.
         self._takes_any_host = bool(address.path) or ANY in self._hosts
         self._origins = {origin.rstrip("/").lower() for origin in settings.http_allowed_origins}
         if self._token and len(self._token) < MIN_TOKEN_CHARS:
-            length = f"a token needs at least {MIN_TOKEN_CHARS} characters, this one has {len(self._token)}"
+            length = f"a token needs at least {MIN_TOKEN_CHARS} characters, but this one has {len(self._token)}"
             reason = f"{length}; `openssl rand -hex 32` prints a good one"
             raise ProjectError(settings.origin("http_token"), reason)
         if self._token and SENDABLE.fullmatch(self._token) is None:
@@ -72,8 +78,7 @@ class Door:
                 "others can reach this address, so set MCPGREEN_HTTP_TOKEN (`openssl rand -hex 32` prints a good one) "
                 "or MCPGREEN_HTTP_OAUTH_ISSUER; MCPGREEN_HTTP_ALLOW_ANONYMOUS=true lets anyone in",
             )
-        public_names = [*settings.http_allowed_hosts, *filter(None, [public_host])]
-        if is_open and any(not is_loopback(name) for name in public_names):
+        if is_open and any(not is_loopback(name) for name in (*settings.http_allowed_hosts, public_host)):
             journal.warning(
                 "the settings name a public host, and there is no token: a proxy for it would let anyone in. Set "
                 "MCPGREEN_HTTP_TOKEN, or MCPGREEN_HTTP_ALLOW_ANONYMOUS=true if the proxy authenticates callers"
@@ -88,8 +93,9 @@ class Door:
         """Check `Host` and `Origin`. Raises Refusal."""
         host, origin = fields.get("host", ""), fields.get("origin")
         if not self._takes_any_host and not self._is_our_host(host):
-            reason = "This host name is not allowed; to allow it, add it to the setting http_allowed_hosts."
-            raise Refusal(FORBIDDEN, reason)
+            name = ascii(HOST.sub(r"\1", host)[:MAX_SHOWN_CHARS])
+            remedy = "set http_public_url to the URL that clients use, or add the name to http_allowed_hosts"
+            raise Refusal(FORBIDDEN, f"The host name {name} is not allowed; {remedy}.")
         # For a picture or a link on a page, browsers send no origin, but most of them say that another site asks.
         is_foreign = origin is None and fields.get("sec-fetch-site") in FOREIGN_SITES
         if is_foreign or (origin is not None and not self._is_allowed_origin(origin)):
@@ -131,7 +137,10 @@ class Door:
             return None
         found = BEARER.fullmatch(authorization)
         if found is None:
-            raise self._unauthorized("This is not a bearer token." if authorization else "A bearer token is required.")
+            reason = "This is not a bearer token." if authorization else "A bearer token is required."
+            if authorization.strip().lower() == "bearer":
+                reason = "The bearer token is empty; is the variable with the token set in this shell?"
+            raise self._unauthorized(reason)
         token = found[1]
         if self._token and compare_digest(token.encode("latin-1"), self._token.encode("utf-8", "surrogateescape")):
             return Principal("token", is_shared=True)

@@ -80,8 +80,7 @@ def answer_post(
 ) -> Response:
     """Serve the message of a POST. Raises ClientGone.
 
-    Without a session, the request is cancelled when the connection is lost. `key` names the stream, if the client may
-    resume it.
+    Without a session, the request is cancelled when the connection is lost. `key` names a stream that can be resumed.
     """
     request, message, _, accepts = post
     connection = request.connection
@@ -195,16 +194,14 @@ class Reader:
         self._lane = OneAtATime()
 
     def require_known(self, method: str, *, has_session: bool, last_event: str) -> None:
-        """While the server stops, refuse without reading it a request without a session, and a stream that is not the
-        rest of a call's. Raises Refusal."""
+        """While the server stops, refuse requests without a session, and streams that are not the rest of a call's."""
         stream = events.named(last_event)
         is_rest_of_call = stream is not None and stream[0] != events.STANDING_KEY
         if self.is_draining and (not has_session or (method == "GET" and not is_rest_of_call)):
             raise unavailable(STOPPING)
 
     def read(self, request: Request) -> tuple[object, int]:
-        """Return the decoded message, and how much memory it takes. Raises Refusal, and BadRequest for a body that is
-        not well-formed."""
+        """Return the decoded message, and the memory that it takes. Raises Refusal, and BadRequest for a bad body."""
         if request.fields.get("content-type", "").partition(";")[0].strip().lower() != JSON_TYPE:
             raise Refusal("415 Unsupported Media Type", f"Content-Type must be {JSON_TYPE}.")
         counted: list[int] = []  # what the body takes of the room, until it is a message and counts as one
@@ -233,7 +230,7 @@ class Reader:
         while piece := request.body.read(PIECE_BYTES):
             if pieces:
                 if not self._room.has_room(request.owner, len(piece)):
-                    raise unavailable("Too many large requests arrive at once; try again later.")
+                    raise unavailable("Too many large requests are arriving at once; try again later.")
                 self._room.take(request.owner, len(piece))
                 counted.append(len(piece))
             pieces.append(piece)

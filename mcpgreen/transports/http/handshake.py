@@ -1,4 +1,4 @@
-"""POST, GET and DELETE of clients that begin with `initialize`: they have a session, and send its id in every request.
+"""POST, GET and DELETE from clients that begin with `initialize`: they send their session's id in every request.
 
 A request of ours goes on the stream of the call that asks. What belongs to no request goes on the stream that a GET
 carries; a session has one of these, and a second GET takes the place of the first. A lost connection cancels nothing,

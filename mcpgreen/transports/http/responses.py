@@ -1,4 +1,4 @@
-"""What goes back to a client as HTTP: the status of an answer, and refusals with an error of JSON-RPC in their body.
+"""HTTP responses: the status of an answer, and rejections with a JSON-RPC error in their body.
 
 Most errors of JSON-RPC have no HTTP status of their own. A stateless client gets one for some of them. In both eras, a
 client that lacks a scope gets 403 with a challenge, because that is how clients learn to ask their user for more.

@@ -158,8 +158,7 @@ def _look_at_project(server: Server) -> None:
 
 
 def _connections(settings: Settings) -> int:
-    """Return the limit on connections: as many as there are descriptors for, so that a new one evicts another instead
-    of failing."""
+    """Return the limit on connections, within the descriptors, so that a new one evicts another and does not fail."""
     wanted, limit = settings.http_max_connections, descriptor_limit()
     fitting = connections_that_fit(wanted, limit, scripts=settings.max_concurrent_requests)
     if fitting < wanted:

@@ -16,7 +16,7 @@ import gevent
 from mcpgreen import journal
 from mcpgreen.engine.link import Link
 from mcpgreen.engine.server import Server
-from mcpgreen.links.session import Session
+from mcpgreen.links.session import Session, Stream
 from mcpgreen.links.sink import Sink
 from mcpgreen.running.shares import Shares, Turns
 from mcpgreen.settings.settings import Settings
@@ -50,7 +50,7 @@ class HttpSession:
         self.used_at = time.monotonic()
         self.in_use = 0  # requests that are being served, and streams that are open
         self._outlets: dict[int, Outlet] = {STANDING_KEY: standing}
-        self._keys = count(STANDING_KEY + 1)
+        self.new_key = count(STANDING_KEY + 1).__next__
 
     def __enter__(self) -> None:
         self.in_use += 1
@@ -58,9 +58,6 @@ class HttpSession:
     def __exit__(self, *_: object) -> None:
         self.in_use -= 1
         self.used_at = time.monotonic()
-
-    def new_key(self) -> int:
-        return next(self._keys)
 
     def keep(self, key: int, outlet: Outlet) -> None:
         """Keep a stream that the client may resume. Beyond the limit, the oldest ones that are over are forgotten."""
@@ -116,12 +113,15 @@ class HttpSessions:
             key = os.urandom(ID_BYTES).hex()
         standing = self._outlets.new(key=STANDING_KEY, owner=owner)
         opened = HttpSession(key, standing, principal, owner)
-        opened.session = self._server.open_session(
+        opened.session = Session(
             standing,
+            self._server.services.settings,
+            self._server.services.roots,
             needs_token=self._token is not None,
             principal=principal,
             waits_for_initialized=False,  # some gateways drop that notification, and a request may overtake it
         )
+        self._server.add_session(opened.session)
         # In a greenlet: a callback of the hub cannot wait, and ending many subscriptions takes pauses. By the key: with
         # the session itself, it would be part of a reference cycle, and stay in memory until the next full collection.
         opened.session.ended.rawlink(lambda _: gevent.spawn(self.close, key))
@@ -133,20 +133,13 @@ class HttpSessions:
 
     def connect(self, session: HttpSession, sink: Sink) -> Link:
         """Another stream of a session, which counts for the share of its owner."""
-        return self._server.connect(
-            sink,
-            transport=TRANSPORT,
-            session=session.session,
-            token=self._token,
-            principal=session.principal,
-            owner=session.owner,
-        )
+        stream = Stream(sink, transport=TRANSPORT, principal=session.principal, owner=session.owner)
+        return self._server.connect(stream, session.session, token=self._token)
 
     def connect_stateless(self, sink: Sink, principal: Principal | None, owner: Hashable) -> Link:
         """Return a stream without a session."""
-        return self._server.connect_stateless(
-            sink, transport=TRANSPORT, token=self._token, principal=principal, owner=owner
-        )
+        stream = Stream(sink, transport=TRANSPORT, principal=principal, owner=owner)
+        return self._server.connect_stateless(stream, self._token)
 
     def find(self, key: str, principal: Principal | None) -> HttpSession | None:
         """Find the session of this caller. If the caller has a new token, it counts from now on."""

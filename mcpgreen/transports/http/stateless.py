@@ -1,4 +1,4 @@
-"""POSTs of stateless clients: each says which client sends it, in its envelope and again in its headers.
+"""POSTs from stateless clients: each identifies its client in its envelope, and again in its headers.
 
 Headers are checked first, then the envelope, then the method; for these failures the response has an HTTP status of its
 own. Later failures are in the JSON alone, except for a capability or a scope that is missing. A client that closes the

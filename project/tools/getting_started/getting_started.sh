@@ -1,6 +1,6 @@
 #!/bin/sh
-# mcp: {"description": "Tell how to have your own scripts served instead of this example", "inputSchema": {}, "annotations": {"readOnlyHint": true}}
-# Whoever meets this example by accident finds the way out. Plain sh: nothing but the server itself needs to be there.
+# mcp: {"description": "Explain how to serve your own scripts instead of this example", "inputSchema": {}, "annotations": {"readOnlyHint": true}}
+# For users who see this example by accident. Plain sh: it needs nothing but the server itself.
 
 quoted() { printf '"%s"' "$(printf '%s' "$1" | sed 's/[\\"]/\\&/g')"; }
 
@@ -14,15 +14,15 @@ else
 fi
 
 folder=$HOME/my-server
-[ "$HOME" != "$MCPGREEN_PROJECT_ROOT" ] || folder=/path/to/my-server # where there is no home, this is told for it
+[ "$HOME" != "$MCPGREEN_PROJECT_ROOT" ] || folder=/path/to/my-server # the server sets HOME to this if there is no home
 
 cat <<TEXT
 This is the example that comes with mcpgreen. It is served when the client's configuration names no project, and none
-is found in the folder where the client starts the server, or above it.
+is found in the folder where the client starts the server, or in a parent folder.
 
-To have your own scripts served:
+To serve your own scripts:
 
-1. Make a folder with tools/ in it, and put an executable there, in any language:
+1. Create a folder with tools/ in it, and put an executable there, in any language:
 
 mkdir -p '$folder/tools'
 printf '#!/bin/sh\necho "Hello from a script."\n' > '$folder/tools/hello.sh'
@@ -40,7 +40,7 @@ the outer object has another name, such as "servers" in VS Code:
   }
 }
 
-Instead of --project-root, the entry's "env" may have MCPGREEN_PROJECT_ROOT.
+Instead of using --project-root, you can set MCPGREEN_PROJECT_ROOT in the entry's "env".
 
 3. Restart the client, or its connection to the server. The tool is called hello.
 TEXT

@@ -619,7 +619,7 @@ AMBIGUOUS = {
         1,
     ),
     "wrong scopes": ("scopes=5", "scopes must be an array of at most", 1),
-    "run": ("", "mcp_tool.run in line 13 names one of several marked functions; remove the call", 0),
+    "run": ("", "mcp_tool.run on line 13 names one of several marked functions; remove the call", 0),
 }
 
 

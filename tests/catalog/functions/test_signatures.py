@@ -623,7 +623,7 @@ def test_a_long_type_that_nobody_knows_is_not_written_out() -> None:
     """It was written out for each parameter that has it, which took seconds."""
     found = read(f"{HEAD}X = g({'1, ' * 200})\n@mcp_tool.tool\ndef f(a: X): 0\n")
 
-    assert f"the type in line {HEAD.count(chr(10)) + 1} is not supported" in found.notes[0]
+    assert f"the type on line {HEAD.count(chr(10)) + 1} is not supported" in found.notes[0]
 
 
 def test_an_enum_is_read_once_however_many_of_its_members_are_named() -> None:

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from tests.cli.checking.correct_project import correct_project
 from tests.cli.test_commands import mcpgreen
 from tests.sdk.conftest import path_without_jq  # noqa: F401 (a fixture)
 from tests.support.project import ProjectBuilder
@@ -19,11 +18,6 @@ NAMES = {
     *("python", "packages", "loop", "jq", "bash", "project", "permissions", "settings", "hooks", "registry", "items"),
     "client",
 }
-
-
-@pytest.fixture
-def correct(tmp_path: Path) -> ProjectBuilder:
-    return correct_project(tmp_path / "project")
 
 
 def doctor(project: ProjectBuilder, *flags: str, env: dict[str, str] | None = None) -> tuple[int, Any]:
@@ -223,12 +217,13 @@ def test_a_client_s_environment_is_thin(correct: ProjectBuilder, tmp_path: Path)
 def test_a_key_that_a_tool_needs_is_missed_in_the_entry(correct: ProjectBuilder, tmp_path: Path) -> None:
     """The tool would be listed, and each of its calls would fail."""
     correct.write("server.d/env", "OTHER_KEY=1\n")
-    correct.tool("weather", "echo 1", env=["WEATHER_KEY!", "OTHER_KEY!", "LOCALE"])
+    correct.write("server.d/env.sh", 'export THIRD_KEY=1 FOURTH_KEY="$WEATHER_KEY"\n')
+    correct.tool("weather", "echo 1", env=["WEATHER_KEY!", "OTHER_KEY!", "THIRD_KEY!", "FOURTH_KEY!", "LOCALE"])
     file = tmp_path / "mcp.json"
     install(correct, file)
     status, report = doctor(correct, "--as", "cursor", "--file", str(file), env={"WEATHER_KEY": "1"})
 
     (missing,) = checks(report, "missing")
     assert (status, missing["status"]) == (1, "error")
-    assert missing["message"] == "tools need these variables, which the entry does not set: WEATHER_KEY"
-    assert missing["fix"] == "run mcpgreen config --client cursor --install --env WEATHER_KEY"
+    assert missing["message"] == "tools need these variables, which the entry does not set: FOURTH_KEY, WEATHER_KEY"
+    assert missing["fix"] == "run mcpgreen config --client cursor --install --env FOURTH_KEY --env WEATHER_KEY"

@@ -37,6 +37,7 @@ def unseen(directory: Path, script: str, pattern: str = r"it reads (\w+)", **set
         (SHELL + "API_KEY=x; read -r A_TOKEN; for B_TOKEN in 1; do echo $API_KEY $A_TOKEN $B_TOKEN; done", []),
         (SHELL + ": ${API_KEY:=none}\necho $API_KEY", []),
         (SHELL + ". ./.env\necho $API_KEY", []),
+        (SHELL + "cat <<'END'\nSet $A_TOKEN.\nEND\necho $API_KEY", ["API_KEY"]),
         (SHELL + '. "$MCP_SDK/tool-sdk.sh"\necho $API_KEY', ["API_KEY"]),
         (SHELL + "# Look it up.\n# @env API_KEY!\necho $API_KEY", []),
         (PYTHON + "os.environ['SERVICE_URL']; os.getenv('API_KEY'); os.environ.get(\"CITY\")", None),
@@ -66,11 +67,38 @@ def test_only_variables_that_the_script_needs_and_does_not_get_are_reported(
         ("while getopts a: o; do :; done", ["line 4"]),
         ("awk '{print $1}' table.txt", []),
         ("show() { echo $1; }\nshow x", []),
+        ("show() {\n  echo $1\n}\nfunction f\n{\n  show $2\n}\nf", []),
+        ("usage() {\n  echo $1\n}\nwhile getopts a: o; do :; done", ["line 7"]),
+        ("main() { echo $1; }\nmain $@\nset -- x", ["line 5"]),
+        ('echo "don\'t ${#a[@]}"; awk \'{print $1}\' table.txt; awk "{print \\$2}" x', []),
         ('set -- "$a"\necho $1', []),
+        ("main() {\n  mcp_args_parse\n  echo $a\n}\nmain $@", []),
     ],
 )
 def test_arguments_of_a_command_line_are_reported(tmp_path: Path, script: str, places: list[str]) -> None:
     assert unseen(tmp_path, f"{SHELL}# Do it.\n# @arg a  A\n{script}\n", r"line \d+") == places
+
+
+@pytest.mark.parametrize(("script", "names"), [("ls $1", ["@arg name!"]), ("exec ls $@", [])])
+def test_a_tool_without_a_description_is_told_to_have_one(tmp_path: Path, script: str, names: list[str]) -> None:
+    assert unseen(tmp_path, SHELL + script, r"describe each argument \(# (@arg \w+!)") == names
+
+
+OPTIONS = 'OPTIONS "$folder" "$count", with the options that it takes, such as -n "$count"'
+
+
+@pytest.mark.parametrize(
+    ("script", "words"),
+    [
+        ("ls $1 $2", '"$folder" "$count"'),
+        ("while getopts n: o; do case $o in n) count=$OPTARG ;; esac; done", OPTIONS),
+        ("while [ $# -gt 0 ]; do case $1 in -n|--count) n=$2; shift ;; esac; shift; done", OPTIONS),
+        ("case $1 in start) ls $2 ;; esac", '"$folder" "$count"'),
+    ],
+)
+def test_the_advice_leaves_room_for_options(tmp_path: Path, script: str, words: str) -> None:
+    lines = "# @arg folder!  Text\n# @arg count=1  Text\n"
+    assert unseen(tmp_path, f"{SHELL}# Do it.\n{lines}{script}\n", r"set -- (.*?) \(and set") == [words]
 
 
 @pytest.mark.parametrize(

@@ -5,15 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-import pytest
-
-from tests.cli.checking.correct_project import correct_project, faults_in, validated
+from tests.cli.checking.correct_project import faults_in, validated
 from tests.support.project import ProjectBuilder
-
-
-@pytest.fixture
-def correct(tmp_path: Path) -> ProjectBuilder:
-    return correct_project(tmp_path / "project")
 
 
 def mode_of(path: Path) -> int:

@@ -5,14 +5,12 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
 from tests.cli.checking.correct_project import (
     COUNT,
-    correct_project,
     described,
     faults_in,
     greet,
@@ -74,6 +72,11 @@ def registered(project: ProjectBuilder) -> None:
 def second_greet(project: ProjectBuilder) -> None:
     project.program("tools/other", "echo")
     described(project, "tools/other", {"name": "greet", "description": "Another", "inputSchema": {"type": "object"}})
+
+
+def file_for_folder(project: ProjectBuilder) -> None:
+    (project.root / "tools").rename(project.root / "my-tools")
+    project.write("tools", "")
 
 
 def link_out(project: ProjectBuilder) -> None:
@@ -195,6 +198,7 @@ BY_VALIDATE = [
     Fault("function-option", script("tools/f.py", FUNCTION.format("a: int").replace("l\ndef", "l(titel=1)\ndef")),
           "option", "tools/f.py", 4, "warning"),
     Fault("link", link_out, "link", "tools/ls"),
+    Fault("file-for-folder", file_for_folder, "not-a-folder", "tools"),
     # Descriptions
     Fault("json", written(GREET_FILE, '{"description":\n "a"\n "b"}'), "json-syntax", GREET_FILE, 3),
     Fault("yaml", written("tools/add.meta.yaml", "name: add\ndescription: [a\ninputSchema: {}\n"), "yaml-syntax",
@@ -339,11 +343,6 @@ BY_LINT = [
     Fault("instructions", written("server.d/server.instructions.md", "Do. " * 600), "instructions-long",
           "server.d/server.instructions.md"),
 ]  # fmt: skip
-
-
-@pytest.fixture
-def correct(tmp_path: Path) -> ProjectBuilder:
-    return correct_project(tmp_path / "project")
 
 
 def name_of(fault: Fault) -> str:

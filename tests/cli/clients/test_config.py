@@ -222,10 +222,13 @@ def test_variables_go_into_the_entry_and_not_onto_the_screen(
 def test_a_key_that_a_tool_needs_is_asked_for_and_kept_from_others(
     config: Config, home: Path, project: ProjectBuilder
 ) -> None:
-    project.tool("weather", "echo sunny", env=["WEATHER_KEY!", "PLACE"])
+    project.tool("weather", "echo sunny", env=["WEATHER_KEY!", "OTHER_KEY!", "PLACE"])
+    project.write("server.d/env.sh", "export OTHER_KEY=1\n")
     missing = config("--client", "cursor", "--install").stderr
-    assert "does not set: WEATHER_KEY;" in missing
-    assert "mcpgreen config --client cursor --install --env WEATHER_KEY\n" in missing
+    assert "does not set: WEATHER_KEY; set it in this shell (export WEATHER_KEY=…), then run /" in missing
+    assert "/mcpgreen config --client cursor --install --env WEATHER_KEY\n" in missing
+    shared = config("--client", "cursor", "--install", "--scope", "project", "--name", "my own").stderr
+    assert " config --client cursor --install --scope project --name 'my own' --env WEATHER_KEY\n" in shared
 
     file = home / ".cursor/mcp.json"
     file.chmod(0o664)

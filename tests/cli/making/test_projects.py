@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.test_commands import mcpgreen
+from tests.support.programs import completed
 from tests.support.wire import CHECKOUT, clean_environment
 
 PROJECT = {
@@ -66,13 +67,9 @@ def test_the_first_tool_runs_and_the_tests_of_the_project_pass(tmp_path: Path) -
     mcpgreen("new", "demo", cwd=tmp_path)
     launcher = str(CHECKOUT / "scripts" / "mcpgreen")
 
-    done = subprocess.run(
+    done = completed(
         [tmp_path / "demo/test/run.sh"],
         env=clean_environment({"MCPGREEN": launcher, "MCPGREEN_PYTHON": sys.executable}),
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
     )
 
     assert (done.returncode, done.stderr) == (0, "")
@@ -85,7 +82,30 @@ def test_a_project_can_begin_without_a_tool(tmp_path: Path) -> None:
     assert done.returncode == 0
     assert files_in(tmp_path / "demo") == {name for name in PROJECT if "hello" not in name}
     assert "run-tool hello" not in (tmp_path / "demo/README.md").read_text(encoding="utf-8")
+    assert (tmp_path / "demo/tools").is_dir()
+    assert "  tools/\n" in done.stdout
     assert says_nothing_bad(tmp_path / "demo")
+
+
+@pytest.mark.parametrize("words", [["../my-server"], ["../my-server/"], ["--project-root", "../my-server"]])
+def test_the_place_of_a_new_project_names_it(tmp_path: Path, words: list[str]) -> None:
+    (tmp_path / "here").mkdir()
+    done = mcpgreen("new", *words, cwd=tmp_path / "here")
+    assert done.stdout.startswith(f"Created project my-server at {tmp_path}/my-server\n"), done.stderr
+    assert "  cd ../my-server\n" in done.stdout
+    assert files_in(tmp_path) == {f"my-server/{name}" for name in PROJECT}
+
+
+def test_a_project_works_where_mcpgreen_is_not_on_the_path(tmp_path: Path) -> None:
+    env = {"PATH": "/usr/bin:/bin", "MCPGREEN_PYTHON": sys.executable}
+    mcpgreen("new", "demo", cwd=tmp_path, env=env)
+    page = (tmp_path / "demo/README.md").read_text(encoding="utf-8")
+    commands = page.partition("## Try it")[2].partition("##")[0]
+
+    for script in ("test/run.sh", commands):
+        done = completed(["sh", "-e", "-c", script], cwd=tmp_path / "demo", env=clean_environment(env))
+        assert (done.returncode, done.stderr) == (0, "")
+        assert done.stdout.endswith("0 errors, 0 warnings\nok: hello\n")
 
 
 def test_a_dockerfile_serves_the_project_with_what_its_tool_needs(tmp_path: Path) -> None:
@@ -107,21 +127,16 @@ def test_the_image_needs_no_index_that_has_us(tmp_path: Path) -> None:
     assert f"FROM python:{sys.version_info[0]}.{sys.version_info[1]}-slim" in (tmp_path / "demo/Dockerfile").read_text()
     place = shutil.copytree(tmp_path / "demo", tmp_path / "srv")
     env = {"PATH": os.environ["PATH"], "MCPGREEN_PYTHON": sys.executable, "HOME": "/nowhere"}
-    ran = subprocess.run(
-        [place / "run-server.sh", "run-tool", "hello", "--plain"], env=env, capture_output=True, timeout=60, check=False
-    )
+    ran = completed([place / "run-server.sh", "run-tool", "hello", "--plain"], env=env, encoding=None)
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, b"Hello, World!\n", b"")
 
 
 def test_nothing_of_it_is_writable_by_others_whatever_the_umask(tmp_path: Path) -> None:
     """With a umask of 002 the server refused each new tool."""
-    subprocess.run(
+    completed(
         ["sh", "-c", 'umask 000; exec "$0" -m mcpgreen new demo', sys.executable],
         cwd=tmp_path,
         env=clean_environment(None),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        timeout=120,
         check=True,
     )
 
@@ -129,7 +144,7 @@ def test_nothing_of_it_is_writable_by_others_whatever_the_umask(tmp_path: Path) 
     assert [path for path in paths if path.stat().st_mode & 0o022] == []
 
 
-@pytest.mark.parametrize("name", ["my tools", "a/b", "..", "x" * 65, "naïve"])
+@pytest.mark.parametrize("name", ["my tools", "a/b c", "x" * 65, "naïve"])
 def test_a_name_that_cannot_be_used_is_refused(tmp_path: Path, name: str) -> None:
     done = mcpgreen("new", name, cwd=tmp_path)
 
@@ -201,6 +216,17 @@ def test_an_empty_folder_becomes_a_project(tmp_path: Path) -> None:
     assert files_in(root) == PROJECT
     assert json.loads((root / "server.d/server.meta.json").read_text(encoding="utf-8"))["name"] == "my-tools"
     assert says_nothing_bad(root)
+
+
+def test_init_leaves_out_tests_next_to_a_makefile(tmp_path: Path) -> None:
+    (tmp_path / "Makefile").write_text("all:\n", encoding="utf-8")
+
+    done = mcpgreen("init", "--no-hello", cwd=tmp_path)
+
+    assert "Left out test/: it could get in the way of make test. To add it: " in done.stdout
+    assert done.stdout.count("scaffold test\n") == done.stdout.count("Created tools/\n") == 1
+    assert "test/run.sh" not in (tmp_path / "README.md").read_text(encoding="utf-8")
+    assert not (tmp_path / "test").exists()
 
 
 def test_init_leaves_everything_that_exists(tmp_path: Path) -> None:

@@ -179,7 +179,7 @@ def test_a_prompt_and_a_resource_are_texts_with_descriptions(root: Path) -> None
         (resource,) = server.result("resources/list")["resources"]
         assert resource["name"] == "notes"
         text = server.result("resources/read", {"uri": resource["uri"]})["contents"][0]["text"]
-        assert text == "Write here what clients shall read.\n"
+        assert text == "Replace this with the text that clients should read.\n"
     finally:
         server.end()
 
@@ -210,7 +210,6 @@ def test_pages_stand_alone_or_beside_a_tool(root: Path) -> None:
 
 
 def test_the_test_of_a_tool_calls_it_with_arguments_that_fit(root: Path) -> None:
-    (root / "tools").mkdir()
     tool = root / "tools/count.sh"
     description = '{"inputSchema": {"properties": {"n": {"type": "integer", "minimum": 3}}, "required": ["n"]}}'
     tool.write_text(f"#!/bin/sh\n# mcp: {description}\necho counted\n", encoding="utf-8")

@@ -309,7 +309,7 @@ def test_it_starts_with_nothing_but_python_and_serves(
     assert hello["result"]["content"][0]["text"] == "Hello, Ada!\n"
     # What the user left open is not a value, and scripts see what was chosen.
     assert shown["result"]["structuredContent"] == {"key": "s3cret", "region": "unset", "roots": str(tmp_path)}
-    assert read["result"]["contents"][0]["text"] == "Write here what clients shall read.\n"
+    assert read["result"]["contents"][0]["text"] == "Replace this with the text that clients should read.\n"
     assert {resource["name"] for resource in plain["result"]["resources"]} == {"notes", "plain"}
     # It got the mode of the link that leads to it.
     assert (installed.parent / "outside.txt").stat().st_mode & 0o777 == 0o600

@@ -12,6 +12,7 @@ import pytest
 
 from tests.cli.test_commands import mcpgreen
 from tests.support.foreign_modules import AT_START, PYTHON_PATHS, plant_traps
+from tests.support.programs import completed
 
 
 @pytest.fixture(scope="module")
@@ -29,9 +30,7 @@ def run_server(root: Path, *arguments: str, cwd: str = "/", **more: str) -> subp
     env = {"PATH": os.defpath, "MCPGREEN_PYTHON": os.path.realpath(sys.executable), **more}
     command = [str(root / "run-server.sh"), *arguments]
     ping = '{"jsonrpc": "2.0", "id": 1, "method": "ping"}\n'
-    return subprocess.run(
-        command, env=env, cwd=cwd, input=ping, capture_output=True, text=True, timeout=120, check=False
-    )
+    return completed(command, env=env, cwd=cwd, input=ping)
 
 
 def test_it_serves_and_obeys_commands(root: Path) -> None:

@@ -150,6 +150,7 @@ def test_a_name_that_is_unknown_is_refused_with_a_suggestion() -> None:
         (Option(("--pid",), ("string",), text="PID namespace to use"), True),
         (Option(("-p", "--pid"), ("PIDLIST",), text="Select by process ID"), False),
         (Option(("--delete-after",)), True),
+        (Option(("-p",), ("name",), text="Early-load given plugin module name"), True),
         (Option(("--glob",), ("GLOB",), text="Files on the command line override it."), False),
         (Option(("--rm",), text="Remove the container when it exits"), False),
     ],
@@ -159,12 +160,10 @@ def test_what_an_option_could_do_is_seen_in_its_name_and_text(option: Option, ex
 
 
 def test_shown_usual_and_short_options_come_first() -> None:
-    options = [Option((name,)) for name in ("--odd", "--no-odd", "--name", "--in-example")] + [
-        Option(("-s", "--short"))
-    ]
-
-    ranked = [option.name for option in rank(options, {"--in-example"})]
-    assert ranked == ["--name", "--in-example", "--short", "--odd", "--no-odd"]
+    options = [Option((name,)) for name in ("--odd", "--no-odd", "--name", "--in-example")]
+    options.append(Option(("-s", "--short"), text="--short=0 is the same as --odd"))
+    ranked = " ".join(option.name for option in rank(options, {"--in-example"}))
+    assert ranked == "--name --in-example --short --odd --no-odd"
 
 
 @pytest.mark.parametrize(
@@ -228,7 +227,7 @@ def test_a_person_at_a_terminal_ticks_the_arguments(
     assert "   1 [x] TREE  \n   2 [ ] -o  (risky) write to FILE\n" in seen.text
     assert "   3 [x] --long-a  does a\n" in seen.text
     for word in ("no", "99"):
-        told = f"{word} is not a number of the list. Type numbers, such as 3 7-9, or press Enter.\n"
+        told = f"{word} is not a number in the list. Type numbers, such as 3 7-9, or press Enter.\n"
         assert (told in seen.text) == (len(typed) > 1)
     assert properties(project) == names
 

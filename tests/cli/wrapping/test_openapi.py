@@ -8,15 +8,18 @@ from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
+from mcpgreen.cli.clients.launch import shell_words
 from mcpgreen.cli.wrapping.openapi import MAX_SCHEMAS, Document, Operation
 from mcpgreen.cli.wrapping.tool_file import Blueprint
 from tests.cli.test_commands import mcpgreen
 from tests.cli.wrapping.test_wrap import Done, text_of
 from tests.support.project import ProjectBuilder
-from tests.support.wire import Wire
+from tests.support.terminal import at_terminal
+from tests.support.wire import Wire, clean_environment
 
 Json = dict[str, Any]
 
@@ -39,7 +42,7 @@ paths:
         - {name: x-key, in: header, schema: {type: string}}
         - {name: Host, in: header, schema: {type: string}}
         - {name: where, in: query, style: deepObject, schema: {type: object}}
-    delete: {operationId: cutTree, security: [{login: []}]}
+    delete: {operationId: cutTree, summary: Cut it down!, description: Really?, security: [{login: []}]}
   /trees:
     post:
       operationId: plant.tree
@@ -51,10 +54,14 @@ paths:
   /wälder/{class}: {get: {operationId: import, parameters: [{name: "for", in: query, content: {application/json: {}}}]}}
   "@127.0.0.2/evil": {get: {}}
   /moved: {get: {security: [{queryKey: []}]}}
+  /a/{treeId}: {get: {operationId: token, security: [{bearerAuth: []}]}}
+  /b/{treeId}: {get: {operationId: query, security: [{queryKey: []}]}}
+  /c/{treeId}: {get: {operationId: cookie, security: [{session: []}]}}
 components:
   securitySchemes:
     apiKey: {type: apiKey, in: header, name: X-Key}
     queryKey: {type: apiKey, in: query, name: key}
+    session: {type: apiKey, in: cookie, name: session}
     login: {type: http, scheme: basic}
     bearerAuth: {type: http, scheme: bearer}
   schemas:
@@ -64,6 +71,7 @@ components:
       properties:
         id: {type: integer, readOnly: true}
         kind: {type: string, example: oak}
+        note: {type: string, nullable: true}
         height: {type: number, minimum: 0, exclusiveMinimum: true}
         children: {type: array, items: {$ref: '#/components/schemas/Tree'}}
 """
@@ -71,6 +79,7 @@ KEYS = {
     "REST_ORCHARD_API_KEY": "key-1",
     "REST_ORCHARD_QUERY_KEY": "query/1",
     "REST_ORCHARD_LOGIN": "ada:word",
+    "REST_ORCHARD_SESSION": "cookie-1",
     "REST_ORCHARD_BEARER_AUTH": "bearer-1",
 }
 
@@ -90,6 +99,8 @@ class Orchard(BaseHTTPRequestHandler):
             self.send_response(302)
             self.send_header("Location", self.other)
             self.end_headers()
+        elif urlsplit(self.path).path.endswith("/closed"):
+            self._send(401, "no")
         elif self.path.endswith("/ill"):
             self._send(418, f"the tree is ill for {self.headers['X-Key']}")
         elif self.path.endswith("/huge"):
@@ -132,8 +143,11 @@ def wrapped(orchard: str, tmp_path_factory: pytest.TempPathFactory) -> ProjectBu
     project.write("openapi.yaml", DOCUMENT.replace("SERVER", orchard))
     done = wrap(project, "openapi.yaml")
     assert done.returncode == 0, done.stderr
-    assert "5 tools from openapi.yaml.\n" in done.stderr
+    assert "8 tools from openapi.yaml.\n" in done.stderr
     assert f"To try a tool, set {', '.join(sorted(KEYS))} in your shell." in done.stderr
+    assert f"run {shell_words(clean_environment())} config --client CLIENT --install --env REST_" in done.stderr
+    for words in ((), ("--dry-run",)):
+        assert "keys" not in wrap(project, "openapi.yaml", *words).stderr
     return project
 
 
@@ -146,6 +160,7 @@ def test_names_descriptions_hints_and_keys_come_from_the_document(wrapped: Proje
 
     assert tree["description"] == "Look at a tree. (GET /trees/{treeId})"
     assert plant["description"] == "Plant a tree. It grows. (POST /trees)"
+    assert cut["description"] == "Cut it down! Really? (DELETE /trees/{treeId})"
     assert tree["annotations"] == {"readOnlyHint": True, "openWorldHint": True}
     assert cut["annotations"] == {"destructiveHint": True, "openWorldHint": True}
     assert [each["env"] for each in (tree, plant, cut)] == [
@@ -170,6 +185,7 @@ def test_parameters_and_body_become_arguments(wrapped: ProjectBuilder) -> None:
         "description": "The body of the request.",
         "properties": {
             "kind": {"type": "string"},
+            "note": {"anyOf": [{"type": "string"}, {"type": "null"}]},
             "height": {"type": "number", "minimum": 0},
             "children": {"type": "array", "items": {}},
         },
@@ -200,13 +216,23 @@ def test_the_tools_call_the_service(served: Wire, wrapped: ProjectBuilder) -> No
     assert asked("getTree", **arguments) == ["GET", path, {"X-Key": "[key]", "X-Trace": "t"}, ""]
     assert Orchard.keys == ("key-1", None)
     headers = {"Authorization": "Bearer [key]", "Content-Type": "application/json"}
-    assert asked("plant-tree", body={"kind": "ä"}) == ["POST", "/v1/trees", headers, '{"kind": "\\u00e4"}']
+    planted = asked("plant-tree", body={"kind": "ä", "height": None, "note": None})
+    assert planted == ["POST", "/v1/trees", headers, '{"kind": "\\u00e4", "note": null}']
     assert Orchard.keys == (None, "Bearer bearer-1")
     assert asked("cutTree", treeId="x")[1:3] == ["/v1/trees/x", {"Authorization": "Basic [key]"}]
     assert Orchard.keys == (None, "Basic YWRhOndvcmQ=")
     assert asked("import", **{"class": "x", "for": [1]})[1] == "/v1/w%C3%A4lder/x?for=%5B1%5D"
 
     assert call("getTree", treeId="ill") == (True, "GET failed: HTTP 418 I'm a Teapot.\nthe tree is ill for [key]")
+    sent = "The key (sent in the header Authorization as Basic USER:PASSWORD) comes from REST_ORCHARD_LOGIN, which is "
+    assert f"Unauthorized.\n{sent}set: check its value. To change it: mcpgreen" in call("cutTree", treeId="closed")[1]
+    for name, way in (
+        ("getTree", "header X-Key"),
+        ("token", "header Authorization as Bearer VALUE"),
+        ("query", "query parameter key"),
+        ("cookie", "cookie session"),
+    ):
+        assert f"The key (sent in the {way}) comes from REST_ORCHARD_" in call(name, treeId="closed")[1]
     assert call("getTree", treeId="..")[1] == "treeId must not be empty, '.' or '..': it is a part of the path."
     assert call("getTree", treeId="x", X_Trace="a\r\nEvil: b") == (
         True,
@@ -222,6 +248,7 @@ def test_without_its_key_a_tool_says_which_variable_to_set(wrapped: ProjectBuild
     done = mcpgreen("run-tool", "getTree", "--args", '{"treeId": "x"}', "--project-root", str(wrapped.root))
 
     assert "REST_ORCHARD_API_KEY" in done.stdout
+    assert "Here: export REST_ORCHARD_API_KEY=..., and run it again." in done.stderr
 
 
 def test_a_document_at_a_url_may_name_its_server_relatively(project: ProjectBuilder, orchard: str) -> None:
@@ -229,7 +256,7 @@ def test_a_document_at_a_url_may_name_its_server_relatively(project: ProjectBuil
 
     assert (done.returncode, len(done.stdout.splitlines())) == (0, 4), done.stderr
     assert f'"{orchard}/v1/trees/{{treeId}}"' in project.read("tools/orchard-getTree.py")
-    assert "in openapi.yaml\n" in project.read("tools/orchard-getTree.py")  # without the token
+    assert "t-1" not in project.read("tools/orchard-getTree.py") + done.stderr
 
 
 def test_a_service_that_cannot_be_reached_is_named(project: ProjectBuilder) -> None:
@@ -245,36 +272,55 @@ def document(**fields: Any) -> str:
     return json.dumps({"openapi": "3.1.0", "servers": [{"url": "http://127.0.0.1"}], "paths": paths, **fields})
 
 
-def test_wrapping_again_keeps_the_files_and_says_what_changed(project: ProjectBuilder) -> None:
-    paths: Json = {f"/{name}": {"get": {"operationId": name}} for name in "ab"}
+def test_wrapping_again_replaces_what_was_not_edited(project: ProjectBuilder) -> None:
+    paths: Json = {f"/{name}": {"get": {"operationId": name}} for name in "abcde"}
     project.write("api.json", document(paths=paths))
     assert wrap(project, "api.json").returncode == 0
-    project.write("tools/b.py", own := project.read("tools/b.py") + "# mine\n")
-    before = project.read("tools/a.meta.json")
-    paths["/a"]["get"]["summary"] = "Changed"
-
-    project.write("api.json", document(paths={**paths, "/c": {"get": {"operationId": "c"}}}))
-    done = wrap(project, "api.json")
-
-    assert (done.returncode, len(done.stdout.splitlines())) == (0, 2)
+    for name in "bd":
+        project.write(f"tools/{name}.py", project.read(f"tools/{name}.py") + "# mine\n")
     for name in "ab":
-        assert f"{name}.py exists, differs from what would be written now, and is left as it is.\n" in done.stderr
-    assert "To replace a tool, delete its script and its .meta.json, and run wrap again. To compare" in done.stderr
-    assert (project.read("tools/b.py"), project.read("tools/a.meta.json")) == (own, before)
-    (project.root / "tools" / "a.py").unlink()
-    (project.root / "tools" / "a.meta.json").unlink()
-    again = wrap(project, "api.json")
-    assert "c.py exists, and is left as it is.\n" in again.stderr
-    assert "Changed. (GET /a)" in project.read("tools/a.meta.json")
+        paths[f"/{name}"]["get"]["summary"] = "Changed"
+    del paths["/c"]
+    project.write("moved.json", document(paths={**paths, "/f": {"get": {"operationId": "f"}}}))
+
+    dry = wrap(project, "moved.json", "--update", "--dry-run").stdout
+    assert [line.split()[0] for line in dry.splitlines()] == ["gone", "changed", "conflict", "edited", "same", "new"]
+    assert dry.startswith("gone     c\n")
+    done = wrap(project, "moved.json")
+    tools, left = f"{project.root}/tools", "Not tools yet: f; add them with --only NAME,...\n"
+    assert (done.returncode, done.stdout) == (0, "")
+    changed = "a: it would be different now; to replace it, add --update.\nb: it would be "
+    assert done.stderr.startswith(left + changed)
+    assert "has the operations of these tools; to delete them: rm tools/c.py tools/c.meta.json\n" in done.stderr
+    done = wrap(project, "moved.json", "--update")
+    assert (done.stdout, left in done.stderr) == (f"{tools}/a.py\n{tools}/a.meta.json\n", True)
+    assert "Changed. (GET /a)" in project.read("tools/a.meta.json") and "# mine\n" in project.read("tools/b.py")
+    assert wrap(project, "moved.json", "--update", "--only", "f").stdout == f"{tools}/f.py\n{tools}/f.meta.json\n"
+    assert "d: you have edited it, so it stays.\n" in wrap(project, "moved.json", "--update", "--only", "d").stderr
+
+
+def test_another_document_with_the_same_names_is_wrapped_for_the_first_time(project: ProjectBuilder) -> None:
+    both: Json = {f"/{name}": {"get": {"operationId": name}} for name in "ab"}
+    project.write("api.json", document())
+    project.write("other.json", document(paths=both, info={"title": "Other"}))
+    assert wrap(project, "api.json").returncode == 0
+
+    refused = wrap(project, "other.json", "--update")
+    assert (refused.returncode, "none of its 2 operations is a tool yet" in refused.stderr) == (2, True)
+    assert wrap(project, "other.json").stdout.endswith("/tools/b.py\n" + f"{project.root}/tools/b.meta.json\n")
+    both["/moved"] = both.pop("/b")
+    project.write("other.json", document(paths=both, info={"title": "Other"}))
+    assert wrap(project, "other.json", "--dry-run").stdout.splitlines()[-1] == "changed  b: GET /moved"
 
 
 @pytest.mark.parametrize(
     ("text", "words", "message"),
     [
-        ('{"swagger": "2.0"}', [], "it is Swagger 2.0, which wrap does not read; convert it to OpenAPI 3, for example"),
+        ('{"swagger": "2.0"}', [], "it is Swagger 2.0; convert it to OpenAPI 3, for example"),
         ('{"openapi": "4.0"}', [], "it is not an OpenAPI 3 document"),
         ("[1, 2]", [], "it is not an OpenAPI 3 document"),
         ("{,", [], "it is neither JSON nor YAML"),
+        ("\n<!DOCTYPE html>", [], "it is a web page; find the address of the document there"),
         ("a: [", [], "it is neither JSON nor YAML"),
         (document(paths={}), [], "it has no operations"),
         (document(servers=[]), [], "it does not say where the service is; add --server https://HOST"),
@@ -282,15 +328,15 @@ def test_wrapping_again_keeps_the_files_and_says_what_changed(project: ProjectBu
         (document(servers=[{"url": "https://a@b.example"}]), [], "it does not say where the service is"),
         (document(servers=[{"url": "https://a.example/?x"}]), [], "it does not say where the service is"),
         (document(servers=[{"url": "https://{host}/"}]), [], "it does not say where the service is"),
-        (document(), ["--server", "a.example"], "--server a.example: an address is needed, such as https://"),
+        (document(), ["--server", "a.example"], "--server a.example: a URL is needed, such as https://"),
         (document(paths={"a.example/": {"get": {}}}), [], "it has no operations"),
         (document(paths={"/a": {"$ref": f"#/paths/{'9' * 5000}"}}), [], "is not in the document; put all parts"),
-        (document(), ["--only", "b"], "--only b: the document has no such operation"),
+        (document(), ["--only", "b"], "--only b: no such operation (--dry-run lists them)\n"),
         (document(), ["--only", ","], "--only needs names, separated by commas"),
         (
             document(paths={f"/{at}": {"get": {}} for at in range(41)}),
             [],
-            "it has 41 operations, too many for a model; choose some with --only NAME,...",
+            "\nGET-9   GET /9\nGET-10  GET /10\n",
         ),
         (document(paths={"/a": {"$ref": "other.yaml#/a"}}), [], "other.yaml#/a is not in the document; put all parts"),
         (
@@ -316,9 +362,22 @@ def test_what_cannot_be_wrapped_is_told_with_a_remedy(
     assert message in done.stderr
 
 
+def test_a_person_chooses_among_many_operations(project: ProjectBuilder) -> None:
+    project.write("api.json", document(paths={f"/{at}": {"get": {"summary": "Look"}} for at in range(41)}))
+    answers = [("0 chosen.", "3-4 9\n"), ("3 chosen.", "9\n"), ("2 chosen.", "\n")]
+    seen = at_terminal(["wrap", "--openapi", "api.json"], cwd=project.root, answers=answers)
+
+    assert "   3 [ ] GET-2   GET /2: Look\n" in seen.text
+    assert sorted(path.name for path in project.root.glob("tools/*.py")) == ["GET-2.py", "GET-3.py"]
+    assert "Not tools yet: GET-0, GET-1, GET-4, GET-5, " in wrap(project, "api.json").stderr
+    seen = at_terminal(["wrap", "--openapi", "api.json"], cwd=project.root, answers=[("2 chosen.", "\n")])
+    assert "   3 [x] GET-2   GET /2: Look\n" in seen.text and "   5 [ ] GET-4 " in seen.text
+
+
 def test_a_file_or_service_that_is_not_there_is_told(project: ProjectBuilder, orchard: str) -> None:
-    assert "leave user and password out" in wrap(project, "https://ada:word@a.example/x").stderr
-    assert "HTTP Error 418" in wrap(project, f"{orchard}/ill").stderr
+    assert "leave the user name and password out" in wrap(project, "https://ada:word@a.example/x").stderr
+    assert "HTTP Error 418: I'm a Teapot\n" in wrap(project, f"{orchard}/ill").stderr
+    assert f"Bearer KEY' -o FILE '{orchard}/closed'), and wrap FILE\n" in wrap(project, f"{orchard}/closed").stderr
     assert wrap(project, "missing.yaml").returncode == 1
 
 
@@ -422,7 +481,4 @@ def test_null_patterns_and_easier_keys_are_kept(project: ProjectBuilder) -> None
     described = json.loads(project.read("tools/patchNote.meta.json"))
     assert described["env"] == ["REST_NOTES_KEY!"]
     written = described["inputSchema"]["properties"]["body"]["properties"]["note"]
-    assert written == {
-        "anyOf": [{"type": "string", "pattern": "^[a-z]+$"}, {"type": "null"}],
-        "description": "A note",
-    }
+    assert written == {"anyOf": [{"type": "string", "pattern": "^[a-z]+$"}, {"type": "null"}], "description": "A note"}

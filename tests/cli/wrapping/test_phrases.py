@@ -258,6 +258,10 @@ OPTIONS: dict[str, tuple[str, dict[str, str]]] = {
         "Usage:\n x [options] <file>|<directory> <command>\n",
         {"file": "string", "command": "string"},
     ),
+    "an option with two names and one value": (
+        "usage: x [(-O | --open) [<with>]] [(-n | -m | --most) <num> | --fix [(a|b):]<c>] <what>\n  -s N[kMG]   how\n",
+        {"open": "string", "most": "integer", "fix": "string", "s": "string", "what": "string"},
+    ),
     "parts of an operand": ("Usage: x [FILE] [[+]OFFSET[.][b]]\n", {"file": "string", "offset": "string"}),
     "dots behind alternatives are for operands": (
         "Usage: x ([NAME | -l label] | TYPE/NAME ...)\n",

@@ -97,8 +97,7 @@ def test_two_dashes_are_taken_where_the_help_lists_them_as_the_end_of_options(te
 
 
 @pytest.mark.parametrize(
-    ("name", "keywords"),
-    [("fragile", (("off", "--no-fragile"),)), ("stamp", (("bare", "--stamp"),))],
+    ("name", "keywords"), [("fragile", (("off", "--no-fragile"),)), ("stamp", (("bare", "--stamp"),))]
 )
 def test_a_flag_can_be_turned_off_and_an_option_be_bare(name: str, keywords: tuple[tuple[str, str], ...]) -> None:
     assert argument(sample("argparse"), name).keywords == keywords
@@ -114,6 +113,12 @@ def test_what_the_help_does_not_say_is_a_guess() -> None:
     }
     script = script_of(sample("argparse"))
     assert "# Guess: a whole number, since the default is 250.\ncommand.option(" in script
+
+
+def test_an_operand_has_the_text_that_the_help_has_for_it() -> None:
+    for entry in ("ARGS:\n  <WHAT>  \n      A thing.\n\n      More.", "  [--] <what>...\n      A thing."):
+        made = read(f"USAGE:\n    x [OPTIONS] WHAT\n\n{entry}\n")
+        assert argument(made, "what").schema["description"] == "A thing."
 
 
 @pytest.mark.parametrize("text", ["", "\n\n", "Hello.", "\0\1\2\x1b[2J", "\ufffd" * 1000])

@@ -147,6 +147,9 @@ cd sub && ./deploy.sh $(X)
 mkdir -p out; rm -f $@ $(@D); cat list | grep -v a; echo $(X)
 if [ "$(X)" = y ]; then echo $(X); else echo no; fi
 test -n "$(X)" || echo none
+test -n "$(X)" || (echo none; exit 1)
+[ "$(X)" ] || { echo none; exit 1; }
+(cd sub; ./deploy.sh $(X))
 echo $(X) | tr a b | wc -l
 grep -e a Makefile && echo $(X) || true
 head -n 1 Makefile | sha256sum; basename $(X)
@@ -212,6 +215,10 @@ case a in a) $(X);; esac
 (cd sub; $(X))
 ($(X))
 f() { $(X); }; f
+f() { echo $(X); }; f
+A=(echo $(X))
+echo{ $(X)
+echo $$(info a) $(X)
 sudo $(X)
 sudo -u me $(X)
 env A=1 $(X)
@@ -374,6 +381,7 @@ $(eval Y = $$($(N)))
 $(foreach name,X,$($(name)))
 """
 PREAMBLE = "X ?= harmless\nN = X\nNAME := plain\nQ = @\nPYTHON ?= python3\nSEP = ;\nDASH := -\n\n"
+OBEYED = "SHELL MAKEFLAGS GNUMAKEFLAGS MAKEFILES MAKE PATH VPATH CC CFLAGS F77 OBJC TARGET_ARCH LDLIBS HOME"
 
 
 def parameters_of(path: Path, text: str) -> list[list[str]]:
@@ -444,6 +452,10 @@ def test_a_line_that_goes_on_is_read_as_the_shell_reads_it(tmp_path: Path, recip
         "other:\n\tcd sub && make",
         "other:\n\ttimeout 5 make -C sub",
         "other:\n\tbash -c 'make -C sub'",
+        "other:\n\techo 'make' | sh",
+        'other:\n\techo "$$(make -s version)"',
+        "other:\n\techo $(shell make -s version)",
+        "other:\n\t# a \\\n\tmake",
     ],
 )
 def test_what_is_used_elsewhere_is_no_argument(tmp_path: Path, text: str) -> None:
@@ -456,8 +468,52 @@ def test_what_harms_nobody_takes_no_argument_away(tmp_path: Path) -> None:
     text = "SHELL := /bin/bash\n.SHELLFLAGS := -eu -c\nexport OTHER := a\nhelp:\n\t@echo 'Usage: make build X=a'\n"
     text += "FILES := $(wildcard $(NAME)/*.c)\nOBJECTS = $(FILES:%.c=$(NAME)/%.o)\nf = $(1)\nG = $(call f,$(FILES))\n"
     text += "other:\n\tdocker build $(FILES) .\n\tfor f in *.c; do cc $$f > $${f%.c}; done\n"
+    text += "\tgit commit -m 'make it' # make it\n\t$(error Run make build)\n\ttest -f a || echo Run make; false\n"
     text += "unexport X\nexport\nbuild: X = b\n# $(X) export X\nbuild: ## export X\n\techo $(X)\n\nifdef X\nendif\n"
     assert parameters_of(tmp_path / "Makefile", PREAMBLE + text) == [[], [], ["X"]]
+
+
+@pytest.mark.parametrize(
+    ("text", "given", "left"),
+    [
+        ("a:\n\t./a.sh $(TO)", {"TO": True}, False),
+        ("a:\n\t./a.sh $(ARGS)", {"ARGS": False}, False),
+        ("a:\nifndef TO\n\t$(error TO is not set)\nendif\n\t./a.sh $(TO)", {"TO": True}, False),
+        ("a:\n\tgit tag $(TO)", {}, True),
+        ("a:\n\t./a.sh $(TO)\nb:\n\tmake c", {}, True),
+        ("a:\n\tpytest $(ARGS) $(DESTDIR) $(V)", {}, False),
+        ("a:\n\tgit tag $(TO)\n-include .env", {}, False),
+        ("a:\n\tcc $(TO) $(FROM) $(X) $(HOME) $(API_TOKEN)\nTO = a\ndefine FROM\nendef\nexport X", {}, False),
+        ("a:\n\techo $$TO $(foreach each,a b,rm $(each))", {}, False),
+    ],
+)
+def test_a_variable_without_a_value_is_needed(tmp_path: Path, text: str, given: dict[str, bool], left: bool) -> None:
+    (tmp_path / "Makefile").write_text(f"{text}\n", encoding="utf-8")
+    task = targets_in(str(tmp_path / "Makefile"))[0]
+    assert ({each.name: each.is_required for each in task.parameters}, task.needs_refused) == (given, left)
+
+
+DESTRUCTIVE = [
+    "rm -f a",
+    "cd a && git push",
+    "terraform apply",
+    "sh -c 'rm a'",
+    "(npm publish)",
+    "true | kubectl delete",
+]
+OTHERS = ["echo rm a", "git log 'git push'", "cargo build --release", "docker run --rm a", "cat rm.txt # rm"]
+
+
+@pytest.mark.parametrize("name", ["clean", "docker-push", "db:drop", "Release", "uninstall_all", "x", "preview"])
+def test_what_deletes_or_publishes_is_said_to_be_destructive(tmp_path: Path, name: str) -> None:
+    for line in (*DESTRUCTIVE, *OTHERS):
+        scripts = {"scripts": {name: "node a.js", f"post{name}": line}}
+        just = f"{name.replace(':', '-')}:\n    @{line}\n"
+        texts = {targets_in: f"{name}:\n\t@{line}\n", recipes_in: just, scripts_in: json.dumps(scripts)}
+        for read, text in texts.items():
+            (tmp_path / "file").write_text(text, encoding="utf-8")
+            expected = name not in ("x", "preview") or line in DESTRUCTIVE
+            assert [task.is_destructive for task in read(str(tmp_path / "file"))] == [expected], text
 
 
 def test_no_value_is_ever_run(tmp_path: Path) -> None:
@@ -585,89 +641,35 @@ def test_a_recipe_that_needs_what_no_client_may_choose_is_no_tool(project: Proje
     assert "These tasks are left out, because they need such an argument: run.\n" in done.stderr
 
 
-@pytest.mark.parametrize(
-    ("script", "has_arguments"),
-    [
-        ("node build.js", True),
-        ("NODE_ENV=production node ./scripts/serve.mjs --quiet", True),
-        ("echo built", True),
-        ("tsx tool.ts", True),
-        ("rm -rf dist && node build.js", True),
-        ("rm -rf dist", False),
-        ("cat README.md", False),
-        ("node build.js && rm -rf dist", False),
-        ("mkdir -p", False),
-        ("grep -r TODO", False),
-        ("eslint .", False),
-        ("NODE_ENV=production webpack --mode production", False),
-        ("tsc && cp -r a b", False),
-        ('echo "$npm_package_version"', False),
-        ("setarch x86_64", False),
-        ("c8", False),
-        ("nyc", False),
-        ("ts-node-dev", False),
-        ("babel-node", False),
-        ("electron", False),
-        ("shx", False),
-        ("zx", False),
-        ("per-env", False),
-        ("start-server-and-test", False),
-        ("./node_modules/.bin/ts-node", False),
-        ("node", False),
-        ("node --test", False),
-        ("cross-env A=1 node", False),
-        ("npm run build --", False),
-        ("sh -c", False),
-        ("bash", False),
-        ("env", False),
-        ("timeout 5", False),
-        ("tsc &&", False),
-        ("tsc;", False),
-        ("tsc |", False),
-        ("A=1", False),
-        ("git -c", False),
-        ("tar --to-command", False),
-        ("cat >", False),
-        ("echo `", False),
-        ("echo $(", False),
-        ("echo '", False),
-        ("$npm_execpath", False),
-        ("npx", False),
-        ("concurrently a b", False),
-        ("a\nb", False),
-        ("", False),
-    ],
-)
-def test_words_are_added_to_a_script_only_behind_a_program(tmp_path: Path, script: str, *, has_arguments: bool) -> None:
+# Scripts in a package.json, with two spaces between them.
+TAKING_WORDS = """\
+node build.js  NODE_ENV=production node ./scripts/serve.mjs --quiet  echo built  tsx tool.ts
+rm -rf dist && node build.js
+"""
+TAKING_NONE = """\
+rm -rf dist  cat README.md  node build.js && rm -rf dist  mkdir -p  grep -r TODO  eslint .
+NODE_ENV=production webpack --mode production  tsc && cp -r a b  setarch x86_64  c8  nyc  ts-node-dev
+babel-node  electron  shx  zx  per-env  start-server-and-test  ./node_modules/.bin/ts-node  node  node --test
+cross-env A=1 node  npm run build --  sh -c  bash  env  timeout 5  tsc &&  tsc;  tsc |  A=1  git -c
+tar --to-command  cat >  echo `  echo $(  echo '  $npm_execpath  npx  concurrently a b  echo "$npm_version"
+"""
+
+
+def scripts_of(table: str) -> list[str]:
+    return [script for line in table.splitlines() for script in line.split("  ")]
+
+
+@pytest.mark.parametrize("script", [*scripts_of(TAKING_WORDS), *scripts_of(TAKING_NONE), "a\nb", ""])
+def test_words_are_added_to_a_script_only_behind_a_program(tmp_path: Path, script: str) -> None:
     (tmp_path / "package.json").write_text(json.dumps({"scripts": {"x": script}}), encoding="utf-8")
     (task,) = scripts_in(str(tmp_path / "package.json"))
-    assert [each.name for each in task.parameters] == ["arguments"] * has_arguments
+    assert [each.name for each in task.parameters] == ["arguments"] * (script in scripts_of(TAKING_WORDS))
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "SHELL",
-        "MAKEFLAGS",
-        "GNUMAKEFLAGS",
-        "MAKEFILES",
-        "MAKE",
-        "PATH",
-        "VPATH",
-        "CC",
-        "CFLAGS",
-        "F77",
-        "OBJC",
-        "TARGET_ARCH",
-        "LDLIBS",
-        "HOME",
-    ],
-)
+@pytest.mark.parametrize("name", OBEYED.split())
 def test_what_make_itself_obeys_is_no_argument(tmp_path: Path, name: str) -> None:
-    path = tmp_path / "Makefile"
-    path.write_text(f"{name} ?= x\n\nbuild:\n\techo $({name})\n")
-
-    assert [task.parameters for task in targets_in(str(path))] == [()]
+    for text in (f"{name} ?= x\n\nbuild:\n\techo $({name})\n", f"build:\n\techo $({name})\n"):
+        assert parameters_of(tmp_path / "Makefile", text) == [[]]
 
 
 IN_THE_ENVIRONMENT = """\
@@ -752,18 +754,20 @@ def test_lines_are_kept_once_for_however_many_targets(tmp_path: Path) -> None:
     assert most_bytes < 10_000_000
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["a" + " " * 1_000_000, ("a" + " " * 5000 + "x:\n") * 200, "A ?= 1\nb:\n\t" + "A=;$(A)" * 140_000, ":" * 1_000_000],
-    ids=["spaces", "lines of spaces", "references", "colons"],
-)
+HOSTILE = {
+    "spaces": "a" + " " * 1_000_000,
+    "lines of spaces": ("a" + " " * 5000 + "x:\n") * 200,
+    "references": "A ?= 1\nb:\n\t" + "A=;$(A)" * 140_000,
+    "colons": ":" * 1_000_000,
+    "comments": "a:\n\tmake " + "# " * 400_000 + "\\\n",
+    "targets": "".join(f"t{at}:\n\techo $(V{at})\n" for at in range(30_000)),
+}
+
+
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
 def test_a_hostile_makefile_takes_little_time(tmp_path: Path, text: str) -> None:
-    path = tmp_path / "Makefile"
-    path.write_text(text)
     began = time.process_time()
-
-    targets_in(str(path))
-
+    parameters_of(tmp_path / "Makefile", text)
     assert time.process_time() - began < 20
 
 
@@ -815,6 +819,10 @@ def test_a_package_without_scripts_is_refused(tmp_path: Path, text: str) -> None
         ("export A\na:\n\techo $(A)\n", ["A (export A)"]),
         ("include other.mk\na:\n\techo $(A)\n", ["A (include other.mk)"]),
         ("a:\n\techo $(A)\nb:\n\techo $($(X))\n", ["A (echo $($(X)))"]),
+        ("a:\n\ttest $(if $(ONLY),-k $(ONLY))\n", ["ONLY (test $(if $(ONLY),-k $(ONLY)))"]),
+        ("a: b.txt\n\tls\nb.txt:\n\techo $(A) > b.txt\n", ["A (it writes to a file: echo $(A) > b.txt)"]),
+        ("A ?= $(shell date)\na:\n\techo $(A)\n", ["A (a computed value: A ?= $(shell date))"]),
+        ("a:\n\tcat $(T)\n", ["T (cat $(T))"]),
         ("CC ?= cc\na:\n\techo $(CC)\n", ["CC (make uses it)"]),
     ],
 )
@@ -829,6 +837,7 @@ def test_the_line_that_makes_a_variable_unsafe_is_named(tmp_path: Path, lines: s
 
 def test_without_a_comment_the_description_is_what_it_runs(made: ProjectBuilder) -> None:
     assert described(made, "make-all")["description"] == "Run make all."
+    assert described(made, "make-clean")["annotations"] == {"destructiveHint": True}
     assert described(made, "make-clean")["description"] == "Remove what was built, all of it. (Runs make clean.)"
 
 
@@ -928,7 +937,7 @@ def test_what_exists_is_left_and_what_is_new_is_added(made: ProjectBuilder) -> N
     done = wrap(made, "--makefile", "Makefile")
 
     assert (done.returncode, len(done.stdout.splitlines())) == (0, 2)
-    assert "make-greet.py exists, and is left as it is.\n" in done.stderr
+    assert done.stderr.endswith("1 tool from Makefile.\n") and "make-greet.py" not in done.stderr
     assert made.read("tools/make-greet.py") == before
     again = wrap(made, "--makefile", "Makefile")
     assert (again.returncode, again.stdout) == (0, "")

@@ -80,7 +80,7 @@ def test_it_writes_a_script_and_a_description_and_prints_their_paths(project: Pr
     written = [project.root / "tools" / name for name in ("rake.py", "rake.meta.json")]
     assert (done.returncode, done.stdout.splitlines()) == (0, [str(path) for path in written])
     assert [path.stat().st_mode & 0o777 for path in written] == [0o755, 0o644]
-    assert re.search(r"Try: \S*mcpgreen run-tool rake", done.stderr)
+    assert re.search(r"Try: \S*mcpgreen run-tool rake pattern=PATTERN\n", done.stderr)
 
 
 def test_the_command_is_run_for_its_help_and_for_nothing_else(rake: ProjectBuilder) -> None:
@@ -94,6 +94,25 @@ def test_h_is_tried_when_help_is_refused(project: ProjectBuilder) -> None:
 
     assert wrap(project, "--", "old").returncode == 0
     assert project.read("record") == "[--help]\n[-h]\n"
+
+
+@pytest.mark.parametrize("status", [0, 2])
+def test_the_name_of_a_command_in_a_complaint_is_no_usage(project: ProjectBuilder, status: int) -> None:
+    body = f"getopts n:h option; [ $option = h ] || {{ echo 1; exit {status}; }}; echo 'usage: x [-n N] FOLDER'"
+    project.program("bin/disk-usage", f"#!/bin/bash\n{body}")
+
+    assert wrap(project, "--", "disk-usage").returncode == 0
+    described = json.loads(project.read("tools/disk-usage.meta.json"))
+    assert list(described["inputSchema"]["properties"]) == ["n", "folder"]
+
+
+def test_variables_of_the_help_and_the_script_are_passed_on(project: ProjectBuilder) -> None:
+    section = "Environment variables:\n  SAVE_PLACE  where (required)\n  SAVE_TOKEN\n  SAVE_MODE  fast or slow\n  HOME"
+    recorder(project, f"usage: save\n\n{section}\n\nSee also:\n  AN_API_KEY", "save")
+    project.write("bin/save", project.read("bin/save") + 'echo "${SAVE_URL:?}" $UNSET\n').chmod(0o755)
+    done = wrap(project, "--", "save")
+    assert json.loads(project.read("tools/save.meta.json"))["env"] == ["SAVE_PLACE!", "SAVE_TOKEN", "SAVE_URL!"]
+    assert "config --client CLIENT --install --env SAVE_PLACE --env SAVE_TOKEN --env SAVE_URL\n" in done.stderr
 
 
 def test_what_it_wrote_passes_validate_without_a_finding(rake: ProjectBuilder) -> None:
@@ -170,6 +189,13 @@ def test_status_and_the_end_of_stderr_reach_the_model(rake: ProjectBuilder) -> N
     assert result["_meta"]["exitCode"] == 7
 
 
+def test_no_match_is_no_failure(project: ProjectBuilder) -> None:
+    assert wrap(project, "--", "grep").returncode == 0
+    found = [call(project, "grep", patterns="a", stdin=text) for text in ("a", "b")]
+    assert [(text_of(each), each["isError"]) for each in found] == [("a\n", False), ("No match.", False)]
+    assert call(project, "grep", patterns="[")["isError"]
+
+
 def test_what_a_command_prints_is_only_text(project: ProjectBuilder) -> None:
     """A page that curl fetched could have asked the user for a password, as if the tool had asked."""
     asks = '{"resultType": "input_required", "inputRequests": {}, "content": []}'
@@ -220,7 +246,7 @@ def test_nothing_is_overwritten_and_the_command_not_even_asked(rake: ProjectBuil
     done = wrap(rake, "--", "rake")
 
     assert (done.returncode, done.stdout) == (1, "")
-    assert "there is a tool rake already; choose another name with --name" in done.stderr
+    assert "there is already a tool rake; choose another name with --name" in done.stderr
     assert (rake.read("tools/rake.py"), rake.read("record")) == (before, "[--help]\n")
 
 
@@ -284,18 +310,23 @@ def test_directories_that_it_makes_are_writable_by_the_owner_alone(tmp_path: Pat
         ),
         (["--", "./missing"], "./missing: there is no such file"),
         (["--", "./plain.txt"], "./plain.txt: it is not executable; make it so with chmod +x"),
-        (["--", "mute"], "mute: its --help could not be read; let it print a usage line for --help"),
+        (["plain.mk"], "mcpgreen wrap --makefile plain.mk?"),
+        (["https://x.example/y"], "mcpgreen wrap --openapi https://x.example/y?"),
+        (["--", "mute"], "mute: its --help could not be read; let it print a usage line, set"),
         (["--", "rude"], "rude: its --help could not be read (what do you want?); let it print a usage line"),
         (["--", "chatty"], "chatty: its help has no options and no usage that can be read"),
         (["--", "binary"], "binary: its help has no options and no usage that can be read"),
+        (["--", "bin/plain"], "bin/plain: it does not seem to have a --help, and might do its work instead; write a"),
     ],
 )
 def test_what_cannot_be_wrapped_is_told_with_a_remedy(project: ProjectBuilder, words: list[str], message: str) -> None:
     project.write("plain.txt", "")
+    project.write("plain.mk", "")
     project.program("bin/mute", "exit 0")
     project.program("bin/rude", "echo 'what do you want?' >&2; exit 2")
     project.program("bin/chatty", "echo Hello.")
     project.program("bin/binary", "head -c 300000 /dev/zero")
+    project.program("bin/plain", 'find "$1" -type f')
 
     done = wrap(project, *words)
 
@@ -309,7 +340,8 @@ def test_without_a_command_it_says_what_it_needs(words: list[str]) -> None:
     done = mcpgreen("wrap", *words)
 
     assert done.returncode == 2
-    assert done.stderr == "mcpgreen: wrap needs a command after --, or a file\nTry: mcpgreen wrap --help\n"
+    lack = "wrap needs a command after --, or a file; --update needs a file"
+    assert done.stderr == f"mcpgreen: {lack}\nTry: mcpgreen wrap --help\n"
 
 
 def test_a_command_that_does_not_end_is_ended_with_all_it_started(project: ProjectBuilder) -> None:
@@ -359,4 +391,4 @@ def test_a_command_with_subcommands_is_told_of(project: ProjectBuilder) -> None:
 
     done = wrap(project, "--", "hive")
 
-    assert "each makes a better tool of its own: mcpgreen wrap -- hive count\n" in done.stderr
+    assert "wrapping one of them makes a better tool: mcpgreen wrap -- hive count\n" in done.stderr

@@ -475,7 +475,7 @@ def test_the_trace_says_why_a_script_was_started_afresh(project: ProjectBuilder,
     become_warm(client)
 
     def ends_with(name: str, end: str) -> bool:
-        told = [line for line in client.wire.stderr.splitlines() if f"Tool '{name}' was process" in line]
+        told = [line for line in client.wire.stderr.splitlines() if f"Tool '{name}' ran as process" in line]
         return any(line.endswith(end) for line in told)
 
     eventually(lambda: ends_with("how", ", warm"))

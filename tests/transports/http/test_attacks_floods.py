@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
 import sys
 from collections.abc import Callable
 
@@ -11,6 +10,7 @@ import pytest
 
 from tests.abuse.http_floods import FLOODS
 from tests.support.descriptors import needs_proc
+from tests.support.programs import completed
 from tests.support.waiting import PATIENCE_SECS
 from tests.support.wire import CHECKOUT, clean_environment
 
@@ -22,12 +22,10 @@ ROW = re.compile(r"^(.+?) +(\d+) +([\d.]+) ms +([\d.]+) ms$", re.MULTILINE)
 def test_whatever_one_client_floods_the_server_with_another_is_served(
     record_property: Callable[[str, object], None],
 ) -> None:
-    run = subprocess.run(
+    run = completed(
         [sys.executable, "-m", "tests.abuse.http_floods"],
         env=clean_environment({"MCPGREEN_FLOOD_SECS": "0.3"}),
         cwd=CHECKOUT,
-        capture_output=True,
-        text=True,
         timeout=3 * PATIENCE_SECS,
     )
     rows = {name: (int(answers), float(turn_ms)) for name, answers, _, turn_ms in ROW.findall(run.stdout)}

@@ -103,6 +103,22 @@ def test_any_other_name_may_lead_here_by_rebinding_and_is_refused(host: str) -> 
     assert not is_let_in(door(), host=host)
 
 
+@pytest.mark.parametrize(("host", "shown"), [("vm:18443", "'vm'"), ("", "''"), ("\xe9" * 90, ascii("\xe9" * 80))])
+def test_the_refusal_names_the_host_and_the_settings(host: str, shown: str) -> None:
+    with pytest.raises(Refusal) as refused:
+        door().admit({"host": host})
+    assert str(refused.value) == (
+        f"The host name {shown} is not allowed; set http_public_url to the URL that clients use, "
+        "or add the name to http_allowed_hosts."
+    )
+
+
+@pytest.mark.parametrize("url", ["vm:18443/mcp", "vm", "//vm/mcp", "ftp://vm/mcp", "https://[::1", "https://"])
+def test_a_public_url_without_a_scheme_and_a_host_is_refused(url: str) -> None:
+    with pytest.raises(ProjectError, match=r"MCPGREEN_HTTP_PUBLIC_URL: .* is not a URL; write https://"):
+        door(http_public_url=url)
+
+
 def test_a_missing_host_is_refused() -> None:
     with pytest.raises(Refusal):
         door().admit({})
@@ -294,6 +310,8 @@ def test_a_wrong_token_is_called_so(guarded: HttpServer) -> None:
     answer = asked(guarded, discovery("Authorization: Bearer wrong"))
     assert 'error="invalid_token"' in answer.headers["www-authenticate"]
     assert asked(guarded, discovery()).headers["www-authenticate"] == "Bearer"
+    empty = asked(guarded, discovery("Authorization: Bearer "))
+    assert "The bearer token is empty; is the variable with the token set in this shell?" in empty.body.decode()
 
 
 def test_the_right_token_is_served_and_two_of_them_are_not(guarded: HttpServer) -> None:

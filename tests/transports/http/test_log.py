@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import threading
 import time
@@ -47,23 +48,25 @@ def test_a_quiet_server_says_that_it_serves_and_nothing_else(project: ProjectBui
 
 
 @pytest.mark.parametrize(
-    ("request_head", "line"),
+    ("request_head", "request_line", "status", "reason"),
     [
-        (discovery(), "POST /mcp from 127.0.0.1 refused: 401 Unauthorized: A bearer token is required."),
-        (discovery("Authorization: Bearer wrong"), "refused: 401 Unauthorized: The token is wrong."),
-        (head("GET", "/x?token=hush"), "refused: 404 Not Found: There is nothing here; MCP is served at /mcp."),
-        (discovery("Origin: https://evil.example"), "refused: 403 Forbidden: This origin is not allowed;"),
+        (discovery(), "POST /mcp", 401, "A bearer token is required."),
+        (discovery("Authorization: Bearer wrong"), "POST /mcp", 401, "The token is wrong."),
+        (head("GET", "/x?token=hush"), "GET /x", 404, "There is nothing here; MCP is served at /mcp."),
+        (discovery("Origin: https://evil.example"), "POST /mcp", 403, "This origin is not allowed;"),
     ],
 )
 def test_a_refused_request_is_a_warning_with_its_reason(
-    project: ProjectBuilder, request_head: bytes, line: str
+    project: ProjectBuilder, request_head: bytes, request_line: str, status: int, reason: str
 ) -> None:
-    with HttpServer(project.root, http_token=TOKEN) as server:
+    with HttpServer(project.root, http_token=TOKEN, log_format="json") as server:
         asked(server, request_head)
-        eventually(lambda: line in server.stderr)
+        eventually(lambda: reason in server.stderr)
 
-        assert "mcpgreen: warning: " in server.stderr
-        assert "hush" not in server.stderr
+    event = next(json.loads(line) for line in server.stderr_lines if reason in line)
+    assert (event["level"], event["message"]) == ("warning", f"{request_line} from 127.0.0.1 refused")
+    assert (event["request"], event["client"], event["status"]) == (request_line, "127.0.0.1", status)
+    assert event["reason"].startswith(reason) and "hush" not in server.stderr
 
 
 def test_refused_requests_cannot_fill_the_log(project: ProjectBuilder) -> None:
@@ -72,6 +75,7 @@ def test_refused_requests_cannot_fill_the_log(project: ProjectBuilder) -> None:
         for _ in range(60):
             asked(server, discovery())
         seconds = int(time.monotonic() - began_at) + 2
+        eventually(lambda: "refused: 401 Unauthorized: A bearer token is required." in server.stderr)
         eventually(lambda: "further requests of this kind (401 Unauthorized) are not logged" in server.stderr)
 
         assert server.stderr.count("refused: 401") <= min(59, 20 * seconds)

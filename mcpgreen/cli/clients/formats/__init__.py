@@ -1,1 +1,1 @@
-"""The formats of clients' files: text in, text out, and every byte that is not ours stays."""
+"""The formats of clients' files: edit text without changing any byte outside our entry."""

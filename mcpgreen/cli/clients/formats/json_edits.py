@@ -1,4 +1,4 @@
-"""Put an entry into JSON text, after the other entries, and take it out again, in the style of the text.
+"""Add an entry to JSON text after the other entries, in the same style, and remove it again.
 
 The text may have comments and trailing commas. They are replaced by spaces for `json`, so that all offsets stay valid.
 """

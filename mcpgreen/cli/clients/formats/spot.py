@@ -26,7 +26,6 @@ class Spot(NamedTuple):
     preamble: str = ""  # the beginning of a new file
 
     def entry_in(self, document: object) -> Any:
-        """Return the entry of this name, or None."""
         root = document.get(self.root) if isinstance(document, dict) else None
         if self.is_list and isinstance(root, list):
             return next((item for item in root if self.is_item(item)), None)

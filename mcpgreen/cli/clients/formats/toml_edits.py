@@ -1,4 +1,4 @@
-"""Put an entry into a TOML text as a table of its own, at the end, and take it out again, line by line."""
+"""Add an entry to TOML text as a separate table at the end, and remove it again, line by line."""
 
 from __future__ import annotations
 

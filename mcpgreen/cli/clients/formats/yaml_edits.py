@@ -1,4 +1,4 @@
-"""Put an entry into YAML text, and take it out again, in whole lines.
+"""Add an entry to YAML text, and remove it again, in whole lines.
 
 Entries are written in block style, with every string in double quotes, as in JSON. A file that has its entries in
 braces or brackets is left alone.

@@ -1,1 +1,1 @@
-"""What a help text says: options, operands, and how their values are given. Pure functions of the text."""
+"""What a help text says: options, operands, and how their values are written. Pure functions of the text."""

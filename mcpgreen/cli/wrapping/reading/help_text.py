@@ -34,7 +34,7 @@ OTHER_NAMES = re.compile(r"^( {1,40}--?[^\s,]{1,100},)\n(?= +-)|^( {1,40})-<\w{1
 SECTION = re.compile(
     r"^\s{0,3}(?:╭─ )?([A-Z][\w /-]{2,40}|[a-z]+ (?:arguments|options)|options|commands)(?::$| ─.*$|$)"
 )
-ENTRY = re.compile(r"^ {2,8}(?:\[?<?([A-Za-z][\w.:-]{0,40})>?\]?\.{0,3}),?(?: {2,}(.*)|$)")
+ENTRY = re.compile(r"^ {2,8}(?:\[--\] )?(?:\[?<?([A-Za-z][\w.:-]{0,40})>?\]?\.{0,3}),?(?: {2,}(.*)|$)")
 # Not every `--` ends the options for all operands: jq 1.6 wants its filter before it.
 SEPARATOR_ENTRY = re.compile(r"^ {1,40}-- {2,}.*(?:file names|end of )", re.MULTILINE)
 STDIN = re.compile(r"(?i)\bstandard input\b|\bstdin\b")
@@ -77,54 +77,39 @@ class Documented(NamedTuple):
 
 class Style(NamedTuple):
     name: str
-    mark: re.Pattern[str]
+    mark: str  # a pattern
     takes_equals: bool = True  # --name=value, also where the help writes a space
     takes_separator: bool = True  # -- ends the options
     types: bool = False  # the word after an option is its type
     takes_false: bool = False  # --name=false turns a flag off
 
 
-def _mark(*phrases: str) -> re.Pattern[str]:
-    return re.compile("|".join(phrases), re.MULTILINE)
-
-
-PLAIN = Style("plain", re.compile("(?!)"), takes_equals=False, takes_separator=False)
+PLAIN = Style("plain", "(?!)", takes_equals=False, takes_separator=False)
 STYLES = (
     # git has revisions before `--` and paths after it, so it does not only end the options.
-    Style("git", _mark(r"^ *(?:usage|or): git[ -]", r"^GIT(?:-[A-Z-]+)?\(1\)"), takes_separator=False),
+    Style("git", r"^ *(?:usage|or): git[ -]|^GIT(?:-[A-Z-]+)?\(1\)", takes_separator=False),
     # kubectl's own way to show the flags of cobra: -A, --all-namespaces=false:
-    Style("kubectl", _mark(r"^ +(?:-\w, )?--[\w-]+=(?:false|true|''|\[\]|\d+):$"), types=True, takes_false=True),
-    Style("typer", _mark(r"^╭─ (?:Options|Parameters|Arguments|Commands)"), types=True),
-    Style("click", _mark(r"Show this message and exit\."), types=True),
-    Style("argparse", _mark(r"show this help message and exit$", r"^(?:positional|optional) arguments:$")),
+    Style("kubectl", r"^ +(?:-\w, )?--[\w-]+=(?:false|true|''|\[\]|\d+):$", types=True, takes_false=True),
+    Style("typer", r"^╭─ (?:Options|Parameters|Arguments|Commands)", types=True),
+    Style("click", r"Show this message and exit\.", types=True),
+    Style("argparse", r"show this help message and exit$|^(?:positional|optional) arguments:$"),
     Style(
         "cobra",
-        _mark(
-            r"^(?:Available Commands|Global Flags|Flags):$",
-            r"^ +-h, --help +help for [\w-]+$",
-            r"^ +(?:-\w, )?--[\w-]+ (?:list|string|stringArray|int|uint16|decimal) {2,}",
-        ),
+        r"^(?:Available Commands|Global Flags|Flags):$|^ +-h, --help +help for [\w-]+$"
+        r"|^ +(?:-\w, )?--[\w-]+ (?:list|string|stringArray|int|uint16|decimal) {2,}",
         types=True,
         takes_false=True,
     ),
-    Style("clap", _mark(r" Print help(?: \(|$)", r"Prints? help information$", r"^USAGE:$", r"\[possible values: ")),
-    Style("go", _mark(r"^Usage of .*:$"), types=True, takes_false=True),
-    Style("openssl", _mark(r"^ -help +Display this summary$"), takes_equals=False, takes_separator=False, types=True),
+    Style("clap", r" Print help(?: \(|$)|Prints? help information$|^USAGE:$|\[possible values: "),
+    Style("go", r"^Usage of .*:$", types=True, takes_false=True),
+    Style("openssl", r"^ -help +Display this summary$", takes_equals=False, takes_separator=False, types=True),
     Style(
         "getopt",
-        _mark(
-            r"isplay this help(?: text)?(?: list)?(?: and exit)?\.?$",
-            r"^Mandatory (?:or optional )?arguments to long options",
-            r"output version information and exit",
-            r"give this help list",
-            r"^ +-\w, +--[a-z-]+=[A-Z]+ ",
-        ),
+        r"isplay this help(?: text)?(?: list)?(?: and exit)?\.?$|^Mandatory (?:or optional )?arguments to long options"
+        r"|output version information and exit|give this help list|^ +-\w, +--[a-z-]+=[A-Z]+ ",
     ),
-    Style("optparse", _mark(r"^Usage: *\n +\S+ .*\[options\]", r"show this help message and exit")),
-    PLAIN._replace(
-        name="docopt",
-        mark=_mark(r"^Usage:\n {2,8}\S[^\n<]*<[^>\n]{1,80}>", r"^Usage:\n {2,8}\w[^\n(|]*\([^\n|]*\|"),
-    ),
+    Style("optparse", r"^Usage: *\n +\S+ .*\[options\]|show this help message and exit"),
+    PLAIN._replace(name="docopt", mark=r"^Usage:\n {2,8}(?:\S[^\n<]*<[^>\n]{1,80}>|\w[^\n(|]*\([^\n|]*\|)"),
 )
 
 # Their help has the usual phrases, but `--` is an ordinary word for them.
@@ -135,7 +120,7 @@ def read_help(text: str, command: Sequence[str]) -> Documented:
     """Read the help of `command`. Without options and operands, nothing was understood."""
     text = OTHER_NAMES.sub(r"\1\2", "\n".join(cleaned_lines(text)))
     lines = [line[:MAX_LINE_CHARS] for line in text.split("\n")]
-    style = next((style for style in STYLES if style.mark.search(text)), PLAIN)
+    style = next((style for style in STYLES if re.search(style.mark, text, re.MULTILINE)), PLAIN)
     all_forms = forms_in(lines)
     options, omitted = options_in(lines, is_git=style.name == "git")
     known = {name: option for option in options for name in option.names}
@@ -155,6 +140,7 @@ def read_help(text: str, command: Sequence[str]) -> Documented:
     if operands and operands[-1].name == "expression":  # find: most options are part of it, and come after the paths
         operands, options_before = operands[:-1], added
     needed = [operand.name for operand in operands if operand.is_required]
+    excusing = [names for usage, names in zip(usages, used, strict=True) if not usage.has(needed)]
     has_separator = any(usage.has_separator for usage in usages)
     is_offered = bool(SEPARATOR_ENTRY.search(text))
     is_usual = style.takes_separator and command[0] not in WITHOUT_SEPARATOR
@@ -176,9 +162,7 @@ def read_help(text: str, command: Sequence[str]) -> Documented:
         legends=legends_in(lines),
         options_before=options_before,
         shown=frozenset().union(*used, _in_examples(lines, command, known)),
-        excusing=frozenset().union(
-            *(names for usage, names in zip(usages, used, strict=True) if not usage.has(needed))
-        ),
+        excusing=frozenset().union(*excusing),
     )
 
 
@@ -245,11 +229,8 @@ def _without_default(option: Option) -> Option:
     text = f"{option.text} (default {default})"
     if default in ("false", "true"):
         return option._replace(values=(), joint="", text=text, negative=f"{option.name}=false")
-    if default == "[]":
-        return option._replace(values=("strings",))
-    if re.fullmatch(r"-?\d{1,15}", default):
-        return option._replace(values=("int",), text=text)
-    return option._replace(values=("string",), text=option.text if default == "''" else text)
+    kind = "strings" if default == "[]" else "int" if re.fullmatch(r"-?\d{1,15}", default) else "string"
+    return option._replace(values=(kind,), text=option.text if default in ("''", "[]") else text)
 
 
 def _entries(lines: Sequence[str]) -> tuple[dict[str, str], list[str]]:
@@ -263,14 +244,15 @@ def _entries(lines: Sequence[str]) -> tuple[dict[str, str], list[str]]:
             section, name = heading[1].lower() if heading else "", ""
             continue
         found = ENTRY.match(line)
-        if "argument" in section:
-            if found:
-                name = found[1].lower()
-                operands.setdefault(name, found[2] or "")
-            elif name and line.startswith("      ") and len(operands[name]) < MAX_TEXT_CHARS:
-                operands[name] = f"{operands[name]} {line.strip()}".strip()
-        elif section.endswith("commands") and found and found[2]:
+        if found and ("arg" in section or line.lstrip(" [-]").startswith("<")):
+            name = found[1].lower()
+            operands.setdefault(name, found[2] or "")
+        elif found and found[2] and section.endswith("commands"):
             subcommands.append(found[1])
+        elif not line and operands.get(name):
+            name = ""  # the other paragraphs are about details
+        elif name and line.startswith("      ") and len(operands[name]) < MAX_TEXT_CHARS:
+            operands[name] = f"{operands[name]} {line.strip()}".strip()
     return operands, subcommands[:MAX_SUBCOMMANDS]
 
 

@@ -44,16 +44,13 @@ TOKEN = (
     r"|(?!\.\.\.|,(?: |$))[^\s|\])])+"
 )
 # How a value follows a name at once, with what the script puts between them; the last is whether it can be left out.
-ATTACHED = tuple(
-    (re.compile(pattern), joint, is_optional)
-    for pattern, joint, is_optional in (
-        (rf"\[=({IN_SQUARE})\]", "=", True),
-        (rf"\[(?!\.):?({IN_SQUARE})\]", "", True),
-        (r"=\[((?:[^\[\]|]|\[[^\[\]]*\])*)\](?=[ ,]|$)", "=", True),
-        (r"=\[([^\[\]]*)\](?=[ ,]|$)", "=", False),
-        (rf"=({TOKEN}|\.\.\.|)", "=", False),
-        (rf"(#|(?=<|/[^ -]){TOKEN})", "", False),
-    )
+ATTACHED = (
+    (rf"\[=({IN_SQUARE})\]", "=", True),
+    (rf"\[(?!\.):?({IN_SQUARE})\]", "", True),
+    (r"=\[((?:[^\[\]|]|\[[^\[\]]*\])*)\](?=[ ,]|$)", "=", True),
+    (r"=\[([^\[\]]*)\](?=[ ,]|$)", "=", False),
+    (rf"=({TOKEN}|\.\.\.|)", "=", False),
+    (rf"(#|(?=<|/[^ -]){TOKEN})", "", False),
 )
 # Words in capitals (with a quantifier behind the pattern) and in small letters.
 UPPER = r"(?!NOT )[A-Z](?:[A-Z0-9_:=|+*@%-]|/(?!-)|[.,](?![., ]|$))"
@@ -187,7 +184,7 @@ def _spelling_at(text: str, position: int) -> Signature | None:
 def _valued(text: str, position: int, bare: Option) -> Signature:
     """Return the name with the value or the values that follow at `position`, if any do."""
     for pattern, joint, is_optional in ATTACHED:
-        found = pattern.match(text, position)
+        found = re.compile(pattern).match(text, position)
         if found and (joint or is_optional or not bare.name.startswith("--")):
             option = bare._replace(values=(_cleaned(found[1]),), joint=joint, is_value_optional=is_optional)
             return Signature(option, found.end())

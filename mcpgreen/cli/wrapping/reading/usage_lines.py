@@ -40,18 +40,15 @@ LITERAL = re.compile(r"[a-z][\w:-]*")
 PLURALS = frozenset({"args", "arguments", "files", "paths", "filenames", "targets"})
 SEVERAL = re.compile(r"[\w.:-]+(?:[,|][\w.:-]+(?: [\w.:-]+){0,4})+")
 
-
 # Manners of writing of one library or command, and the usual way to write the same.
-REWRITES = tuple(
-    (re.compile(pattern), usual)
-    for pattern, usual in (
-        (r" ?\[\.\.\.?\]", "..."),
-        (r"\{([^{}]{0,500}\[[^{}]{1,500})\}", r"(\1)"),  # ffmpeg: {[outfile options] outfile}...
-        (r"<([^<>|]{1,80}\|-[^<>]{1,80})>", r"(\1)"),  # clap: <RULE|--all>
-        (r"(\{[^{}]{1,2000}\}) +\.\.\.", r"\1 [arguments...]"),  # argparse: {add,remove} ...
-        (r"\((-\w)\|(--[\w-]{1,40}=)\)", r"\2"),  # kubectl: (-o|--output=)json|yaml
-    )
-)
+REWRITES = {
+    r" ?\[\.\.\.?\]": "...",
+    r"\{([^{}]{0,500}\[[^{}]{1,500})\}": r"(\1)",  # ffmpeg: {[outfile options] outfile}...
+    r"<([^<>|]{1,80}\|-[^<>]{1,80})>": r"(\1)",  # clap: <RULE|--all>
+    r"(\{[^{}]{1,2000}\}) +\.\.\.": r"\1 [arguments...]",  # argparse: {add,remove} ...
+    r"\[\([\w|]{1,80}\):\](?=<)": "",  # git: [(amend|reword):]<commit>
+    r"\((?:-\w ?\| ?){1,9}(--[\w-]{1,40}(?:=|(?=\) [\[<])))\)": r"\1",  # (-o|--output=)json|yaml, (-m | --max) <n>
+}
 
 
 class Operand(NamedTuple):
@@ -122,8 +119,8 @@ class Usage:
         self._known = known
         self._has_literals = has_literals  # docopt: a word without brackets stands for itself
         self._groups = 0
-        for pattern, usual in REWRITES:
-            form = pattern.sub(usual, form)
+        for pattern, usual in REWRITES.items():
+            form = re.sub(pattern, usual, form)
         self._sequence(form, is_required=True, depth=0)
         del self.operands[MAX_OPERANDS:]
 

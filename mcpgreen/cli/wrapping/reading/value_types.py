@@ -1,4 +1,4 @@
-"""Find out what values an option takes, from how the help calls and describes them: choices, type, default.
+"""Find out which values an option takes, from how the help names and describes them: choices, type, default.
 
 What the help declares is taken as it is. Everything else is a guess, with a sentence that says so. A default is only
 for the model to read: it is not passed on. Legends explain values further below in the text:
@@ -102,9 +102,7 @@ def declared_choices(metavar: str, text: str) -> ValueType | None:
         return choice_of(metavar.split("/"))
     if "|" in metavar:
         words = [word.strip() for word in metavar.strip("<>[](){}").split("|")]
-        is_literal = not SEVERAL_IN_ONE.search(text) and all(
-            " " not in word and WORDS.fullmatch(word) for word in words
-        )
+        is_literal = not SEVERAL_IN_ONE.search(text) and all(re.fullmatch(r"[\w.+:@/-]+", word) for word in words)
         are_kinds = any(word.isupper() and len(word) > 1 for word in words) and not OF_A_KIND.search(text)
         if is_literal and not are_kinds and not KINDS.intersection(map(str.lower, words)):
             return choice_of(words, *([f"the only values are {' and '.join(words)}"] if len(words) == 2 else []))
@@ -178,23 +176,17 @@ DECLARED = {
     "boolean": "BOOLEAN|BOOL|bool",
 }
 DECLARED_TYPES = {word: kind for kind, words in DECLARED.items() for word in words.split("|")}
-DECLARED_LISTS = {
-    **dict.fromkeys(("strings", "stringArray", "stringSlice", "list", "map", "stringToString", "files"), "string"),
-    **dict.fromkeys(("ints", "intSlice", "uints", "uintSlice"), "integer"),
-}
+DECLARED_LISTS = dict.fromkeys(words_in("strings stringArray stringSlice list map stringToString files"), "string")
+DECLARED_LISTS |= dict.fromkeys(words_in("ints intSlice uints uintSlice"), "integer")
 
 INTEGERS = words_in(
     "n num number nr int integer count port lines cols col width height depth jobs workers threads "
-    "levels retries tries index digits days hours minutes pid uid gid maxdepth procs length quota"
+    "levels retries tries index digits days hours minutes pid uid gid maxdepth procs length quota limit"
 )
-NUMBERS = words_in("float seconds secs sec ratio fraction decimal percent factor threshold timeout delay")
+NUMBERS = words_in("float seconds secs sec ratio fraction decimal percent factor threshold timeout delay interval")
 LISTS = words_in("fields columns ranges keys list")  # such as 1,3-5
 # Metavars that say nothing, so the name of the option counts instead.
 NOTHING_SAID = words_in("value val arg argument x")
-NAMES_OF_INTEGERS = words_in(
-    "port depth maxdepth width height jobs workers threads retries tries lines columns count limit"
-)
-NAMES_OF_NUMBERS = words_in("timeout delay interval seconds")
 IS_NUMBER = re.compile(r" is an? (?:[\w-]{1,30} ){0,2}(?:number|integer)\b")
 AND_MORE = re.compile(r"\b(?:suffix|unit|prefix|multiplier)")
 NUMBER_OF = re.compile(r"(?i)^(?:the |set )?(?:max(?:imum)?|min(?:imum)?)? ?number of (\w+)")
@@ -202,22 +194,18 @@ ANY_NUMBER_OF = re.compile(r"(?i)\bnumber of (\w+)")
 LEVEL = re.compile(r"(?i)\bm(?:ax|in)(?:imum)? (?:\w{1,30} )?(level|depth|count)\b")
 RANGE = re.compile(r"(?:\[|; )(?:(-?\d{1,15})<=)?x(?:>=(-?\d{1,15}))?(?:<=(-?\d{1,15}))?\]")
 REPEATS = re.compile(
-    r"(?:multiple times|more than once|several times|(?:may|can) (?:be repeated|repeat|be used multiple)|repeatable|"
-    r"multiple allowed|several -\w's allowed)",
-    re.IGNORECASE,
+    r"(?i)(?:multiple times|more than once|several times|(?:may|can) (?:be repeated|repeat|be used multiple)"
+    r"|repeatable|multiple allowed|several -\w's allowed)"
 )
 COUNTS = re.compile(r"multiple times|repeat|more than once|twice|additive|up to \d times|-(?:vv|qq)\b", re.IGNORECASE)
 LIST_BY_DEFAULT = re.compile(r"\(default \[")  # cobra: a type of the program's own that takes several
 
-BRACKETED = re.compile(
-    r"[\[(]default(?:s to| is)?[:=]? ?(\"[^\"]{0,200}\"|'[^']{0,200}'|[^\]);]{1,200})[\]);]", re.IGNORECASE
-)
+BRACKETED = re.compile(r"(?i)[\[(]default(?:s to| is)?[:=]? ?(\"[^\"]{0,200}\"|'[^']{0,200}'|[^\]);]{1,200})[\]);]")
 DEFAULT_SAID = r"\bdefault(?:s to|(?: value)?(?: is|:|=| of)?) ?"
 DEFAULT_NUMBER = re.compile(rf"{DEFAULT_SAID}['\"]?(-?\d{{1,15}}(?:\.\d{{1,15}})?)(?![\w%/]|\.\w)", re.IGNORECASE)
 DEFAULT_WORD = re.compile(
-    r"(?:\bdefaults? (?:value )?(?:is|to) |\bdefault: |- default )"
-    r"(\"[^\"]{0,200}\"|'[^']{0,200}'|[A-Za-z][\w/:+-]{0,60})(?=[.;,]? |[.;,]?$|\))(?! [\w$<'\"])",
-    re.IGNORECASE,
+    r"(?i)(?:\bdefaults? (?:value )?(?:is|to) |\bdefault: |- default )"
+    r"(\"[^\"]{0,200}\"|'[^']{0,200}'|[A-Za-z][\w/:+-]{0,60})(?=[.;,]? |[.;,]?$|\))(?! [\w$<'\"])"
 )
 MARKED = re.compile(r"([\w+-]{1,30})['\"]? \((?:the )?default\)")
 NO_DEFAULT = words_in("none null unset nil map[ stdin stdout stderr sys.stdin sys.stdout ==suppress==")
@@ -241,12 +229,12 @@ def value_type(metavar: str, names: Sequence[str], text: str, legend: str = "", 
         return ValueType(declared, minimum=int(least) if least else None, maximum=int(most) if most else None)
     if (number := IS_NUMBER.search(legend)) and not AND_MORE.search(legend):
         kind = "number" if "float" in number[0] else "integer"
-        return ValueType(kind, guesses=(f"a number, since the help says so of {metavar}",))
+        return ValueType(kind, guesses=(f"a number, since the help says so about {metavar}",))
     return _guessed(metavar, names, text)
 
 
 def _guessed(metavar: str, names: Sequence[str], text: str) -> ValueType:
-    if re.fullmatch(r"\[[+]\]NUM|\+?N|.*[/:=,].*", metavar) and metavar != "N":
+    if re.fullmatch(r"\[[+]\]NUM|\+?N|\w+\[\w+\]|.*[/:=,].*", metavar) and metavar != "N":
         return ValueType("string")  # it is more than a number
     words = [word for word in re.split(r"[^A-Za-z]+", re.sub(r"^\[-\]", "", metavar).lower()) if word]
     last, first = (words[-1], words[0]) if words else ("", "")
@@ -266,8 +254,8 @@ def _guessed(metavar: str, names: Sequence[str], text: str) -> ValueType:
         (re.search(rf"\b(?:at (?:most|least)|up to) {re.escape(metavar)}\b", text), "integer", said),
         (re.fullmatch(r"-?\d{1,15}", str(default)), "integer", f"a whole number, since the default is {default}"),
         (re.fullmatch(r"-?\d{1,15}\.\d{1,15}", str(default)), "number", f"a number, since the default is {default}"),
-        (endings & NAMES_OF_INTEGERS, "integer", "a whole number, judging by the name of the option"),
-        (endings & NAMES_OF_NUMBERS, "number", "a number, judging by the name of the option"),
+        (endings & INTEGERS, "integer", "a whole number, judging by the name of the option"),
+        (endings & NUMBERS, "number", "a number, judging by the name of the option"),
         (counted, "number" if counted and counted[1].lower() in NUMBERS else "integer", said),
     ):
         if is_likely:
@@ -294,9 +282,7 @@ def default_of(text: str, kind: str, choices: Sequence[str | int]) -> Default | 
 def _word(text: str) -> str | None:
     """Return the default as a word or quoted text, but no phrase about it."""
     found = BRACKETED.search(text) or DEFAULT_WORD.search(text)
-    if found is None:
-        return None
-    word = found[1].strip()
+    word = found[1].strip() if found else "none"
     if len(word) > 1 and word[0] == word[-1] and word[0] in "'\"":
         return word[1:-1]
     is_said = " " in word or word.lower() in NO_DEFAULT or word.startswith(("[", "{", "<"))

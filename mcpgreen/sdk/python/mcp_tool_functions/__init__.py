@@ -248,7 +248,6 @@ def _has_ended_well() -> bool:
 
 
 def _run(function: Function | None) -> int:
-    """Run a function, and return the exit status."""
     if "MCP_CALLS_FD" in os.environ:
         import mcp_tool_staying
 

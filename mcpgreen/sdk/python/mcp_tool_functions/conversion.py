@@ -1,4 +1,4 @@
-"""Convert the arguments of a call to the types that a function is annotated with, and its return value to a result.
+"""Convert a call's arguments to the types in the function's annotations, and its return value to a result.
 
 `typing` and `inspect` are not used, because importing them takes longer than most tools run. pydantic converts what is
 annotated with its types, if the tool has imported it. A value with an unknown annotation is passed on unchanged.
@@ -340,8 +340,7 @@ def is_enum(kind: Any) -> bool:
 
 
 def member_of_enum(member: Any) -> Any:
-    """Return the value of an enum member in JSON, as in the schema: its value if all are strings or all integers, else
-    its name."""
+    """Return an enum member as the schema has it: by value if all are strings or all integers, else by name."""
     values = {type(each.value) for each in type(member)}
     return member.value if values in ({str}, {int}) else member.name
 
@@ -438,7 +437,6 @@ def plain(value: Any) -> Any:
 
 
 def is_block(value: Any) -> bool:
-    """Tell whether a value is a content block."""
     if not isinstance(value, dict) or not isinstance(value.get("type"), str):
         return False
     from mcp_tool_content import REQUIRED_MEMBERS

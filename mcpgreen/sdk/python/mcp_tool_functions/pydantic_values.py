@@ -1,4 +1,4 @@
-"""Let pydantic make the values that are annotated with its types. Loaded if the tool has imported pydantic."""
+"""Let pydantic build the values that are annotated with its types. Loaded if the tool has imported pydantic."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The public keys of an issuer: where they are fetched, when they are fetched again, and which one signed a token.
+"""An issuer's public keys: where and when they are fetched, and which of them signed a token.
 
 A token names its key by `kid`. An unknown key may be new, so the keys are fetched again. But the sender of a token
 chooses what it names. So there is a least time between two fetches, one fetch for all requests that wait, and a limit
@@ -8,8 +8,7 @@ stay. Fetching uses gevent's sockets, so that one `gevent.Timeout` limits all of
 handshakes that hang, slow heads and bodies.
 
 Rules: a key is used only for the algorithms that its type and the issuer allow, whatever the token says. Documents come
-only from where the operator said. Nothing is fetched without TLS except from this machine, no redirect is followed, and
-no proxy is used.
+only from where the operator said. Nothing is fetched without TLS except from this machine, nor by redirect or proxy.
 """
 
 from __future__ import annotations
@@ -81,8 +80,7 @@ class KeySet:
         self._fetching: gevent.Greenlet | None = None
 
     def find(self, key_id: str | None, algorithm: str) -> Any:
-        """Find the key of a token, fetching the keys again if it is unknown. Raises UnknownKey; Unavailable if the
-        issuer does not answer."""
+        """Find the key of a token; fetch the keys again if it is unknown. Raises UnknownKey and Unavailable."""
         key = self._known(key_id, algorithm)
         if key is None:
             self._wait_for_fetch()
@@ -94,8 +92,7 @@ class KeySet:
         raise UnknownKey("the issuer has no such key" if key_id else "it names no key, and the issuer has several")
 
     def current(self) -> list[Key]:
-        """Return all known keys; another list after each fetch. If the last one is long ago, start one for which no
-        request waits."""
+        """Return all known keys, another list after each fetch. If they are old, begin to fetch them; do not wait."""
         if self._keys and time.monotonic() - self._known_at > REFRESH_SECS:
             self._start_fetch()
         return self._keys

@@ -1,4 +1,4 @@
-"""A resource server as in OAuth 2.1: it verifies access tokens, and tells clients where to get one.
+"""An OAuth 2.1 resource server: it verifies access tokens, and tells clients where to get one.
 
 It is not an authorization server: it issues no tokens, keeps no users, and shows no page. Clients learn from its
 metadata (RFC 9728) where to get a token, and from a challenge (RFC 6750) where the metadata is and which scopes they
@@ -50,8 +50,7 @@ REASONS: dict[type[Exception], str] = {
 
 
 class TokenRefused(McpgreenError):
-    """A token that is refused: the status of the answer, and the text of the challenge. `scopes` are needed, if they
-    are the reason."""
+    """A token that is refused: the status of the answer, the text of the challenge, and the scopes it needs."""
 
     def __init__(self, status: int, error: str, description: str, *, scopes: Sequence[str] = ()) -> None:
         super().__init__(description)
@@ -142,8 +141,7 @@ class ResourceServer:
         return {name: value for name, value in document.items() if value}
 
     def challenge(self, *, error: str = "", description: str = "", scopes: Sequence[str] = ()) -> str:
-        """Return the value of `WWW-Authenticate`. Without an error, for a request without a token, it names the
-        required scopes."""
+        """Return the value of `WWW-Authenticate`. For a request without a token, it names the required scopes."""
         members = {
             "error": error,
             "error_description": description,

@@ -1,1 +1,1 @@
-"""Where frames wait for the connection that sends them, and what is kept for clients that come back."""
+"""Where frames wait for the connection that sends them, and what is kept for clients that reconnect."""

@@ -14,11 +14,7 @@ STANDING_KEY = 0  # names the stream of a session, which a GET carries, in the i
 EVENT_ID = re.compile(r"([0-9]{1,12})-([0-9]{1,12})")
 
 # For every answer that is a stream: no proxy may hold it back or change it.
-HEADERS = [
-    ("Content-Type", CONTENT_TYPE),
-    ("Cache-Control", "no-cache, no-transform"),
-    ("X-Accel-Buffering", "no"),
-]
+HEADERS = [("Content-Type", CONTENT_TYPE), ("Cache-Control", "no-cache, no-transform"), ("X-Accel-Buffering", "no")]
 
 
 def event(line: Line, event_id: str | None) -> bytes:

@@ -241,8 +241,7 @@ class Outlet:
         return self._frames.popleft().line
 
     def lose(self, carrier: Carrier | None = None) -> None:
-        """The connection has sent the answer, or is gone. Ignored if this `carrier` does not carry the stream any
-        more."""
+        """The connection has sent the answer, or is gone. Ignored if this `carrier` no longer carries the stream."""
         if carrier is not None and carrier is not self._carrier:
             return
         self._carrier = None
@@ -451,8 +450,7 @@ class Outlets:
             next(each for each in self._with_kept if each.owner == greediest).forget_kept()
 
     def _make_room(self, owner: Hashable) -> None:
-        """Break off the stream that has been unread for longest, if that is too long: one of this owner, if it is only
-        the owner's share that is used up."""
+        """Break off the stream that was unread for too long; one of this owner, if only its share is used up."""
         now = monotonic()
         if now < self._looked_at + LOOK_SECS:
             return

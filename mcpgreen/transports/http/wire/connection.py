@@ -1,11 +1,10 @@
-"""One connection: request after request, each answered by the application, and nothing waited for without a limit.
+"""One connection: one request after another, each answered by the application, and a time limit for every wait.
 
 It takes the place of the handler of gevent's own HTTP server, which has no time limits, accepts doubtful heads, and
 takes longer for a head than the server does for its answer. Reading and writing wait in this greenlet only, and other
 greenlets get a turn between two requests, however fast they come.
 
-Rule: while a connection waits for its client, to send or to read, the server knows that it waits, and may close it to
-make room for a new client.
+Rule: while a connection waits for its client, the server knows that, and may close it to make room for a new client.
 """
 
 from __future__ import annotations
@@ -312,7 +311,6 @@ class HangupWatch:
 
     def stop(self) -> None:
         if self._watcher is not None:
-            self._watcher.stop()
             self._watcher.close()
             self._watcher = None
 

@@ -1,4 +1,4 @@
-"""Parse the head of a request, or say with which status it is refused. Pure.
+"""Parse the head of a request, or choose the status that rejects it. Pure.
 
 The parser is strict, because a proxy in front may read a doubtful head differently, and one of the two would then take
 the end of a request for the beginning of the next. It accepts no folded lines, no bare newlines, one length or one
@@ -29,8 +29,7 @@ PARAM = "mcp-param-"  # a tool may have chosen a name with an underscore
 
 
 class BadRequest(Exception):
-    """A request that is refused; `reason` is for the client. The connection has to end: where the next request begins
-    is unknown."""
+    """A request that is refused; `reason` is for the client. The next one cannot be found, so the connection ends."""
 
     def __init__(self, reason: str, status: str = BAD) -> None:
         super().__init__(reason)

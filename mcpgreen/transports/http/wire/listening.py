@@ -205,8 +205,7 @@ class HttpServer(StreamServer):  # type: ignore[misc]  # gevent has no types
         connection.handle()
 
     def make_room_for(self, owner: Hashable) -> bool:
-        """Make room for another request of this owner: close its oldest connection that waits for its client. Return
-        False if there is none."""
+        """Make room for a request of this owner by closing its oldest waiting connection. False if it has none."""
         if self.serving.has_room(owner):
             return True
         oldest = next((each for each in self._waiting if each.owner == owner), None)
