@@ -62,8 +62,7 @@ def run_resident(call: Call, terms: ToolTerms, arguments_json: bytes) -> tuple[O
         deadline, expected = terms.time_and_expectation(call)
         try:
             line = _line(call, terms, arguments_json, expected.timeout_secs)
-            needs_log = expected.meta_on == "always"
-            outcome, error_report = process.call(line, deadline, Reports(call, deadline), needs_log=needs_log)
+            outcome, error_report = process.call(line, deadline, Reports(call, deadline))
         finally:
             call.stop_helpers()
     except StartFailed as failed:

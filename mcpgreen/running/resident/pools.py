@@ -154,7 +154,7 @@ class Pool:
         if process.state == State.GONE:
             self.processes.remove(process)
             self._residents.living.remove(process)
-            if not process.was_ready and not process.is_unwanted:
+            if not process.pid and not process.is_unwanted:
                 self._note_failure(process)
         elif process.state == State.READY and not process.served:
             self.forget_failures()

@@ -38,7 +38,7 @@ from mcpgreen.running.processes.run import (
 )
 from mcpgreen.running.processes.stopping import is_alive
 from mcpgreen.running.runner import Runner, run_script
-from mcpgreen.running.scripts.channel import Channel, Listener, hear_log, hear_progress, patience_secs
+from mcpgreen.running.scripts.channel import Channel, Listener, report
 from mcpgreen.running.shares import LANE, let_others
 from mcpgreen.running.system import MAX_SECS
 from mcpgreen.text import jsontext
@@ -63,28 +63,15 @@ class State:
     GONE = "gone"
 
 
-class Event:
-    READY = "ready"  # it has said so
-    CALL = "call"
-    REST = "rest"  # its last call has ended
-    RETIRE = "retire"  # it is not needed any more
-    END = "end"  # it has done what it must not do, or has closed its answers
-    EXIT = "exit"
-
-
-ALIVE = (State.STARTING, State.READY, State.BUSY, State.DRAINING, State.STOPPING)
-# Where each event leads to, from each state in which it can happen.
-TRANSITIONS: dict[str, dict[str, str]] = {
-    Event.READY: {State.STARTING: State.READY},
-    Event.CALL: dict.fromkeys((State.READY, State.BUSY), State.BUSY),
-    Event.REST: {State.BUSY: State.READY, State.DRAINING: State.STOPPING, State.STOPPING: State.STOPPING},
-    Event.RETIRE: {
-        **dict.fromkeys((State.STARTING, State.READY, State.STOPPING), State.STOPPING),
-        **dict.fromkeys((State.BUSY, State.DRAINING), State.DRAINING),
-        State.GONE: State.GONE,
-    },
-    Event.END: dict.fromkeys(ALIVE, State.STOPPING) | {State.GONE: State.GONE},
-    Event.EXIT: dict.fromkeys(ALIVE, State.GONE),
+OPEN = (State.STARTING, State.READY, State.BUSY, State.DRAINING)  # it can still be told something
+# What each event leads to. In a state that its row does not have, an event changes nothing.
+TRANSITIONS = {
+    "ready": {State.STARTING: State.READY},
+    "call": {State.READY: State.BUSY},
+    "rest": {State.BUSY: State.READY, State.DRAINING: State.STOPPING},  # its last call has ended
+    "retire": {State.STARTING: State.STOPPING, State.READY: State.STOPPING, State.BUSY: State.DRAINING},
+    "end": dict.fromkeys(OPEN, State.STOPPING),
+    "exit": dict.fromkeys((*OPEN, State.STOPPING), State.GONE),
 }
 
 
@@ -103,10 +90,9 @@ class Exchange:
         self.place: OutputPlace | None = None
         self.fault = ""
         self.exit_code = 0
-        self.has_failed = False
 
     def fail(self, fault: str, exit_code: int = 1) -> None:
-        self.fault, self.exit_code, self.has_failed = fault, exit_code, True
+        self.fault, self.exit_code = fault, exit_code
         self.answered.set()
 
 
@@ -127,11 +113,11 @@ class Resident:
         self.state = State.STARTING
         self.label = script.label
         self.stays = stays
-        self.pid = 0
+        self.pid = 0  # until it is ready
         self.fault = ""  # what went wrong, as the beginning of a sentence
         self.refusal: RpcError | None = None  # why it could not be started
         self.is_worn = False  # another one is to take its place
-        self.was_ready = self.is_unwanted = False
+        self.is_unwanted = False  # it is let go
         self.served = 0
         self.used_at = self._began_at = time.monotonic()
         self._runner = runner
@@ -140,16 +126,15 @@ class Resident:
         self._mentioned: set[str] = set()
         self._unsent = bytearray()
         self._writer: Any = None
-        self._killer: Any = None
-        self._has_asked = False
         self._root = os.fsdecode(env.get(b"MCPGREEN_PROJECT_ROOT", b""))
         self._stamps: dict[str, object] = {}  # of the files that it depends on
-        self._lines = AnswerLines(self, limits.stdout_bytes, lambda: runner.output_place(self))
+        self._lines = AnswerLines(self, limits.stdout_bytes)
         self.tail = Tail(KEPT_BYTES)
         self._serial = runner.next_serial()
-        self._their_fd, self._calls_fd = os.pipe()
+        their_fd, self._calls_fd = os.pipe()
         os.set_blocking(self._calls_fd, False)
-        staying = Staying(self._their_fd, self.tail, self._on_closed)
+        self._their_end = os.fdopen(their_fd, "rb", 0)  # until it has its own
+        staying = Staying(their_fd, self.tail, self._on_closed)
         run = ScriptRun(script, env, Deadline(MAX_SECS), limits, self._serial, self._lines.feed, self, staying=staying)
         self._life = gevent.spawn(self._live, run)
         self._life.rawlink(self._on_end)
@@ -158,7 +143,7 @@ class Resident:
     @property
     def has_room(self) -> bool:
         """Whether the next line of the process may be heard."""
-        listeners = [each.listener for each in self._calls.values()] if self._has_asked else []
+        listeners = [each.listener for each in self._calls.values()]
         return self._lines.is_free and all(each is None or each.has_room for each in listeners)
 
     @property
@@ -166,12 +151,13 @@ class Resident:
         """How many more calls it can take, now or when it is ready."""
         return self.stays.concurrency - len(self._calls) if self.state in (State.READY, State.BUSY) else 0
 
-    def call(
-        self, line: tuple[bytes, bytes], deadline: Deadline, listener: Listener, *, needs_log: bool
-    ) -> tuple[Outcome, bytes]:
+    def new_place(self) -> OutputPlace:
+        return self._runner.output_place(self)
+
+    def call(self, line: tuple[bytes, bytes], deadline: Deadline, listener: Listener) -> tuple[Outcome, bytes]:
         """Have a call served; `line` is what comes before and after its number. Return the outcome, as if a script had
-        printed the result, and the error report. `needs_log`: what it prints is needed even if all goes well."""
-        self._on(Event.CALL)
+        printed the result, and the error report."""
+        self._on("call")
         self.served = number = self.served + 1
         exchange = self._calls[number] = Exchange(self.pid, number, listener)
         printed_before = self.tail.size
@@ -181,7 +167,7 @@ class Resident:
             while not exchange.answered.is_set():
                 remaining_secs = deadline.remaining_secs()
                 if remaining_secs <= 0:
-                    ended_by, exchange.exit_code, exchange.has_failed = Ending.DEADLINE, TIMED_OUT, True
+                    ended_by, exchange.exit_code = Ending.DEADLINE, TIMED_OUT
                     self._give_up(number, "timeout")
                     break
                 exchange.answered.wait(remaining_secs)
@@ -191,10 +177,9 @@ class Resident:
         exchange.ended_at, exchange.listener = time.monotonic(), None
         # Of several calls at a time, it is not known which of them has printed something.
         is_log_of_call = bool(exchange.fault) or self.stays.concurrency == 1
-        has_log = needs_log or exchange.has_failed or self.tail.size > printed_before
-        stderr = self.tail.since(printed_before) if is_log_of_call and has_log else b""
+        stderr = self.tail.since(printed_before) if is_log_of_call else b""
         (stdout, error_report), exchange.output = exchange.output, ([], b"")
-        place = exchange.place or self._runner.output_place(self)
+        place = exchange.place or self.new_place()
         outcome = Outcome(exchange.exit_code, stdout, stderr, ended_by, place, exchange, exchange.fault)
         return outcome, error_report
 
@@ -205,7 +190,7 @@ class Resident:
     def retire(self) -> None:
         """Let it go when it has no calls left."""
         self.is_unwanted = True
-        self._on(Event.RETIRE)
+        self._on("retire")
 
     def kill(self) -> None:
         """Stop it with everything that it has started."""
@@ -223,7 +208,7 @@ class Resident:
         """End it now: the calls that it has fail for this reason."""
         self.fault = self.fault or fault
         self._fail_calls(1)
-        self._on(Event.END)
+        self._on("end")
         self.kill()
 
     def hear(self, message: object, size_bytes: int, place: OutputPlace | None = None) -> None:
@@ -231,52 +216,37 @@ class Resident:
         if type(message) is not dict:
             self.mention("wrote a line that is not a JSON object")
             return
-        if message.get("ready"):
-            if self.state == State.STARTING:
-                self._become_ready(message.get("files"))
-            return
         number = message.get("call")
         exchange = self._calls.get(number) if type(number) is int else None
-        if "result" in message or "error" in message:
+        if message.get("ready"):
+            self._become_ready(message.get("files"))
+        elif "result" in message or "error" in message:
             if exchange is not None:
                 self._take_answer(exchange, message, place)
             elif self.state not in (State.DRAINING, State.STOPPING):  # where calls have been given up
                 is_known = type(number) is int and 0 < number <= self.served
                 self.mention("answered twice" if is_known else "answered an unknown call")
-            return
-        if exchange is None and number is None and len(self._calls) == 1:
-            (exchange,) = self._calls.values()  # of a script that knows the control pipe only
-        listener = exchange.listener if exchange is not None else None
-        if listener is not None:
-            self._report(listener, message, number, size_bytes)
+        else:
+            if number is None and len(self._calls) == 1:
+                (exchange,) = self._calls.values()  # of a script that knows the control pipe only
+            if exchange is not None and exchange.listener is not None:
+                reply = partial(self._reply, message.get("id"), number)
+                fault = report(exchange.listener, message, reply, size_bytes)
+                self.mention(f"wrote a line {fault}" if fault else "")
 
     def mention(self, fault: str) -> None:
         """Warn about something that the process has done and that does not cost its life."""
-        if fault not in self._mentioned:  # one that does it once does it often
+        if fault and fault not in self._mentioned:  # one that does it once does it often
             self._mentioned.add(fault)
             journal.warning("%s (resident %d) %s", self.label, self.pid, fault)
 
-    def _report(self, listener: Listener, message: Json, number: object, size_bytes: int) -> None:
-        params = message.get("params")
-        progress = message.get("progress", params if message.get("method") == "notifications/progress" else None)
-        log = message.get("log", params if message.get("method") == "notifications/message" else None)
-        if "ask" in message and not jsontext.is_writable(message.get("id")):
-            self.mention("asked with an id that cannot be repeated")
-        elif "ask" in message:
-            self._has_asked = True
-            reply = partial(self._reply, message.get("id"), number)
-            listener.ask(message["ask"], reply, patience_secs(message), size_bytes=size_bytes)
-        elif type(progress) is dict:
-            hear_progress(listener, progress)
-        elif type(log) is dict and not hear_log(listener, log):
-            self.mention("wrote a log message with a number that is too large")
-
     def _reply(self, question: object, number: object, outcomes: Json) -> None:
+        question = question if type(question) in (int, str) else None
         self.send(jsontext.dumps({"reply": outcomes, "id": question, "call": number}) + b"\n")
 
     def _take_answer(self, exchange: Exchange, message: Json, place: OutputPlace | None) -> None:
         if exchange.listener is not None:
-            exchange.place, exchange.has_failed = place, message.get("error") is not None
+            exchange.place = place
             try:
                 exchange.output = _as_printed(message)
                 exchange.answered.set()
@@ -289,7 +259,7 @@ class Resident:
         del self._calls[number]
         self.used_at = time.monotonic()
         if not self._calls:
-            self._on(Event.REST)
+            self._on("rest")
         self._on_change(self)
 
     def _give_up(self, number: int, reason: str) -> None:
@@ -306,18 +276,19 @@ class Resident:
         if len(self._calls) == 1:
             self.end("The process did not end a call that was cancelled")
         else:
-            self._on(Event.RETIRE)
+            self._on("retire")
             self._forget(number)
 
     def _become_ready(self, files: object) -> None:
-        self.was_ready = True
+        if self.state != State.STARTING:
+            return
         named = files[:MOST_FILES] if isinstance(files, list) else []
         paths = [os.path.normpath(os.path.join(self._root, each)) for each in named if isinstance(each, str)]
         self._stamps = {path: stamp_of(path) for path in paths if path.startswith(f"{self._root}/")}
         self.pid = self._runner.process_of(self._serial) or 0
         self._starter.kill(block=False)
-        self._close_their_end()  # it has been started, and has its own
-        self._on(Event.READY)
+        self._their_end.close()
+        self._on("ready")
         journal.info("%s has a process that stays: resident %d", self.label, self.pid)
         self._on_change(self)
 
@@ -327,15 +298,15 @@ class Resident:
 
     def _on(self, event: str) -> None:
         """Go to the next state, and do what belongs to it."""
-        before, self.state = self.state, TRANSITIONS[event][self.state]
+        before, self.state = self.state, TRANSITIONS[event].get(self.state, self.state)
         if self.state == State.STOPPING and before != State.STOPPING:
             self._close_calls()
-            self._killer = gevent.spawn_later(KILL_GRACE_SECS, self.kill)
+            gevent.spawn_later(KILL_GRACE_SECS, self.kill)
 
     def _on_closed(self, what: str = "answers") -> None:
         """It has closed its end of a pipe. That is no news if it ends in a moment. Never waits."""
         if self.state not in (State.STOPPING, State.GONE):
-            self._on(Event.END)
+            self._on("end")
             gevent.spawn_later(DRAIN_SECS, self._end_closed, what)
 
     def _end_closed(self, what: str) -> None:
@@ -353,11 +324,9 @@ class Resident:
 
     def _on_end(self, life: gevent.Greenlet) -> None:
         """In the hub: no process is left of it, or what is left is being stopped."""
-        for waiting in (self._starter, self._killer):
-            if waiting is not None:
-                waiting.kill(block=False)
+        self._starter.kill(block=False)
         self._close_calls()
-        self._close_their_end()
+        self._their_end.close()
         code = 1
         if isinstance(life.value, RpcError):
             self.refusal = life.value
@@ -366,7 +335,7 @@ class Resident:
             code = life.value.exit_code
             self.fault = self.fault or _end_in_words(code)
         self.fault = self.fault or "The process was stopped"
-        self._on(Event.EXIT)
+        self._on("exit")
         self._fail_calls(code)
         lived = f"{self.served} call{'s' * (self.served != 1)} in {time.monotonic() - self._began_at:.0f} s"
         journal.info("resident %d of %s is gone after %s: %s", self.pid, self.label, lived, self.fault)
@@ -391,11 +360,6 @@ class Resident:
         if self._writer is not None:
             self._writer.stop()
 
-    def _close_their_end(self) -> None:
-        if self._their_fd >= 0:
-            os.close(self._their_fd)
-            self._their_fd = -1
-
     def _close_calls(self) -> None:
         if self._calls_fd >= 0:
             if self._writer is not None:
@@ -409,13 +373,12 @@ class AnswerLines(Channel):
     """Cuts the answers of a process into lines. A long line is parsed in a greenlet of its own, and none after it is
     heard meanwhile; what is very long needs a place in memory."""
 
-    def __init__(self, resident: Resident, max_line_bytes: int, new_place: Callable[[], OutputPlace]) -> None:
+    def __init__(self, resident: Resident, max_line_bytes: int) -> None:
         super().__init__(resident)  # type: ignore[arg-type]  # only its room is asked for
         self.max_line_bytes = max_line_bytes
         self.is_free = True
         self._resident = resident
-        self._new_place = new_place
-        self._place = new_place()
+        self._place = resident.new_place()
 
     def feed(self, chunk: bytes) -> float:
         rest_secs = super().feed(chunk)
@@ -436,7 +399,7 @@ class AnswerLines(Channel):
             self._warn("")
         elif len(line) > LARGE_LINE_BYTES:
             self.is_free = False
-            place, self._place = self._place, self._new_place()
+            place, self._place = self._place, self._resident.new_place()
             gevent.spawn(self._hear_large, line, place)
         else:
             self._understand(line, None)

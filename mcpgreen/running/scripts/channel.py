@@ -100,17 +100,9 @@ class Channel:
         except ValueError:
             self._warn("that is not JSON")
             return
-        if isinstance(message, dict) and "ask" in message:
-            secs = patience_secs(message)
-            self._listener.ask(message["ask"], message.get("reply"), secs, size_bytes=len(line))
-            return
-        params = message.get("params") if isinstance(message, dict) else None
-        if not isinstance(params, dict):
-            return
-        if message.get("method") == "notifications/progress":
-            hear_progress(self._listener, params)
-        elif message.get("method") == "notifications/message" and not hear_log(self._listener, params):
-            self._warn("with a number that is too large")
+        fault = report(self._listener, message, message.get("reply"), len(line)) if isinstance(message, dict) else ""
+        if fault:
+            self._warn(fault)
 
     def _warn(self, what: str) -> None:
         """Log it once a call: a script that writes rubbish writes a lot of it."""
@@ -119,28 +111,25 @@ class Channel:
             journal.warning("ignored a control line %s from a script", what)
 
 
-def hear_progress(listener: Listener, params: dict[str, Any]) -> None:
-    """Pass on progress, if there is any in these parameters."""
-    progress, total, message = _number(params.get("progress")), _number(params.get("total")), params.get("message")
-    if progress is not None:
-        listener.progress(progress, total, message if isinstance(message, str) else None)
-
-
-def hear_log(listener: Listener, params: dict[str, Any]) -> bool:
-    """Pass on a message, if there is one in these parameters; return False if it cannot be written as JSON."""
-    level, logger = params.get("level"), params.get("logger")
-    if level not in journal.LEVELS or params.get("data") is None:
-        return True
-    if not jsontext.is_writable(params["data"]):
-        return False
-    listener.log(level, logger if isinstance(logger, str) else None, params["data"])
-    return True
-
-
-def patience_secs(message: dict[str, Any]) -> float | None:
-    """Return how long a script waits for an answer; None if the server decides."""
-    secs = _number(message.get("timeoutSecs"))
-    return min(secs, MAX_SECS) if secs and secs > 0 else None
+def report(listener: Listener, message: dict[str, Any], reply: Any, size_bytes: int) -> str:
+    """Pass on a question, progress or a log message. Return what is wrong with the line, if that is known."""
+    params, method = message.get("params"), message.get("method")
+    progress = params if method == "notifications/progress" else message.get("progress")
+    log = params if method == "notifications/message" else message.get("log")
+    if "ask" in message:
+        secs = _number(message.get("timeoutSecs"))
+        patience_secs = min(secs, MAX_SECS) if secs and secs > 0 else None
+        listener.ask(message["ask"], reply, patience_secs, size_bytes=size_bytes)
+    elif isinstance(progress, dict):
+        done, total, text = _number(progress.get("progress")), _number(progress.get("total")), progress.get("message")
+        if done is not None:
+            listener.progress(done, total, text if isinstance(text, str) else None)
+    elif isinstance(log, dict) and log.get("level") in journal.LEVELS and log.get("data") is not None:
+        if not jsontext.is_writable(log["data"]):
+            return "with a number that is too large"
+        logger = log.get("logger")
+        listener.log(log["level"], logger if isinstance(logger, str) else None, log["data"])
+    return ""
 
 
 def _number(value: Any) -> float | None:
