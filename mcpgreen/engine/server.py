@@ -186,8 +186,6 @@ class Server:
     def _on_change(self, source: str, total: int) -> None:
         journal.info("%s changed: %d listed", source, total)
         self.services.subscriptions.list_changed(source)
-        if source == "tools":
-            self.services.end_residents()
 
     def _log(self, logger: str, level: str, text: str) -> None:
         for session in self._sessions:

@@ -31,10 +31,7 @@ def pool_for(call: Call, terms: ToolTerms) -> Pool:
     stays = terms.tool.description.stays
     assert stays is not None
     scope, owner = (None, None) if stays.scope == "server" else (_scope_of(call), call.principal)
-    key = Key(terms.tool.process_path, stays, scope, owner)
-    if key not in call.services.residents:
-        call.services.end_residents()  # this tool may have stayed in another way
-    pool = call.services.residents.pool(key)
+    pool = call.services.residents.pool(Key(terms.tool.process_path, stays, scope, owner))
     if scope is None:
         terms.pool = pool
     return pool

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from mcpgreen.providers.reading import Providers
     from mcpgreen.running.hooks import HookShell
     from mcpgreen.running.policy import ProjectPolicy
+    from mcpgreen.running.processes.run import Stays
     from mcpgreen.running.resident.pools import Residents
     from mcpgreen.running.runner import Runner
     from mcpgreen.running.schema_checks import SchemaChecks
@@ -110,20 +111,16 @@ class Services:
         from mcpgreen.running.processes.run import Limits
         from mcpgreen.running.resident.pools import Residents
 
-        settings = self.settings
-        most = settings.resident_max_per_principal
-        return Residents(self.runner, limits=Limits.of(settings), most_per_owner=most)
+        limits, most = Limits.of(self.settings), self.settings.resident_max_per_principal
+        return Residents(self.runner, self._staying_tools, limits=limits, most_per_owner=most)
 
-    def end_residents(self, session: Session | None = None) -> None:
-        """End the processes that stay for a session; without one, those of tools that exist no longer, or stay in
-        another way."""
-        if "residents" not in self.__dict__:
-            return
-        if session is not None:
+    def _staying_tools(self) -> set[tuple[str, Stays | None]]:
+        return {(tool.process_path, tool.description.stays) for tool in self.catalog.snapshot("tools").items}
+
+    def end_residents(self, session: Session) -> None:
+        """End the processes that stay for a session."""
+        if "residents" in self.__dict__:
             self.residents.end_scope(session)
-        else:
-            tools = self.catalog.snapshot("tools").items
-            self.residents.keep_only({(tool.process_path, tool.description.stays) for tool in tools})
 
     @cached_property
     def state_dir(self) -> StateDir:

@@ -379,7 +379,8 @@ def test_large_arguments_and_results_arrive_whole(project: ProjectBuilder, speak
 
 def test_sessions_have_processes_of_their_own(project: ProjectBuilder, serve: Serve) -> None:
     resident(project, "count", COUNT, stays="session")
-    resident(project, "stubborn", "answer(result=str(os.getpid()), call=call)", stays="session")
+    ignores = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)"
+    resident(project, "stubborn", "answer(result=str(os.getpid()), call=call)", before=ignores, stays="session")
     project.program("tools/stubborn", project.read("tools/stubborn") + "time.sleep(600)\n")  # after its last call
     server = serve(http_token="xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx")
     first, second = (server.session(token="xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx") for _ in range(2))

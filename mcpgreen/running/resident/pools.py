@@ -28,11 +28,12 @@ from mcpgreen.running.system import descriptor_limit, residents_that_fit
 LOOK_SECS = 1.0  # between two looks for processes that are idle or have grown too large
 FIRST_PAUSE_SECS = 1.0  # after a start that has failed; twice as long after the next one
 LONGEST_PAUSE_SECS = 60.0
-SESSION_GRACE_SECS = 0.5  # for the processes of a session that is over
+SESSION_GRACE_SECS = 0.4  # for the processes of a session that is over, and as much again after SIGTERM
 PAGE_KIB = 4
 WANTED = (State.STARTING, State.READY, State.BUSY)
 
 Start = Callable[[], tuple[Script, dict[bytes, bytes]]]  # what is to be run, with its variables
+Tools = Callable[[], Collection[tuple[str, Stays | None]]]  # the script of each tool, and how it stays
 
 
 class StartFailed(McpgreenError):
@@ -53,8 +54,8 @@ class Key(NamedTuple):
 
 
 class Pool:
-    """The processes of one key. `version` is of the script and of what describes it. A pool that `is_over` starts a
-    process for a call that waits already, and ends it afterwards."""
+    """The processes of one key. `version` is of the script and of what describes it. A pool that `is_over` starts no
+    more of them."""
 
     def __init__(self, residents: Residents, key: Key) -> None:
         self.key = key
@@ -64,14 +65,14 @@ class Pool:
         self.places = Places(key.stays.workers * key.stays.concurrency)
         self._residents = residents
         self._changed = Bell()
-        self._waiting = 0
+        self._waiting = 0  # calls
         self._failures = 0  # starts in a row
         self._failure: StartFailed | None = None
         self._not_before = 0.0
 
     def is_unused(self, now: float) -> bool:
         is_failing = self._failure is not None and now < self._not_before + LONGEST_PAUSE_SECS
-        return not (self.processes or self._waiting or self.places.taken or is_failing)
+        return not (self.processes or self.places.taken or is_failing)
 
     def take(self, version: object, start: Start) -> Resident:
         """Return a process with room for a call. May wait for one to be ready. Raises StartFailed and RpcError."""
@@ -79,24 +80,18 @@ class Pool:
             self.version = version
             self.forget_failures()
             self.retire()
-        failures = self._failures
         self._waiting += 1
         try:
             while True:
                 best = max(self.processes, key=lambda each: (each.room > 0, not each.is_worn, each.room), default=None)
                 if best is not None and best.room > 0:
                     if best.is_worn:
-                        self._replace_worn(start)
+                        with suppress(McpgreenError):  # it serves until another one is ready
+                            self._start_if_needed(start)
                     return best
-                if self._failure is not None and self._failures > failures:
-                    raise self._failure
                 self._start_if_needed(start)
                 self._changed.clear()
                 self._changed.wait()
-        except BaseException:
-            if self.is_over:
-                self.retire()
-            raise
         finally:
             self._waiting -= 1
 
@@ -118,25 +113,15 @@ class Pool:
             elif stays.max_memory_mb and memory_kib(each.pid) > stays.max_memory_mb * 1024:
                 each.is_worn = True
 
-    def _replace_worn(self, start: Start) -> None:
-        """Start another process for one that is worn out. Until it is ready, the old one serves."""
-        fresh = sum(each.state in WANTED and not each.is_worn for each in self.processes)
-        if fresh < self.key.stays.workers and time.monotonic() >= self._not_before:
-            with suppress(McpgreenError):  # the old one serves on
-                self._start(start)
-
     def _start_if_needed(self, start: Start) -> None:
         """Raises StartFailed and RpcError if none can be started now and none is on its way."""
-        wanted = [each for each in self.processes if each.state in WANTED]
-        coming = sum(each.state == State.STARTING for each in wanted) * self.key.stays.concurrency
-        if coming >= self._waiting or len(wanted) >= self.key.stays.workers:
+        fresh = [each for each in self.processes if each.state in WANTED and not each.is_worn]
+        coming = sum(each.state == State.STARTING for each in fresh) * self.key.stays.concurrency
+        if len(fresh) >= self.key.stays.workers or coming >= self._waiting:
             return
         if self._failure is not None and time.monotonic() < self._not_before:
             raise self._failure
-        self._start(start)
-
-    def _start(self, start: Start) -> None:
-        self._residents.require_room(self.key)
+        self._residents.require_room(self)
         script, env = start()
         try:
             limits = self._residents.limits
@@ -160,8 +145,6 @@ class Pool:
             self.forget_failures()
             if worn := next((each for each in self.processes if each.is_worn), None):
                 worn.retire()
-        if self.is_over and process.state == State.READY and process.served:
-            process.retire()
         most = self.key.stays.max_calls
         process.is_worn = process.is_worn or bool(most and process.served >= most)
         self._changed.set()
@@ -177,18 +160,15 @@ class Pool:
 class Residents:
     """All pools of one server."""
 
-    def __init__(self, runner: Runner, *, limits: Limits, most_per_owner: int) -> None:
+    def __init__(self, runner: Runner, tools: Tools, *, limits: Limits, most_per_owner: int) -> None:
         self.runner = runner
+        self._tools = tools
         self.limits = limits
         self._most = residents_that_fit(descriptor_limit())
         self._most_per_owner = most_per_owner
         self.living: set[Resident] = set()
         self._pools: dict[Key, Pool] = {}
         self._looker: Any = None
-        self._is_over = False
-
-    def __contains__(self, key: Key) -> bool:
-        return key in self._pools
 
     def pool(self, key: Key) -> Pool:
         found = self._pools.get(key)
@@ -201,18 +181,15 @@ class Residents:
         pools = [pool for key, pool in self._pools.items() if key.scope == scope]
         for process in [each for pool in pools for each in pool.processes]:
             gevent.spawn_later(SESSION_GRACE_SECS, process.kill)
+            gevent.spawn_later(2 * SESSION_GRACE_SECS, process.kill_now)
         self._end(pools)
 
-    def keep_only(self, tools: Collection[tuple[str, Stays]]) -> None:
-        """End the processes of scripts that are no longer tools which stay in this way."""
-        gone = [pool for key, pool in self._pools.items() if (key.path, key.stays) not in tools]
-        self._end(gone)
-
-    def require_room(self, key: Key) -> None:
+    def require_room(self, pool: Pool) -> None:
         """Raises ToolFailure if there are as many processes as there may be, of the caller or of all; InternalError if
-        the server stops."""
-        if self._is_over:
-            raise InternalError("The server is stopping.")
+        the session is over, or the server stops."""
+        key = pool.key
+        if pool.is_over:
+            raise InternalError("The session is over.")
         if len(self.living) >= self._most:
             raise ToolFailure(f"Too many processes stay on this server already ({self._most}). Try again later.")
         if key.scope is None:
@@ -225,7 +202,6 @@ class Residents:
 
     def close(self) -> None:
         """Let all processes go, and wait for a moment until they have ended by themselves."""
-        self._is_over = True
         self._end(list(self._pools.values()))
         give_up_at = time.monotonic() + KILL_GRACE_SECS
         while self.living and time.monotonic() < give_up_at:
@@ -237,7 +213,8 @@ class Residents:
 
     def _end(self, pools: Collection[Pool]) -> None:
         for pool in pools:
-            self._pools.pop(pool.key, None)
+            if not pool.is_over:
+                del self._pools[pool.key]
             pool.is_over = True
             pool.retire()
 
@@ -245,9 +222,11 @@ class Residents:
         while self._pools:
             gevent.sleep(LOOK_SECS)
             now = time.monotonic()
-            for pool in list(self._pools.values()):
+            tools = self._tools()
+            for key, pool in list(self._pools.items()):
                 pool.look(now)
-                if pool.is_unused(now) and self._pools.get(pool.key) is pool:
+                is_gone = (key.path, key.stays) not in tools and not pool.places.taken
+                if is_gone or pool.is_unused(now):
                     self._end([pool])
                 gevent.sleep(0)  # each may have many files to look at
         self._looker = None

@@ -36,7 +36,7 @@ from mcpgreen.running.processes.run import (
     Staying,
     Stays,
 )
-from mcpgreen.running.processes.stopping import is_alive
+from mcpgreen.running.processes.stopping import is_alive, signal_group
 from mcpgreen.running.runner import Runner, run_script
 from mcpgreen.running.scripts.channel import Channel, Listener, report
 from mcpgreen.running.shares import LANE, let_others
@@ -195,6 +195,11 @@ class Resident:
     def kill(self) -> None:
         """Stop it with everything that it has started."""
         self._life.kill(block=False)
+
+    def kill_now(self) -> None:
+        """Kill it, if it is being stopped and does not end."""
+        if pid := self._runner.process_of(self._serial):
+            signal_group(pid, signal.SIGKILL)
 
     def send(self, line: bytes) -> None:
         """Write a line to the process. Never waits."""
