@@ -17,7 +17,8 @@ import sys
 import threading
 from collections import deque
 from contextvars import ContextVar, copy_context
-from itertools import count
+from functools import cached_property, partial
+from itertools import chain, count
 from typing import Any, TypeVar
 
 import mcp_tool
@@ -36,6 +37,7 @@ _current: ContextVar[Call | None] = ContextVar("call", default=None)
 _startups: list[Any] = []
 _shutdowns: list[Any] = []
 _lifespans: list[Any] = []
+hooks = (_startups, _shutdowns, _lifespans)
 
 
 def startup(hook: Hook) -> Hook:
@@ -75,10 +77,11 @@ class Call:
             "MCP_INPUT_RESPONSES": self.meta.get("inputResponses", {}),
         }
 
-    @property
+    @cached_property
     def variables(self) -> dict[str, str]:
-        """What a script that is started for the call would find in its environment, apart from the documents."""
+        """What a script that is started for the call would find in its environment."""
         return {
+            **{f"{name}_JSON": json.dumps(document) for name, document in self.documents.items()},
             "MCP_TOOL_NAME": self.tool,
             "MCP_AUTH_JSON": json.dumps(self.meta["auth"] or {}),
             "MCP_ROOTS_PATHS": "\n".join(root["path"] for root in self.meta["roots"]),
@@ -94,8 +97,6 @@ class Variables:
     @staticmethod
     def get(name: str, default: Any = None) -> Any:
         call = _current.get()
-        if call is not None and name.removesuffix("_JSON") in call.documents:
-            return json.dumps(call.documents[name.removesuffix("_JSON")])
         return (call.variables if call is not None else {}).get(name, os.environ.get(name, default))
 
 
@@ -145,8 +146,7 @@ class Process:
 
     def run(self) -> None:
         found = [self._function] if self._function else [row[0] for row in functions._Registered.marked]
-        everything = [*found, *_startups, *_shutdowns, *_lifespans]
-        if self._concurrency > 1 or any(map(_is_async, everything)):
+        if self._concurrency > 1 or any(map(_is_async, [*found, *chain(*hooks)])):
             import asyncio
 
             asyncio.run(self._run_loop(asyncio))
@@ -235,19 +235,14 @@ class Process:
             function = self._function or functions._called_function(call.tool)
             functions._require_scopes(function)
             placed, named = conversion.call_arguments(function, call.documents["MCP_TOOL_ARGS"])
-            if self._threads is not None and not _is_async(function):
-                in_context = copy_context().run
-                result = await self._loop.run_in_executor(self._threads, lambda: in_context(function, *placed, **named))
+            if self._loop is None:
+                result = functions._outcome(function, placed, named)
+            elif self._threads is None or _is_async(function):
+                result = await _settled(function(*placed, **named))
             else:
-                result = function(*placed, **named)
-            if self._loop is not None:
-                result = await _settled(result)
-            elif hasattr(result, "__await__"):
-                import asyncio
-
-                result = asyncio.run(_settled(result))
-            kind = conversion.signature_of(function).kinds.get("return", object)
-            kind = conversion.resolved(kind, function.__globals__)
+                job = partial(copy_context().run, function, *placed, **named)
+                result = await _settled(await self._loop.run_in_executor(self._threads, job))
+            kind = conversion.result_kind(function)
             if result is not None or conversion.promises_null(kind):
                 return {"result": conversion.result_of(result, kind, function.__globals__)}
         except SystemExit as leaving:
@@ -312,12 +307,8 @@ def serve(function: Any = None) -> int:
     Call.descriptions = json.loads(os.environ.get("MCP_TOOLS_JSON") or "{}")
     process = mcp_tool._staying = Process(function)
     mcp_tool._environ = Variables
-    stdout = sys.stdout
-    sys.stdout = Printing(stdout)
-    try:
-        process.run()
-    finally:
-        sys.stdout = stdout
+    sys.stdout = Printing(sys.stdout)
+    process.run()
     return 0
 
 
@@ -326,10 +317,6 @@ def _own_files() -> list[str]:
     root = os.path.join(os.environ.get("MCPGREEN_PROJECT_ROOT", ""), "")
     files = [getattr(each, "__dict__", {}).get("__file__") or "" for each in list(sys.modules.values())]
     return [file for file in files if file.startswith(root) and "/site-packages/" not in file][:100]
-
-
-def has_hooks() -> bool:
-    return bool(_startups or _shutdowns or _lifespans)
 
 
 def run_once(function: Any, placed: list[Any], named: Json) -> Any:

@@ -318,7 +318,7 @@ def _public_functions() -> list[Function]:
 
 
 def _run_for_a_client(function: Function, placed: list[Any], named: Json) -> int:
-    kind = conversion.resolved(conversion.signature_of(function).kinds.get("return", object), function.__globals__)
+    kind = conversion.result_kind(function)
     printed = _Registered.printed or Printed(function)
     try:
         result = _outcome(function, placed, named)
@@ -344,7 +344,7 @@ def _run_for_a_client(function: Function, placed: list[Any], named: Json) -> int
 
 def _outcome(function: Function, placed: list[Any], named: Json) -> object:
     staying = sys.modules.get("mcp_tool_staying")
-    if staying is not None and staying.has_hooks():
+    if staying is not None and any(staying.hooks) and mcp_tool._staying is None:
         return staying.run_once(function, placed, named)
     result = function(*placed, **named)
     if hasattr(result, "__await__"):

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import sys
+from functools import cache
 
 import mcp_tool
 
@@ -70,18 +71,13 @@ class Signature:
             name: value for name, value in optional.items() if not (name in self.fields and value.is_required())
         }
         self.required = [name for name in self.names if name not in optional]
-        self.function = function  # so that its id stays its own
 
 
-_signatures: dict[int, Signature] = {}
+signature_of = cache(Signature)  # a process that stays needs it for each call
 
 
-def signature_of(function: Function) -> Signature:
-    """Return the signature; it is read once, since a process that stays needs it for each call."""
-    found = _signatures.get(id(function))
-    if found is None:
-        found = _signatures[id(function)] = Signature(function)
-    return found
+def result_kind(function: Function) -> Any:
+    return resolved(signature_of(function).kinds.get("return", object), function.__globals__)
 
 
 def call_arguments(function: Function, given: Json) -> tuple[list[Any], Json]:
