@@ -17,7 +17,7 @@ from mcpgreen.running.processes.spawning import CALLS_FD, CONTROL_FD
 from mcpgreen.running.resident.pools import Key, Pool, StartFailed
 from mcpgreen.running.resident.process import stamp_of
 from mcpgreen.running.scripts import environment
-from mcpgreen.running.scripts.results import Expectation, explained_fault
+from mcpgreen.running.scripts.results import Expectation
 from mcpgreen.text import jsontext
 
 if TYPE_CHECKING:
@@ -59,20 +59,26 @@ def run_resident(call: Call, terms: ToolTerms, arguments_json: bytes) -> tuple[O
         deadline, expected = terms.time_and_expectation(call)
         try:
             line = _line(call, terms, arguments_json, expected.timeout_secs)
-            outcome, error_report = process.call(line, deadline, Reports(call, deadline))
+            outcome, error_report, fault = process.call(line, deadline, Reports(call, deadline))
         finally:
             call.stop_helpers()
     except StartFailed as failed:
         if failed.process.refusal is not None:
             raise failed.process.refusal from failed
-        words = services.confidential.last_words(failed.process.tail.since(0), call)
-        raise ToolFailure(explained_fault(failed.process.fault, words)) from failed
+        raise _failure(call, failed.process.fault, failed.process.tail.since(0)) from failed
     finally:
         if pool.key.scope is call:
             services.residents.end_scope(call)
     call.run.output_place = outcome.place
     call.run.note_end(outcome)
+    if fault:
+        raise _failure(call, fault, outcome.stderr)
     return outcome, error_report, deadline, expected
+
+
+def _failure(call: Call, fault: str, printed: bytes) -> ToolFailure:
+    reason = call.services.confidential.last_words(printed, call).reason
+    return ToolFailure(f"{fault}: {reason}" if reason else f"{fault}.")
 
 
 def _line(call: Call, terms: ToolTerms, arguments_json: bytes, timeout_secs: float) -> tuple[bytes, bytes]:

@@ -110,8 +110,7 @@ class Runner:
     def _start(self, run: ScriptRun, tag: int, warm: WarmPython | None) -> RunningScript:
         """Start it in a process that was forked ahead, or afresh. May wait for a moment. Raises OSError."""
         is_shell = run.script.wants_table
-        may_fork = warm is not None and not is_shell and run.staying is None
-        spare = warm.spawner_for(run) if warm is not None and may_fork else None
+        spare = warm.spawner_for(run) if warm is not None and not is_shell and run.tail is None else None
         if spare is not None:
             with suppress(OSError):  # its process has died, or the message is too long for it
                 return self._started(run, spare, tag)

@@ -12,6 +12,7 @@ shopt -s lastpipe 2>/dev/null || : # for "command | mcp_answer"; bash 3.2 does n
 __MCP_CALL=""      # the number of the call that has no answer yet
 __MCP_CALL_LINE="" # the last call
 __MCP_IS_READY=""
+MCP_TOOL_META_FILE=- # no variable has it
 
 mcp_next_call() {
   __mcp_quietly __mcp_next_call
@@ -89,19 +90,9 @@ mcp_meta_raw() {
   printf '%s\n' "$__MCP_OUT"
 }
 
-mcp_meta_get() {
-  MCP_TOOL_META_JSON=$(mcp_meta_raw)
-  __mcp_quietly __mcp_get meta "$@"
-}
-
 mcp_auth_raw() {
   __mcp_quietly __mcp_part meta.auth
   printf '%s\n' "$__MCP_OUT"
-}
-
-mcp_auth_get() {
-  MCP_AUTH_JSON=$(mcp_auth_raw)
-  __mcp_quietly __mcp_get auth "$@"
 }
 
 mcp_is_cancelled() {

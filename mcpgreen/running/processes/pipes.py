@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import gevent
@@ -27,6 +27,7 @@ PLACES = 3
 SMALL_BYTES = 1 << 20  # which need no place
 SMALL_CHUNK_BYTES = 4096
 PIECE_BYTES = 65536
+KEPT_BYTES = 65536  # of what a process that stays has printed
 RETRY_SECS = 0.02
 MAX_DRAIN_READS = 32  # at a time: a full large pipe in small chunks, and twice that
 
@@ -191,27 +192,23 @@ class Capture:
 class Tail(Capture):
     """The end of what a process that stays has printed. Its pipes are never full, however much that is."""
 
-    def __init__(self, kept_bytes: int) -> None:
+    def __init__(self) -> None:
         super().__init__(limit_bytes=0)
-        self._kept_bytes = kept_bytes
         self._kept = bytearray()
-        self.readers: list[PipeReader] = []
+        self.readers: Sequence[PipeReader] = ()
 
     def take(self, chunk: bytes) -> None:
         self.size += len(chunk)
         self._kept += chunk
-        if len(self._kept) > 2 * self._kept_bytes:
-            del self._kept[: -self._kept_bytes]
+        if len(self._kept) > 2 * KEPT_BYTES:
+            del self._kept[:-KEPT_BYTES]
 
     def since(self, size: int) -> bytes:
         """Return what was printed since the size was this, as far as it is kept."""
         for reader in self.readers:
             reader.drain()
-        new_bytes = min(self.size - size, self._kept_bytes)
+        new_bytes = min(self.size - size, KEPT_BYTES)
         return bytes(self._kept[-new_bytes:]) if new_bytes else b""
-
-    def chunks(self) -> list[bytes]:
-        return [bytes(self._kept)]
 
 
 class Pieces:

@@ -113,18 +113,12 @@ class Stays(NamedTuple):
     start_secs: float = 20.0
 
 
-class Staying(NamedTuple):
-    """What the run of a process that stays has besides: it reads calls from `calls_fd`, its control pipe carries the
-    answers, and only the end of what it prints is kept. `on_closed` is called when it has closed its answers."""
-
-    calls_fd: int
-    tail: Tail
-    on_closed: Callable[[], None]
-
-
 class ScriptRun(NamedTuple):
     """One run of a script. `serial` is the number of the call that it is for: its files have it in their names, its
-    processes as their tag. What it prints counts for the share of the `owner`."""
+    processes as their tag. What it prints counts for the share of the `owner`.
+
+    A process that stays has a `tail` for the end of what it prints. It reads calls from `calls_fd`, and its control
+    pipe carries the answers; `on_closed` is called when it has closed that."""
 
     script: Script
     env: dict[bytes, bytes]
@@ -133,7 +127,9 @@ class ScriptRun(NamedTuple):
     serial: int
     on_control: OnChunk
     owner: Hashable = None
-    staying: Staying | None = None
+    tail: Tail | None = None
+    calls_fd: int = -1
+    on_closed: Callable[[], None] = lambda: None
 
 
 def unheard(chunk: bytes) -> None:
@@ -150,12 +146,9 @@ class Ending:
 
 
 class Outcome(NamedTuple):
-    """How a call ended. `fault` says what went wrong with a process that stays, as the beginning of a sentence."""
-
     exit_code: int  # 128 + n after signal n, as a shell would say it
     stdout: list[bytes]  # in chunks: see `jsontext.LargeText`
     stderr: bytes
     ended_by: str
     place: OutputPlace  # in memory, until it is given back
     child: Child | Exchange
-    fault: str = ""

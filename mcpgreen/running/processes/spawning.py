@@ -75,8 +75,8 @@ class PosixSpawner:
     def spawn(self, run: ScriptRun, *, outputs: Sequence[int], tag: int) -> int:
         stdout, stderr, control = outputs
         places = [(stdout, 1), (stderr, 2), (control, CONTROL_FD)]
-        if run.staying is not None:
-            places.append((run.staying.calls_fd, CALLS_FD))
+        if run.calls_fd >= 0:
+            places.append((run.calls_fd, CALLS_FD))
         actions = [NO_INPUT, *((os.POSIX_SPAWN_DUP2, ours, theirs) for ours, theirs in places)]
         return self.start(run.script.command, run.env, actions, tag=tag)
 

@@ -33,7 +33,6 @@ from mcpgreen.running.processes.run import (
     Outcome,
     Script,
     ScriptRun,
-    Staying,
     Stays,
 )
 from mcpgreen.running.processes.stopping import is_alive, signal_group
@@ -44,7 +43,6 @@ from mcpgreen.running.system import MAX_SECS
 from mcpgreen.text import jsontext
 from mcpgreen.text.json_types import Json
 
-KEPT_BYTES = 65536  # of what a process has printed
 LARGE_LINE_BYTES = 1 << 17  # a longer one is parsed in a greenlet of its own
 MAX_UNSENT_BYTES = 1 << 26
 ANSWER_SECS = 0.001  # of the hub's time, which an awaited answer may take without slowing its process down
@@ -129,13 +127,13 @@ class Resident:
         self._root = os.fsdecode(env.get(b"MCPGREEN_PROJECT_ROOT", b""))
         self._stamps: dict[str, object] = {}  # of the files that it depends on
         self._lines = AnswerLines(self, limits.stdout_bytes)
-        self.tail = Tail(KEPT_BYTES)
+        self.tail = Tail()
         self._serial = runner.next_serial()
         their_fd, self._calls_fd = os.pipe()
         os.set_blocking(self._calls_fd, False)
         self._their_end = os.fdopen(their_fd, "rb", 0)  # until it has its own
-        staying = Staying(their_fd, self.tail, self._on_closed)
-        run = ScriptRun(script, env, Deadline(MAX_SECS), limits, self._serial, self._lines.feed, self, staying=staying)
+        run = ScriptRun(script, env, Deadline(MAX_SECS), limits, self._serial, self._lines.feed, self)
+        run = run._replace(tail=self.tail, calls_fd=their_fd, on_closed=self._on_closed)
         self._life = gevent.spawn(self._live, run)
         self._life.rawlink(self._on_end)
         self._starter = gevent.spawn_later(stays.start_secs, self._give_up_start)
@@ -154,9 +152,9 @@ class Resident:
     def new_place(self) -> OutputPlace:
         return self._runner.output_place(self)
 
-    def call(self, line: tuple[bytes, bytes], deadline: Deadline, listener: Listener) -> tuple[Outcome, bytes]:
+    def call(self, line: tuple[bytes, bytes], deadline: Deadline, listener: Listener) -> tuple[Outcome, bytes, str]:
         """Have a call served; `line` is what comes before and after its number. Return the outcome, as if a script had
-        printed the result, and the error report."""
+        printed the result, the error report, and what went wrong with the process."""
         self._on("call")
         self.served = number = self.served + 1
         exchange = self._calls[number] = Exchange(self.pid, number, listener)
@@ -180,8 +178,7 @@ class Resident:
         stderr = self.tail.since(printed_before) if is_log_of_call else b""
         (stdout, error_report), exchange.output = exchange.output, ([], b"")
         place = exchange.place or self.new_place()
-        outcome = Outcome(exchange.exit_code, stdout, stderr, ended_by, place, exchange, exchange.fault)
-        return outcome, error_report
+        return Outcome(exchange.exit_code, stdout, stderr, ended_by, place, exchange), error_report, exchange.fault
 
     def is_outdated(self) -> bool:
         """Tell whether a file that it has named has changed since it became ready."""

@@ -76,8 +76,6 @@ def tool_result(
 def _result(outcome: Outcome, expected: Expectation, *, error_report: bytes, last_words: Words) -> Json:
     if error_report.strip():
         raise chosen_error(error_report)
-    if outcome.fault:
-        raise ToolFailure(explained_fault(outcome.fault, last_words()))
     if outcome.ended_by == Ending.STDOUT_LIMIT:
         raise OutputTooLarge(f"Tool output exceeded {expected.stdout_limit_bytes} bytes")
     if outcome.ended_by == Ending.STDERR_LIMIT:
@@ -234,11 +232,6 @@ def _failed(outcome: Outcome, result: Json | None, value: Any, printed: Printed,
         raise error
     words = last_words()
     raise ToolFailure(f"Tool failed: {reason_of(outcome, words)}", more_text=printed.cleaned(words))
-
-
-def explained_fault(fault: str, words: LastWords) -> str:
-    """Say what went wrong with a process that stays, and what it printed last."""
-    return f"{fault}: {words.reason}" if words.reason else f"{fault}."
 
 
 def reason_of(outcome: Outcome, words: LastWords) -> str:
