@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
-from mcpgreen.errors import Denied, ToolFailure
+from mcpgreen.errors import ToolFailure
 from mcpgreen.features.call import Call
 from mcpgreen.features.scripts import Reports, encoded
 from mcpgreen.running.processes.run import Deadline, Outcome, Script
@@ -55,7 +55,7 @@ def run_resident(call: Call, terms: ToolTerms, arguments_json: bytes) -> tuple[O
     pool = pool_for(call, terms)
     try:
         described = _descriptions(call, terms)
-        process = pool.take((_stamp(terms), described), lambda: _script_and_variables(call, terms, described))
+        process = pool.take((stamp_of(terms.tool.path), described), lambda: _new_process(call, terms, described))
         deadline, expected = terms.time_and_expectation(call)
         try:
             line = _line(call, terms, arguments_json, expected.timeout_secs)
@@ -102,14 +102,7 @@ def _descriptions(call: Call, terms: ToolTerms) -> dict[str, str]:
     return found
 
 
-def _stamp(terms: ToolTerms) -> object:
-    stamp = stamp_of(terms.tool.path)
-    if stamp is None:
-        raise Denied(f"{terms.script.label} executable missing")
-    return stamp
-
-
-def _script_and_variables(call: Call, terms: ToolTerms, described: dict[str, str]) -> tuple[Script, dict[bytes, bytes]]:
+def _new_process(call: Call, terms: ToolTerms, described: dict[str, str]) -> tuple[Script, dict[bytes, bytes]]:
     """Return what a new process is started with. One for all callers knows nothing of the first of them."""
     services, stays = call.services, terms.tool.description.stays
     assert stays is not None

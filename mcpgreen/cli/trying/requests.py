@@ -78,6 +78,7 @@ class LocalClient:
     def __init__(
         self, server: Server, *, answer: Answer | None = None, on_notification: Callable[[Json], object] | None = None
     ) -> None:
+        self.server = server
         self._answer = answer
         self._sink = MemorySink(on_request=partial(gevent.spawn, self._answer_script), on_notification=on_notification)
         self._link = server.connect(Stream(self._sink, transport="stdio"))
@@ -359,43 +360,36 @@ def _report_unknown_arguments(name: str, arguments: Json, schema: Json) -> None:
 
 
 def _call(server: Server, calls: Iterable[Json], options: Options) -> int:
-    is_for_programs = wants_json(options)
     screen = Screen(options)
-    bars = None if is_for_programs else Bars(screen)
+    bars = None if wants_json(options) else Bars(screen)
     on_notification = bars.tell if bars is not None else _print_frame if options["--verbose"] else None
     meta = {} if on_notification is None else {"_meta": {"progressToken": "run-tool"}}
     client = LocalClient(server, answer=answer_for(options["--answer"]), on_notification=on_notification)
-    statuses = []
-    for params in calls:
-        try:
-            result = client.ask("tools/call", {**params, **meta})
-        except Refused as refused:
-            if is_for_programs:
-                print_json({"_mcpToolError": True, **refused.error})
-            else:
-                screen.problem(str(refused))
-            if refused.error["code"] == InvalidParams.code:
-                _report_similar(server, "tools", params["name"])
-            if not options["--stay"]:
-                return 1
-            statuses.append(1)
-            continue
-        finally:
-            if bars is not None:
-                bars.close()
-        statuses.append(_show(result, options, screen))
+    statuses = [_call_once(client, {**params, **meta}, options, screen, bars) for params in calls]
     if options["--verbose"]:
         _report_start(server, options["NAME"])
     return max(statuses)
 
 
-def _show(result: Json, options: Options, screen: Screen) -> int:
-    """Print a result, and return the exit status that it stands for."""
+def _call_once(client: LocalClient, params: Json, options: Options, screen: Screen, bars: Bars | None) -> int:
+    try:
+        result = client.ask("tools/call", params)
+    except Refused as refused:
+        if bars is None:
+            print_json({"_mcpToolError": True, **refused.error})
+        else:
+            screen.problem(str(refused))
+        if refused.error["code"] == InvalidParams.code:
+            _report_similar(client.server, "tools", params["name"])
+        return 1
+    finally:
+        if bars is not None:
+            bars.close()
     meta = result.get("_meta", {})
     # A script that was never started has no exit code.
     has_failed = result["isError"] and (meta.get("exitCode") != 0 or options["--check"])
     said = meta.get("stderr", "")
-    if wants_json(options):
+    if bars is None:
         if options["--verbose"]:
             tell(said)
         print_json(result)
