@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING
 from mcpgreen.errors import ToolFailure
 from mcpgreen.features.call import Call
 from mcpgreen.features.scripts import Reports, encoded
-from mcpgreen.running.processes.run import Deadline, Outcome, Script
+from mcpgreen.running.processes.run import Deadline, Outcome, ScriptRun, unheard
 from mcpgreen.running.processes.spawning import CALLS_FD, CONTROL_FD
 from mcpgreen.running.resident.pools import Key, Pool, StartFailed
 from mcpgreen.running.resident.process import stamp_of
 from mcpgreen.running.scripts import environment
 from mcpgreen.running.scripts.results import Expectation
+from mcpgreen.running.system import MAX_SECS
 from mcpgreen.text import jsontext
 
 if TYPE_CHECKING:
@@ -102,8 +103,8 @@ def _descriptions(call: Call, terms: ToolTerms) -> dict[str, str]:
     return found
 
 
-def _new_process(call: Call, terms: ToolTerms, described: dict[str, str]) -> tuple[Script, dict[bytes, bytes]]:
-    """Return what a new process is started with. One for all callers knows nothing of the first of them."""
+def _new_process(call: Call, terms: ToolTerms, described: dict[str, str]) -> ScriptRun:
+    """Return what a new process runs. One for all callers knows nothing of the first of them."""
     services, stays = call.services, terms.tool.description.stays
     assert stays is not None
     script, variables, _ = terms.with_packages()
@@ -113,7 +114,8 @@ def _new_process(call: Call, terms: ToolTerms, described: dict[str, str]) -> tup
     own = {"MCP_CALLS_FD": CALLS_FD, "MCP_ANSWERS_FD": CONTROL_FD, "MCP_CONCURRENCY": stays.concurrency}
     own["MCP_MAX_ANSWER_BYTES"] = terms.limits.stdout_bytes
     numbers = {name: str(number) for name, number in own.items()}
-    return script, services.environment.with_more(kept, *about, described, numbers)
+    env = services.environment.with_more(kept, *about, described, numbers)
+    return ScriptRun(script, env, Deadline(MAX_SECS), terms.limits, services.next_serial(), unheard)
 
 
 def _meta_json(call: Call, timeout_secs: float) -> bytes:

@@ -108,11 +108,9 @@ class Services:
 
     @cached_property
     def residents(self) -> Residents:
-        from mcpgreen.running.processes.run import Limits
         from mcpgreen.running.resident.pools import Residents
 
-        limits, most = Limits.of(self.settings), self.settings.resident_max_per_principal
-        return Residents(self.runner, self._staying_tools, limits=limits, most_per_owner=most)
+        return Residents(self.runner, self._staying_tools, self.settings.resident_max_per_principal)
 
     def _staying_tools(self) -> set[tuple[str, Stays | None]]:
         return {(tool.process_path, tool.description.stays) for tool in self.catalog.snapshot("tools").items}

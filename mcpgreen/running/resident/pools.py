@@ -19,7 +19,7 @@ from gevent.event import Event as Bell
 
 from mcpgreen import journal
 from mcpgreen.errors import InternalError, McpgreenError, ToolFailure
-from mcpgreen.running.processes.run import KILL_GRACE_SECS, Limits, Script, Stays
+from mcpgreen.running.processes.run import KILL_GRACE_SECS, ScriptRun, Stays
 from mcpgreen.running.resident.process import Resident, State
 from mcpgreen.running.runner import Runner
 from mcpgreen.running.shares import Places
@@ -32,7 +32,7 @@ SESSION_GRACE_SECS = 0.4  # for the processes of a session that is over, and as 
 PAGE_KIB = 4
 WANTED = (State.STARTING, State.READY, State.BUSY)
 
-Start = Callable[[], tuple[Script, dict[bytes, bytes]]]  # what is to be run, with its variables
+Start = Callable[[], ScriptRun]  # what a new process runs
 Tools = Callable[[], Collection[tuple[str, Stays | None]]]  # the script of each tool, and how it stays
 
 
@@ -122,14 +122,11 @@ class Pool:
         if self._failure is not None and time.monotonic() < self._not_before:
             raise self._failure
         self._residents.require_room(self)
-        script, env = start()
+        run = start()
         try:
-            limits = self._residents.limits
-            process = Resident(
-                self._residents.runner, script, env, self.key.stays, limits=limits, on_change=self._on_change
-            )
+            process = Resident(self._residents.runner, run, self.key.stays, self._on_change)
         except OSError as error:
-            raise InternalError(f"{script.label} could not be started: {error.strerror}.") from error
+            raise InternalError(f"{run.script.label} could not be started: {error.strerror}.") from error
         self.processes.append(process)
         self._residents.living.add(process)
         self._residents.begin_looking()
@@ -160,10 +157,9 @@ class Pool:
 class Residents:
     """All pools of one server."""
 
-    def __init__(self, runner: Runner, tools: Tools, *, limits: Limits, most_per_owner: int) -> None:
+    def __init__(self, runner: Runner, tools: Tools, most_per_owner: int) -> None:
         self.runner = runner
         self._tools = tools
-        self.limits = limits
         self._most = residents_that_fit(descriptor_limit())
         self._most_per_owner = most_per_owner
         self.living: set[Resident] = set()

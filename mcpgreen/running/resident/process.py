@@ -29,9 +29,7 @@ from mcpgreen.running.processes.run import (
     KILL_GRACE_SECS,
     Deadline,
     Ending,
-    Limits,
     Outcome,
-    Script,
     ScriptRun,
     Stays,
 )
@@ -39,7 +37,6 @@ from mcpgreen.running.processes.stopping import is_alive, signal_group
 from mcpgreen.running.runner import Runner, run_script
 from mcpgreen.running.scripts.channel import Channel, Listener, report
 from mcpgreen.running.shares import LANE, let_others
-from mcpgreen.running.system import MAX_SECS
 from mcpgreen.text import jsontext
 from mcpgreen.text.json_types import Json
 
@@ -97,19 +94,10 @@ class Exchange:
 class Resident:
     """A process from its start to its end. `on_change` is called when it has become ready, has room, or is gone."""
 
-    def __init__(
-        self,
-        runner: Runner,
-        script: Script,
-        env: dict[bytes, bytes],
-        stays: Stays,
-        *,
-        limits: Limits,
-        on_change: Callable[[Resident], None],
-    ) -> None:
+    def __init__(self, runner: Runner, run: ScriptRun, stays: Stays, on_change: Callable[[Resident], None]) -> None:
         """Raises OSError if there is no descriptor left."""
         self.state = State.STARTING
-        self.label = script.label
+        self.label = run.script.label
         self.stays = stays
         self.pid = 0  # until it is ready
         self.fault = ""  # what went wrong, as the beginning of a sentence
@@ -124,17 +112,16 @@ class Resident:
         self._mentioned: set[str] = set()
         self._unsent = bytearray()
         self._writer: Any = None
-        self._root = os.fsdecode(env.get(b"MCPGREEN_PROJECT_ROOT", b""))
+        self._root = os.fsdecode(run.env.get(b"MCPGREEN_PROJECT_ROOT", b""))
         self._stamps: dict[str, object] = {}  # of the files that it depends on
-        self._lines = AnswerLines(self, limits.stdout_bytes)
+        self._lines = AnswerLines(self, run.limits.stdout_bytes)
         self.tail = Tail()
-        self._serial = runner.next_serial()
+        self._serial = run.serial
         their_fd, self._calls_fd = os.pipe()
         os.set_blocking(self._calls_fd, False)
         self._their_end = os.fdopen(their_fd, "rb", 0)  # until it has its own
-        run = ScriptRun(script, env, Deadline(MAX_SECS), limits, self._serial, self._lines.feed, self)
-        run = run._replace(tail=self.tail, calls_fd=their_fd, on_closed=self._on_closed)
-        self._life = gevent.spawn(self._live, run)
+        run = run._replace(on_control=self._lines.feed, owner=self, on_closed=self._on_closed)
+        self._life = gevent.spawn(self._live, run._replace(tail=self.tail, calls_fd=their_fd))
         self._life.rawlink(self._on_end)
         self._starter = gevent.spawn_later(stays.start_secs, self._give_up_start)
 
