@@ -64,8 +64,6 @@ def run_resident(call: Call, terms: ToolTerms, arguments_json: bytes) -> tuple[O
         finally:
             call.stop_helpers()
     except StartFailed as failed:
-        if failed.process.refusal is not None:
-            raise failed.process.refusal from failed
         raise _failure(call, failed.process.fault, failed.process.tail.since(0)) from failed
     finally:
         if pool.key.scope is call:

@@ -37,7 +37,7 @@ Tools = Callable[[], Collection[tuple[str, Stays | None]]]  # the script of each
 
 
 class StartFailed(McpgreenError):
-    """A process could not be started, or ended before it was ready."""
+    """A process ended before it was ready."""
 
     def __init__(self, process: Resident) -> None:
         super().__init__(process.fault)
@@ -67,7 +67,7 @@ class Pool:
         self._changed = Bell()
         self._waiting = 0  # calls
         self._failures = 0  # starts in a row
-        self._failure: StartFailed | None = None
+        self._failure: McpgreenError | None = None
         self._not_before = 0.0
 
     def is_unused(self, now: float) -> bool:
@@ -129,7 +129,6 @@ class Pool:
             raise InternalError(f"{run.script.label} could not be started: {error.strerror}.") from error
         self.processes.append(process)
         self._residents.living.add(process)
-        self._residents.begin_looking()
 
     def _on_change(self, process: Resident) -> None:
         """A process is ready, has room, or is gone. May be called in the hub."""
@@ -148,7 +147,7 @@ class Pool:
 
     def _note_failure(self, process: Resident) -> None:
         self._failures += 1
-        self._failure = StartFailed(process)
+        self._failure = process.refusal or StartFailed(process)
         pause_secs = min(LONGEST_PAUSE_SECS, FIRST_PAUSE_SECS * 2 ** min(self._failures - 1, 10))
         self._not_before = time.monotonic() + pause_secs
         journal.warning("%s: %s; the next try is in %g s", process.label, process.fault, pause_secs)
@@ -170,6 +169,7 @@ class Residents:
         found = self._pools.get(key)
         if found is None:
             found = self._pools[key] = Pool(self, key)
+            self._looker = self._looker or gevent.spawn(self._look)
         return found
 
     def end_scope(self, scope: Hashable) -> None:
@@ -202,10 +202,6 @@ class Residents:
         give_up_at = time.monotonic() + KILL_GRACE_SECS
         while self.living and time.monotonic() < give_up_at:
             gevent.sleep(0.005)
-
-    def begin_looking(self) -> None:
-        if self._looker is None:
-            self._looker = gevent.spawn(self._look)
 
     def _end(self, pools: Collection[Pool]) -> None:
         for pool in pools:
