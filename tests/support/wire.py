@@ -144,6 +144,8 @@ class Wire(Asker, ServerProcess):
         self._unclaimed: list[Json] = []
         self._stderr: list[bytes] = []
         self._next_id = 0
+        self.may_read = threading.Event()  # a client that reads slowly clears it for a while
+        self.may_read.set()
         self._begin_thread(self._read)
         self._begin_thread(self._read_stderr)
 
@@ -303,6 +305,7 @@ class Wire(Asker, ServerProcess):
     def _read(self) -> None:
         assert self.process.stdout is not None
         for line in self.process.stdout:
+            self.may_read.wait()
             self._lines.put(line)
         self._lines.put(None)
 
