@@ -71,6 +71,48 @@ def wait(path: str) -> str:
 @mcp_tool.tool
 def picture() -> list:
     return ["Look:", mcp_tool.image_block(b"\\x89PNG\\r\\n\\x1a\\n", "image/png")]
+
+@mcp_tool.tool
+def linger(steps: int) -> str:
+    for step in range(steps):
+        mcp_tool.progress(step, "still working")
+        time.sleep(0.2)
+    return "done"
+
+@mcp_tool.tool
+def fail(how: str):
+    print("some output", file=sys.stderr)
+    if how == "raise":
+        raise ValueError("bad value")
+    if how == "tool error":
+        raise mcp_tool.ToolError("no such row")
+    mcp_tool.error("missing", "not here", hint="look elsewhere") if how == "report" else sys.exit(how)
+
+@mcp_tool.tool
+def show(how: str):
+    print("noise", file=sys.stderr)
+    if how == "print":
+        print("printed")
+    elif how == "json":
+        mcp_tool.emit_json({{"a": [1, 2]}})
+    elif how == "link":
+        mcp_tool.result_resource_link("file:///x.txt", "x")
+    elif how == "success":
+        mcp_tool.result_success({{"rows": 2}})
+
+@mcp_tool.tool
+def parts() -> list[dict[str, int]]:
+    return [{{"n": n}} for n in range(2)]
+
+@mcp_tool.tool(scopes=["rows:write"])
+def guarded() -> str:
+    return str(mcp_tool.auth_get("sub", "nobody"))
+
+@mcp_tool.tool
+async def asynchronous(name: str = "Ada") -> str:
+    import asyncio
+    await asyncio.sleep(0)
+    return f"Hello {{name}}"
 """
 
 
@@ -79,6 +121,8 @@ def clients(shared_project: ProjectBuilder, way: str) -> Iterator[dict[str, Clie
     """A client of each era, with servers that serve calls in this way: their log says so."""
     shared_project.tool("functions.py", FUNCTIONS, env=["FROM_SERVER"], timeoutSecs=20)
     shared_project.tool("short.py", FUNCTIONS.replace("def wait", "def overdue"), timeoutSecs=0.5)
+    extended = FUNCTIONS.replace("def linger", "def extended")
+    shared_project.tool("slow.py", extended, timeoutSecs=0.5, progressExtendsTimeout=True)
     log = {"fresh": " ok ", "forked": ", warm", "resident": ", resident "}[way]
     with servers_on(shared_project) as start:
         found = {}
@@ -178,3 +222,51 @@ def test_a_cancelled_call_gets_no_answer(client: Client, shared_project: Project
     client.wire.notify("notifications/cancelled", {"requestId": id})
     assert text_of(client.call_tool("repeat", {"text": "next", "times": 1})) == "next"
     assert id not in [message.get("id") for message in client.wire.seen if "result" in message]
+
+
+FAILURES = {
+    "raise": "ValueError: bad value",
+    "tool error": "no such row",
+    "my reason": "my reason",
+    "report": "not here",
+}
+
+
+@pytest.mark.parametrize("how", FAILURES)
+def test_a_function_that_fails_says_why(client: Client, how: str) -> None:
+    result = client.call_tool("fail", {"how": how})
+    assert (result["isError"], FAILURES[how] in text_of(result)) == (True, True)
+
+
+SHOWN: dict[str, tuple[str, Json | None]] = {
+    "print": ("printed\n", None),
+    "json": ('{"a":[1,2]}\n', {"a": [1, 2]}),
+    "success": ('{"success":true,"result":{"rows":2}}', {"success": True, "result": {"rows": 2}}),
+    "nothing": ("", None),
+}
+
+
+@pytest.mark.parametrize("how", SHOWN)
+def test_what_a_function_prints_is_its_result(client: Client, how: str) -> None:
+    result = client.call_tool("show", {"how": how})
+    assert (text_of(result), result.get("structuredContent"), result["isError"]) == (*SHOWN[how], False)
+
+
+def test_other_results_are_the_same(client: Client) -> None:
+    assert client.call_tool("show", {"how": "link"})["content"][0]["type"] in ("resource_link", "text")
+    assert client.call_tool("parts")["structuredContent"] == {"result": [{"n": 0}, {"n": 1}]}
+    assert text_of(client.call_tool("asynchronous")) == "Hello Ada"
+    assert text_of(client.call_tool("guarded")) == "nobody"  # a caller without claims is not restricted
+    assert text_of(client.call_tool("repeat", {"text": "ab", "times": "2"})) == "abab"  # a number was meant
+
+
+def test_progress_extends_the_time_if_the_description_says_so(client: Client) -> None:
+    assert text_of(client.call_tool("extended", {"steps": 4})) == "done"
+    params = {"name": "linger", "arguments": {"steps": 30}, "timeoutSecs": 0.3}
+    result = client.result("tools/call", params)
+    assert (text_of(result), result["isError"]) == ("Tool timed out after 0.3s", True)
+
+
+def test_calls_side_by_side_get_their_own_answers(client: Client) -> None:
+    ids = {client.start_tool("repeat", {"text": f"{n} ", "times": n}): n for n in range(12)}
+    assert all(text_of(client.wire.response(id)["result"]) == f"{n} " * n for id, n in ids.items())
