@@ -260,7 +260,8 @@ def test_other_results_are_the_same(client: Client) -> None:
     assert text_of(client.call_tool("repeat", {"text": "ab", "times": "2"})) == "abab"  # a number was meant
 
 
-def test_progress_extends_the_time_if_the_description_says_so(client: Client) -> None:
+def test_progress_extends_the_time_if_the_description_says_so(clients: dict[str, Client]) -> None:
+    client = clients[ERAS[1]]
     assert text_of(client.call_tool("extended", {"steps": 4})) == "done"
     params = {"name": "linger", "arguments": {"steps": 30}, "timeoutSecs": 0.3}
     result = client.result("tools/call", params)

@@ -16,6 +16,8 @@ import select
 import sys
 import threading
 from collections import deque
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from contextvars import ContextVar, copy_context
 from functools import cached_property, partial
 from itertools import chain, count
@@ -151,12 +153,13 @@ class Process:
 
             asyncio.run(self._run_loop(asyncio))
             return
-        opened = _finished(_open())
+        shared = _opened()
+        _finished(shared.__aenter__())
         self.write({"ready": True, "files": _own_files()})
         while self._waiting or self._receive():
             while self._waiting:
                 _finished(self._serve(self._waiting.popleft()))
-        _finished(_close(opened))
+        _finished(shared.__aexit__(None, None, None))
 
     async def _run_loop(self, asyncio: Any) -> None:
         self._loop, self._ended = asyncio.get_running_loop(), asyncio.Event()
@@ -164,16 +167,15 @@ class Process:
             from concurrent.futures import ThreadPoolExecutor
 
             self._threads = ThreadPoolExecutor(self._concurrency)
-        opened = await _open()
-        self._loop.add_reader(self._calls_fd, self._receive)
-        self.write({"ready": True, "files": _own_files()})
-        await self._ended.wait()
-        self._loop.remove_reader(self._calls_fd)
-        tasks = [call.task for call in self._calls.values()]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        await _close(opened)
+        async with _opened():
+            self._loop.add_reader(self._calls_fd, self._receive)
+            self.write({"ready": True, "files": _own_files()})
+            await self._ended.wait()
+            self._loop.remove_reader(self._calls_fd)
+            tasks = [call.task for call in self._calls.values()]
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
 
     def write(self, message: Json) -> None:
         """Raises TypeError or ValueError for what cannot be sent."""
@@ -323,32 +325,29 @@ def run_once(function: Any, placed: list[Any], named: Json) -> Any:
     """Call a function in a process that does not stay, with everything that it needs open."""
 
     async def whole() -> Any:
-        opened = await _open()
-        try:
+        async with _opened():
             return await _settled(function(*placed, **named))
-        finally:
-            await _close(opened)
 
     import asyncio
 
     return asyncio.run(whole())
 
 
-async def _open() -> list[Any]:
-    """Open what all calls share, and return the generators that will close it."""
-    opened = [generator() for generator in _lifespans]
-    for each in opened:
-        _ = await each.__anext__() if hasattr(each, "__anext__") else next(each)
+@asynccontextmanager
+async def _opened() -> AsyncIterator[None]:
+    """Have everything open that calls share."""
+    lifespans = [generator() for generator in _lifespans]
+    for each in lifespans:
+        await _settled(anext(each) if hasattr(each, "__anext__") else next(each))
     for hook in _startups:
         await _settled(hook())
-    return opened
-
-
-async def _close(opened: list[Any]) -> None:
-    for hook in reversed(_shutdowns):
-        await _settled(hook())
-    for each in reversed(opened):
-        _ = await anext(each, None) if hasattr(each, "__anext__") else next(each, None)
+    try:
+        yield
+    finally:
+        for hook in reversed(_shutdowns):
+            await _settled(hook())
+        for each in reversed(lifespans):
+            await _settled(anext(each, None) if hasattr(each, "__anext__") else next(each, None))
 
 
 async def _settled(result: Any) -> Any:
