@@ -220,12 +220,12 @@ class Resident:
                 (exchange,) = self._calls.values()  # of a script that knows the control pipe only
             if exchange is not None and exchange.listener is not None:
                 reply = partial(self._reply, message.get("id"), number)
-                fault = report(exchange.listener, message, reply, size_bytes)
-                self.mention(f"wrote a line {fault}" if fault else "")
+                if fault := report(exchange.listener, message, reply, size_bytes):
+                    self.mention(f"wrote a line {fault}")
 
     def mention(self, fault: str) -> None:
         """Warn about something that the process has done and that does not cost its life."""
-        if fault and fault not in self._mentioned:  # one that does it once does it often
+        if fault not in self._mentioned:  # one that does it once does it often
             self._mentioned.add(fault)
             journal.warning("%s (resident %d) %s", self.label, self.pid, fault)
 
@@ -302,30 +302,26 @@ class Resident:
         if self.state == State.STOPPING and is_alive(self._runner.process_of(self._serial) or 0):
             self.end(f"The process closed its {what}")
 
-    def _live(self, run: ScriptRun) -> Outcome | RpcError:
+    def _live(self, run: ScriptRun) -> int:
+        """Run to the end; return the exit code."""
         try:
-            outcome = run_script(self._runner, run)
+            code = run_script(self._runner, run).exit_code
         except RpcError as error:
-            return error
+            self.refusal, self.fault = error, error.message
+            return 1
         while not self._lines.is_free:
             gevent.sleep(RETRY_SECS)  # its last line is being read
-        return outcome
+        self.fault = self.fault or _end_in_words(code)
+        return code
 
     def _on_end(self, life: gevent.Greenlet) -> None:
         """In the hub: no process is left of it, or what is left is being stopped."""
         self._starter.kill(block=False)
         self._close_calls()
         self._their_end.close()
-        code = 1
-        if isinstance(life.value, RpcError):
-            self.refusal = life.value
-            self.fault = life.value.message
-        elif isinstance(life.value, Outcome):
-            code = life.value.exit_code
-            self.fault = self.fault or _end_in_words(code)
         self.fault = self.fault or "The process was stopped"
         self._on("exit")
-        self._fail_calls(code)
+        self._fail_calls(life.value if isinstance(life.value, int) else 1)
         lived = f"{self.served} call{'s' * (self.served != 1)} in {time.monotonic() - self._began_at:.0f} s"
         journal.info("resident %d of %s is gone after %s: %s", self.pid, self.label, lived, self.fault)
         self._on_change(self)
