@@ -141,7 +141,7 @@ def choose(documented: Documented, *, only: Sequence[str] | None, takes_all: boo
         chosen = {everything[at].name for at in pick(rows, ticked)}
     kept = tuple(each for each in options if each.name in chosen)
     is_excused = any(not documented.excusing.isdisjoint(each.names) for each in kept)
-    left = [each for each in options if each.name not in chosen]
+    left = [each for each in options if each.name not in chosen and {*each.names} - {"-h", "--help"}]
     taking = [each for each in documented.operands if each.name in chosen]
     return Choice(
         documented._replace(

@@ -180,7 +180,7 @@ def _wrap_command(options: Options, only: Sequence[str] | None, target: Target) 
     called = [os.path.basename(words[0]), *rest]
     documented = read_help(text, called)
     if not documented.options and not documented.operands and not documented.has_usage:
-        raise ProjectError(" ".join(words), f"its help has no options and no usage that can be read; {BY_HAND}")
+        raise ProjectError(" ".join(words), f"its help has no usage that can be read; let it print one, or {BY_HAND}")
     is_installed = os.sep not in words[0]  # a script of the project has no manual, and nothing is known about it
     if is_installed and not documented.summary:
         documented = documented._replace(summary=_manual_name(called))
@@ -326,7 +326,7 @@ def _task_tools(option: str, only: list[str] | None, options: Options, target: T
     found = [task for task in found if only is None or task.name in only]
     tasks = [task for task in found if not task.needs_refused]
     if refused := ", ".join(dict.fromkeys(name for task in found for name in task.refused)):
-        tell(f"These arguments are left out, because they let a client choose a program or a file: {refused}.\n")
+        tell(f"These arguments are left out, because a client might choose a program or a file: {refused}.\n")
         tell("If you need them, write a tool that runs the task, with an enum or a pattern: see docs/wrap.md.\n")
     if missing := ", ".join(task.name for task in found if task.needs_refused):
         tell(f"These tasks are left out, because they need such an argument: {missing}.\n")

@@ -314,8 +314,8 @@ def test_directories_that_it_makes_are_writable_by_the_owner_alone(tmp_path: Pat
         (["https://x.example/y"], "mcpgreen wrap --openapi https://x.example/y?"),
         (["--", "mute"], "mute: its --help could not be read; let it print a usage line, set"),
         (["--", "rude"], "rude: its --help could not be read (what do you want?); let it print a usage line"),
-        (["--", "chatty"], "chatty: its help has no options and no usage that can be read"),
-        (["--", "binary"], "binary: its help has no options and no usage that can be read"),
+        (["--", "chatty"], "chatty: its help has no usage that can be read"),
+        (["--", "binary"], "binary: its help has no usage that can be read"),
         (["--", "bin/plain"], "bin/plain: it does not seem to have a --help, and might do its work instead; write a"),
     ],
 )
