@@ -15,10 +15,9 @@ from mcpgreen.features.scripts import Reports, encoded
 from mcpgreen.running.processes.run import Deadline, Outcome, ScriptRun, unheard
 from mcpgreen.running.processes.spawning import CALLS_FD, CONTROL_FD
 from mcpgreen.running.resident.pools import Key, Pool, StartFailed
-from mcpgreen.running.resident.process import stamp_of
 from mcpgreen.running.scripts import environment
 from mcpgreen.running.scripts.results import Expectation
-from mcpgreen.running.system import MAX_SECS
+from mcpgreen.running.system import MAX_SECS, stamp_of_file
 from mcpgreen.text import jsontext
 
 if TYPE_CHECKING:
@@ -56,7 +55,7 @@ def run_resident(call: Call, terms: ToolTerms, arguments_json: bytes) -> tuple[O
     pool = pool_for(call, terms)
     try:
         described = _descriptions(call, terms)
-        process = pool.take((stamp_of(terms.tool.path), described), lambda: _new_process(call, terms, described))
+        process = pool.take((stamp_of_file(terms.tool.path), described), lambda: _new_process(call, terms, described))
         deadline, expected = terms.time_and_expectation(call)
         try:
             line = _line(call, terms, arguments_json, expected.timeout_secs)

@@ -92,3 +92,14 @@ def connections_that_fit(wanted: int, limit: int, *, scripts: int) -> int:
     room = limit - OWN_DESCRIPTORS - scripts * DESCRIPTORS_OF_A_SCRIPT - PASSING_CONNECTIONS
     room -= residents_that_fit(limit) * DESCRIPTORS_OF_A_RESIDENT
     return max(1, min(wanted, room))
+
+
+def stamp_of_file(path: str | None) -> tuple[int, ...]:
+    """Return what changes when the file does; nothing if there is no such file."""
+    if path is None:
+        return ()
+    try:
+        status = os.stat(path)
+    except (OSError, ValueError):
+        return ()
+    return (status.st_ctime_ns, status.st_mtime_ns, status.st_size, status.st_ino)

@@ -37,6 +37,7 @@ from mcpgreen.running.processes.stopping import is_alive, signal_group
 from mcpgreen.running.runner import Runner, run_script
 from mcpgreen.running.scripts.channel import Channel, Listener, report
 from mcpgreen.running.shares import LANE, let_others
+from mcpgreen.running.system import stamp_of_file
 from mcpgreen.text import jsontext
 from mcpgreen.text.json_types import Json
 
@@ -169,7 +170,7 @@ class Resident:
 
     def is_outdated(self) -> bool:
         """Tell whether a file that it has named has changed since it became ready."""
-        return any(stamp_of(path) != stamp for path, stamp in self._stamps.items())
+        return any(stamp_of_file(path) != stamp for path, stamp in self._stamps.items())
 
     def retire(self) -> None:
         """Let it go when it has no calls left."""
@@ -273,7 +274,7 @@ class Resident:
             return
         named = files[:MOST_FILES] if isinstance(files, list) else []
         paths = [os.path.normpath(os.path.join(self._root, each)) for each in named if isinstance(each, str)]
-        self._stamps = {path: stamp_of(path) for path in paths if path.startswith(f"{self._root}/")}
+        self._stamps = {path: stamp_of_file(path) for path in paths if path.startswith(f"{self._root}/")}
         self.pid = self._runner.process_of(self._serial) or 0
         self._starter.kill(block=False)
         self._their_end.close()
@@ -423,15 +424,6 @@ def _as_printed(message: Json) -> tuple[list[bytes], bytes]:
     if result is None or type(result) is bytes:
         return [result] if result else [], b""
     return [result.encode("utf-8", "replace") if type(result) is str else jsontext.dumps(result)], b""
-
-
-def stamp_of(path: str) -> object:
-    """Return what changes when a file is edited; None if there is none."""
-    try:
-        status = os.stat(path)
-    except (OSError, ValueError):
-        return None
-    return status.st_mtime_ns, status.st_size, status.st_ino
 
 
 def _end_in_words(exit_code: int) -> str:
