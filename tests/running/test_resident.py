@@ -85,6 +85,11 @@ ANSWERS: dict[str, tuple[str, dict[str, Any]]] = {
         "os.write(int(os.environ['MCP_ANSWERS_FD']), b'garbage\\n\\xff\\n[]\\n5\\n'); answer(result='one', call=call)",
         {"content": "one", "isError": False},
     ),
+    "odd-id": (
+        'os.write(97, b\'{"ask":{},"id":1e999,"call":%d}\\n\' % call); id = json.loads(next(calls))[\'id\']\n'
+        "answer(result=f'{id}', call=call)",
+        {"content": "None", "isError": False},
+    ),
     "prints": ("print('noise', flush=True); answer(result='one', call=call)", {"content": "one", "isError": False}),
 }
 

@@ -231,7 +231,7 @@ class Resident:
             journal.warning("%s (resident %d) %s", self.label, self.pid, fault)
 
     def _reply(self, question: object, number: object, outcomes: Json) -> None:
-        question = question if type(question) in (int, str) else None
+        question = question if jsontext.is_writable(question) else None
         self.send(jsontext.dumps({"reply": outcomes, "id": question, "call": number}) + b"\n")
 
     def _take_answer(self, exchange: Exchange, message: Json, place: OutputPlace | None) -> None:

@@ -15,7 +15,6 @@ import os
 import select
 import sys
 import threading
-from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from contextvars import ContextVar, copy_context
@@ -134,7 +133,7 @@ class Process:
         self._concurrency = int(os.environ.get("MCP_CONCURRENCY", "1"))
         self._most_bytes = int(os.environ.get("MCP_MAX_ANSWER_BYTES", sys.maxsize))
         self._begun: list[bytes] = []  # pieces of a line without its end
-        self._waiting: deque[Call] = deque()
+        self._waiting: list[Call] = []
         self._calls: dict[Any, Call] = {}
         self._replies: dict[int, Json] = {}
         self._questions = count(1)
@@ -158,7 +157,7 @@ class Process:
         self.write({"ready": True, "files": _own_files()})
         while self._waiting or self._receive():
             while self._waiting:
-                _finished(self._serve(self._waiting.popleft()))
+                _finished(self._serve(self._waiting.pop(0)))
         _finished(shared.__aexit__(None, None, None))
 
     async def _run_loop(self, asyncio: Any) -> None:
