@@ -12,6 +12,17 @@ from tests.support.wire import Json
 
 # What the description of a Python tool says for it.
 WAYS: dict[str, Json] = {"fresh": {"warm": False}, "forked": {"warm": True}, "resident": {"stays": "server"}}
+# A snippet of shell, in a process that stays: what it prints is the answer. Its exit status is not told.
+LOOP = """#!/bin/bash
+source "${{MCP_SDK:?}}/tool-sdk.sh"
+export MCP_TOOL_ARGS_JSON
+while mcp_next_call; do
+  (
+set +eu +o pipefail # as without the SDK
+{}
+  ) </dev/null | mcp_answer
+done
+"""
 
 
 class WayProject(ProjectBuilder):
@@ -22,6 +33,8 @@ class WayProject(ProjectBuilder):
         self.way = way
 
     def tool(self, name: str, script: str, *, meta: Json | None = None, **fields: Any) -> Path:
+        if self.way == "resident" and not script.startswith("#!"):
+            script = LOOP.format(script)
         return super().tool(name, script, meta={**WAYS[self.way], **(meta or {})}, **fields)
 
 
@@ -43,6 +56,7 @@ def project(way: str, tmp_path: Path) -> ProjectBuilder:
 
 @pytest.fixture
 def per_call(way: str) -> None:
-    """Of a process that stays, the log has what programs print that it starts, and what it prints while it loads."""
+    """Of a process that stays, the log has what programs print that it starts, and what it prints while it loads; its
+    exit status ends it, and a shell loop loads the SDK once."""
     if way == "resident":
-        pytest.skip("this output belongs to the process")
+        pytest.skip("this belongs to the process")
