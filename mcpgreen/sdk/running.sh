@@ -181,8 +181,8 @@ __mcp_cut() {
   __MCP_OUT=$rest
 }
 
-# Reads the stderr of the command up to the end mark. Returns the status of the command. A timeout of "read" may drop a
-# line break, and bash 3.2 drops the whole text; so it is a tick that says that no more of a line has come for a while.
+# Reads the stderr of the command up to the end mark. Returns the status of the command. Without timeouts
+# of "read": bash 3.2 drops the text before one. A tick says instead that no more of a line has come for a while.
 __mcp_sift() {
   trap '' PIPE
   local line="" part="" status="" code tick

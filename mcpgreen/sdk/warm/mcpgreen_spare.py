@@ -50,7 +50,7 @@ class Script:
         self.may_leave = not has_exit_functions
 
     def prepare(self) -> None:
-        """Do what can be done before the job comes, once for all forks: a page that a fork writes is its own."""
+        """Do what can be done before the job comes, in each fork: so pages are copied now, and not during the call."""
         self.names: dict[str, Any] = {}
         self.loaded = frozenset(sys.modules)
         os.environb.clear()
@@ -197,6 +197,7 @@ def become_script(channel: socket.socket, *, is_outdated: Callable[[], bool]) ->
         sys.modules["numpy.random"].seed()
     if "multiprocessing.process" in sys.modules:
         sys.modules["multiprocessing.process"].current_process().authkey = os.urandom(KEY_BYTES)
+    script.prepare()
     with suppress(OSError):
         channel.send(b"ready %d" % os.getpid())
     packet, outputs = receive(channel)

@@ -138,7 +138,6 @@ def serve(modules: list[str]) -> None:
         )
 
     mcpgreen_spare.script.may_leave &= not mcpgreen_spare.may_print_by_c(sys.modules.values())
-    mcpgreen_spare.script.prepare()
     gc.collect()
     gc.freeze()  # collections in a spare look only at what its script has made
     channel.send(b"ready")
