@@ -165,9 +165,6 @@ class Catalog:
             return self._fail(source, error.message, detail=error.message)
         except ProjectError as error:
             return self._refuse(source, error)
-        except BaseException:
-            state.changes += 1  # the greenlet that looked has been killed
-            raise
         state.scan = scan
         state.changes_seen = changes
         state.checked_at = self._clock()

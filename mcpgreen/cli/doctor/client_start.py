@@ -97,8 +97,9 @@ def _start(client: Client, path: str, entry: object, root: str) -> Start:
     word = client.workspace or root
     words = [str(each).replace(word, root) for each in (command, *arguments)]
     variables = {str(key): str(value).replace(word, root) for key, value in given.items()}
-    cwd = entry.get("cwd") or (root if client.is_in_terminal else os.sep)
-    return Start(client, path, tuple(words), client.environment(variables), str(cwd))
+    cwd, default = entry.get("cwd"), root if client.is_in_terminal else os.sep
+    cwd = cwd if isinstance(cwd, str) and cwd else default
+    return Start(client, path, tuple(words), client.environment(variables), cwd)
 
 
 def start_checks(start: Start, project: Project, settings: Settings) -> Iterator[Check]:
