@@ -111,7 +111,7 @@ class HeaderMismatch(RpcError, code=-32020, summary="Header mismatch"):
 
 
 class UnsupportedVersion(RpcError, code=-32022, summary="Unsupported protocol version"):
-    """Stateless era: the envelope names a revision that is not served there."""
+    """Stateless era: the envelope names a revision that this era does not support."""
 
 
 class ScriptError(RpcError):

@@ -1,4 +1,4 @@
-"""What users meet when something goes wrong: the message, its cause and the cure. `make docs` puts it on errors.md.
+"""What users see when something goes wrong: the message, its cause and the fix. `make docs` puts it on errors.md.
 
 Rule: a message is written as the server says it, with `…` for what changes; tests/docs/test_generated.py looks for each
 piece in the sources, so that a message whose words change is changed here as well.
@@ -30,7 +30,7 @@ MESSAGES: dict[str, tuple[Known, ...]] = {
         ),
         Known(
             "no project in or above …: …; using the bundled example",
-            "The client started the server in a folder of its own, and its entry does not name a project.",
+            "The client started the server in its own folder, and its entry does not name a project.",
             "Add `--project-root` with the full path to the entry, or run `mcpgreen config --install`.",
         ),
         Known(
@@ -55,7 +55,7 @@ MESSAGES: dict[str, tuple[Known, ...]] = {
         ),
         Known(
             "… is not a URL; write …",
-            "`MCPGREEN_HTTP_PUBLIC_URL` lacks `https://`, or the name of a host.",
+            "`MCPGREEN_HTTP_PUBLIC_URL` lacks `https://`, or a host name.",
             "Set it to the whole URL that clients use.",
         ),
         Known(
@@ -140,7 +140,7 @@ MESSAGES: dict[str, tuple[Known, ...]] = {
         ),
         Known(
             "Tool failed: …",
-            "The script exited with a nonzero code. The last lines of its stderr follow, or else the code.",
+            "The script exited with a nonzero code. The last lines of its stderr follow, or the code if it wrote none.",
             "Run the tool with `mcpgreen run-tool NAME --verbose`. See [Troubleshooting](debugging.md).",
         ),
         Known(
@@ -190,7 +190,8 @@ MESSAGES: dict[str, tuple[Known, ...]] = {
         Known(
             "This interaction has expired",
             "A stateless client (revision 2026-07-28) sent its answer after the script had ended.",
-            'Call the tool again. A script waits for 15 minutes; with `"interaction": "replay"`, it is then run again.',
+            "Call the tool again. A script waits for 15 minutes; after that, it is run again if it has "
+            '`"interaction": "replay"`.',
         ),
     ),
     "A resource or a prompt": (
@@ -276,8 +277,8 @@ MESSAGES: dict[str, tuple[Known, ...]] = {
         ),
         Known(
             "There are … sessions already; …",
-            "Status 503: the limit `http_max_sessions` has been reached, perhaps by clients that never end their "
-            "sessions.",
+            "Status 503: the limit `http_max_sessions` has been reached, perhaps because of clients that never end "
+            "their sessions.",
             "Raise the limit, or lower `http_session_idle_secs`: [Limits](limits.md#over-http).",
         ),
         Known(
