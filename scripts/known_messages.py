@@ -255,7 +255,7 @@ MESSAGES: dict[str, tuple[Known, ...]] = {
         Known(
             "A bearer token is required.",
             "Status 401: the server requires a token, and the request has none.",
-            "Configure the client to send the header `Authorization: Bearer TOKEN`.",
+            "Configure the client to send an `Authorization: Bearer TOKEN` header.",
         ),
         Known(
             "The bearer token is empty; …",
@@ -277,7 +277,7 @@ MESSAGES: dict[str, tuple[Known, ...]] = {
         ),
         Known(
             "There are … sessions already; …",
-            "Status 503: the limit `http_max_sessions` has been reached, perhaps because of clients that never end "
+            "Status 503: the `http_max_sessions` limit has been reached, perhaps because of clients that never end "
             "their sessions.",
             "Raise the limit, or lower `http_session_idle_secs`: [Limits](limits.md#over-http).",
         ),
