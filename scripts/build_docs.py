@@ -192,7 +192,7 @@ def revisions_page() -> str:
         "MCP versions are called *revisions* and are named by date. The server answers in the revision that the",
         "client uses; you do not have to configure anything. Up to 2025-11-25, a client starts with a *handshake*: it",
         "sends `initialize`, and both sides declare their capabilities for the rest of the connection. Since",
-        "2026-07-28, clients are *stateless*: every request says who sends it and what the client supports, so there",
+        "2026-07-28, clients are *stateless*: every request identifies its client and says what it supports, so there",
         "is no handshake.",
         "",
         *table(("", *names), [("How a client introduces itself", *(text_of(each.era) for each in REVISIONS))]),

@@ -55,7 +55,7 @@ MESSAGES: dict[str, tuple[Known, ...]] = {
         ),
         Known(
             "… is not a URL; write …",
-            "`MCPGREEN_HTTP_PUBLIC_URL` lacks `https://`, or the name of a host.",
+            "`MCPGREEN_HTTP_PUBLIC_URL` lacks `https://`, or a host name.",
             "Set it to the whole URL that clients use.",
         ),
         Known(

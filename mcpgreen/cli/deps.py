@@ -92,7 +92,7 @@ def _commands(packages: Packages, path: str) -> Iterator[tuple[list[str], str]]:
     """Yield the commands that make the environment, each with what to say if it fails."""
     python = shutil.which("python3", path=path) or sys.executable
     place, versions, what = packages.place, packages.python, list(packages.names) or ["-r", REQUIREMENTS]
-    no_python = f"there is no Python {versions} here; install one, or install uv, which fetches it"
+    no_python = f"there is no Python {versions} here; install one, or install uv, which can download one"
     if uv := shutil.which("uv", path=f"{path}:{os.path.expanduser('~/.local/bin')}:/usr/local/bin"):
         yield [uv, "venv", "--quiet", "--python", versions or python, place], no_python
         install = [uv, "pip", "install", "--python", packages.interpreter, *what]

@@ -414,7 +414,7 @@ def why_fresh(script: Script, env: Mapping[bytes, bytes]) -> str | None:
     if script.warm is None:
         return "its description says so"
     if plain_python(words) is None or script.command[-1] != script.path:
-        return "its first line asks for more than python"
+        return "its shebang does more than start Python"
     names = unusual_variables(env)
     return f"{names[0]} is set" if names else ""
 

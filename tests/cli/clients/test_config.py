@@ -159,7 +159,7 @@ def test_continue_keeps_reading_its_older_file(config: Config, home: Path) -> No
     (home / ".continue" / "config.json").touch()
     done = config("--client", "continue", "--install")
     assert done.returncode == 1
-    assert "would no longer read it" in done.stderr
+    assert "would ignore it once" in done.stderr
     assert not (home / ".continue" / "config.yaml").exists()
 
 

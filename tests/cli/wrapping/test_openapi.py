@@ -248,7 +248,7 @@ def test_without_its_key_a_tool_says_which_variable_to_set(wrapped: ProjectBuild
     done = mcpgreen("run-tool", "getTree", "--args", '{"treeId": "x"}', "--project-root", str(wrapped.root))
 
     assert "REST_ORCHARD_API_KEY" in done.stdout
-    assert "Here: export REST_ORCHARD_API_KEY=..., and run it again." in done.stderr
+    assert "Set it in this shell (export REST_ORCHARD_API_KEY=...), and run the tool again." in done.stderr
 
 
 def test_a_document_at_a_url_may_name_its_server_relatively(project: ProjectBuilder, orchard: str) -> None:
