@@ -186,7 +186,7 @@ def test_the_scope_of_a_project_is_its_own_file(
 def test_who_knows_no_projects_refuses_their_scope(config: Config) -> None:
     done = config("--client", "windsurf", "--install", "--scope", "project")
     assert done.returncode == 1
-    assert "has no file for a project" in done.stderr
+    assert "has no project-level file" in done.stderr
 
 
 def test_an_entry_can_go_when_the_project_is_gone(config: Config, home: Path, tmp_path: Path) -> None:

@@ -636,7 +636,7 @@ def test_a_recipe_that_needs_what_no_client_may_choose_is_no_tool(project: Proje
     done = wrap(project, "--justfile", "justfile")
 
     assert [Path(line).name for line in done.stdout.splitlines()] == ["just-greet.py", "just-greet.meta.json"]
-    assert "choose a program or a file: program of run.\n" in done.stderr
+    assert "choose a program or file: program of run.\n" in done.stderr
     assert "write a tool that runs the task, with an enum or a pattern" in done.stderr
     assert "These tasks are left out, because they need such an argument: run.\n" in done.stderr
 
