@@ -52,7 +52,7 @@ _VARIABLE = r"[A-Za-z_][A-Za-z0-9_]{0,127}!?"
 # Variables that `env` cannot pass on, and why.
 UNFIT_VARIABLES = {
     r"MCP(BASH|GREEN)?_\w*": "the server decides which of its own variables tools get",
-    r"PATH|HOME|TMPDIR|LANG": "every tool gets it",
+    r"PATH|HOME|TMPDIR|LANG": "every tool gets it anyway",
     r"(LD|DYLD)_\w*|GCONV_PATH|GLIBC_TUNABLES": "it loads other code into programs",
     r"(PYTHON|PERL5|RUBY|BASH|SHELLOPTS)\w*|NODE_(OPTIONS|PATH)|ENV|IFS|CDPATH|PS4": "it changes how scripts are run",
 }

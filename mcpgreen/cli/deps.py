@@ -37,7 +37,7 @@ def run(options: Options) -> int:
     if options["install"] and needed:
         _install_all(project, needed, environ)
     for each in needed:
-        names = ", ".join(each.names) or "all that it lists"
+        names = ", ".join(each.names) or "all of its packages"
         state = f"installed for {project.shown(each.interpreter)}" if each.are_installed else "not installed"
         say(f"{project.shown(each.source)}: {names}: {state}\n")
     if not needed:

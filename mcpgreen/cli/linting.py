@@ -92,7 +92,7 @@ def run(options: Options) -> int:
     """Return 1 if there are errors, or warnings with `--strict`; else 0."""
     status = (report := report_on(options)).print(as_json=options["--json"])
     if not options["--json"] and not any(each.fix for each in report.findings):
-        say("These checks are about what clients and models see; mcpgreen validate checks whether it runs.\n")
+        say("These checks are about what clients and models see; mcpgreen validate checks whether everything works.\n")
     return status
 
 

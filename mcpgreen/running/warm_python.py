@@ -360,7 +360,7 @@ class Helper:
         if not is_ours:
             socket.close()
         if self._failures >= MAX_FAILURES:
-            self.end("nothing can be forked")
+            self.end("forking keeps failing")
 
     def _stop_expecting(self, socket: Any) -> Any:
         self._coming.pop(socket)[0].close()

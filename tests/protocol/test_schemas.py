@@ -321,7 +321,7 @@ class TestBadSchemas:
     )
     def test_a_schema_that_runs_in_circles_is_refused(self, schema: dict[str, Any]) -> None:
         """Left to itself, jsonschema ends such a call with a panic that would take the server along."""
-        with pytest.raises(BadSchema, match="refers to itself without end"):
+        with pytest.raises(BadSchema, match="refers to itself endlessly"):
             compile_schema(schema)
 
     def test_a_long_chain_of_references_is_refused(self) -> None:
@@ -334,7 +334,7 @@ class TestBadSchemas:
         schema = {"definitions": {"a": {"$ref": "#/definitions/b", "not": {"$ref": "#/definitions/a"}}, "b": {}}}
 
         compile_schema({"$schema": "http://json-schema.org/draft-07/schema#", **schema})
-        with pytest.raises(BadSchema, match="refers to itself without end"):
+        with pytest.raises(BadSchema, match="refers to itself endlessly"):
             compile_schema({"properties": {"a": {"$ref": "#/definitions/a"}}, **schema})
 
     def test_a_reference_inside_an_unknown_keyword_is_followed_too(self) -> None:

@@ -69,9 +69,9 @@ ROFF = re.compile(r"\\f[A-Z]|\\f\([A-Z]{2}|\\&")
 
 # What is said about an existing tool, by how it differs from the new one.
 STATES = {
-    "changed": "it would be different now; to replace it, add --update",
+    "changed": "it is out of date; to replace it, add --update",
     "edited": "you have edited it, so it stays",
-    "conflict": "it would be different now, but you have edited it, so it stays; compare it with --output DIR",
+    "conflict": "it is out of date, but you have edited it, so it stays; compare it with --output DIR",
     "other": "it is not written, because {} already has that name; choose a prefix with --name",
 }
 # Not in the name of a command, such as "disk-usage.sh: illegal option". Then the variables that a command reads.
@@ -350,6 +350,6 @@ def _write_all(tools: Sequence[tuple[Blueprint, str]], place: str, options: Opti
             written.append(blueprint)
         elif state in STATES and (state != "edited" or options["--only"]):
             tell(f"{blueprint.name}: {STATES[state].format(taken[blueprint.name])}.\n")
-    count = f"{len(written)} tool{'' if len(written) == 1 else 's'}" if written else "No new tool"
-    tell("Nothing is written.\n" if options["--dry-run"] else f"{count} from {os.path.basename(place)}.\n")
+    count = f"{len(written)} tool{'' if len(written) == 1 else 's'}" if written else "No new tools"
+    tell("Nothing was written.\n" if options["--dry-run"] else f"{count} from {os.path.basename(place)}.\n")
     return written

@@ -289,7 +289,7 @@ def _problem_with_field(about: object) -> str | None:
     if not isinstance(about, dict) or about.get("type") not in tuple(LIMITS_OF_A_FIELD):
         return f"must have one of the types {', '.join(LIMITS_OF_A_FIELD)}"
     if not all(type(about.get(key, "")) is str for key in ("title", "description")):
-        return "must have a title and a description that are strings, if any"
+        return "has a title or a description that is not a string"
     if about["type"] == "array":
         items = about.get("items")
         if type(items) is not dict or not _has_choices(items, "anyOf"):
@@ -298,12 +298,12 @@ def _problem_with_field(about: object) -> str | None:
         return "must have an enum of strings, or oneOf with const and title"
     names = about.get("enumNames", [])
     if type(names) is not list or not all(type(name) is str for name in names):
-        return "must have enumNames that are strings, if any"
+        return "has enumNames that are not strings"
     for key in ("minLength", "maxLength", "minItems", "maxItems", "minimum", "maximum"):
         if type(about.get(key, 0)) not in ((int, float) if key in ("minimum", "maximum") else (int,)):
-            return f"must have a number as its {key}, if any"
+            return f"has a {key} that is not a number"
     if "default" in about and type(about["default"]) not in TYPES_OF_A_FIELD[about["type"]]:
-        return f"must have a default of the type {about['type']}, if any"
+        return f"has a default that is not of the type {about['type']}"
     return None
 
 

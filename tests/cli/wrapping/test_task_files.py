@@ -941,7 +941,7 @@ def test_what_exists_is_left_and_what_is_new_is_added(made: ProjectBuilder) -> N
     assert made.read("tools/make-greet.py") == before
     again = wrap(made, "--makefile", "Makefile")
     assert (again.returncode, again.stdout) == (0, "")
-    assert again.stderr.endswith("No new tool from Makefile.\n")
+    assert again.stderr.endswith("No new tools from Makefile.\n")
 
 
 def test_only_chosen_targets_become_tools(project: ProjectBuilder) -> None:
