@@ -131,7 +131,7 @@ def errors_page() -> str:
         "# Errors",
         "",
         "This page explains error messages, their causes and how to fix them. Search it for words from your",
-        "message, or start with where you saw it:",
+        "message, or start where you saw it:",
         "",
         *(f"* {link_to(group)}" for group in MESSAGES),
         "",
