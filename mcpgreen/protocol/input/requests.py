@@ -189,25 +189,24 @@ def _problem_with_value(field: Json, value: object) -> str | None:
         for index, item in enumerate(value):
             if type(item) is not str or item not in known:
                 return f"[{index}] must be one of {listed(map(shown, sorted(known)))}, got {described(item)}"
-        return _problem_with_number(len(value), field, "minItems", "maxItems", unit=" items", verb="have")
+        return _problem_with_number(len(value), field, "minItems", "maxItems", unit=" items")
     choices = _choices(field)
     if choices and value not in choices:
         return f"must be one of {listed(map(shown, choices))}, got {described(value)}"
     if isinstance(value, str):
-        return _problem_with_number(len(value), field, "minLength", "maxLength", unit=" characters", verb="have")
+        return _problem_with_number(len(value), field, "minLength", "maxLength", unit=" characters")
     if isinstance(value, (int, float)) and kind != "boolean":
         return _problem_with_number(value, field, "minimum", "maximum")
     return None
 
 
-def _problem_with_number(
-    number: float, field: Json, low: str, high: str, *, unit: str = "", verb: str = "be"
-) -> str | None:
-    if low in field and number < field[low]:
-        return f"must {verb} at least {shown(field[low])}{unit}, got {shown(number)}"
-    if high in field and number > field[high]:
-        return f"must {verb} at most {shown(field[high])}{unit}, got {shown(number)}"
-    return None
+def _problem_with_number(number: float, field: Json, low: str, high: str, *, unit: str = "") -> str | None:
+    is_low = low in field and number < field[low]
+    if not is_low and not (high in field and number > field[high]):
+        return None
+    words, bound = ("at least", field[low]) if is_low else ("at most", field[high])
+    counted = f"{shown(bound)}{unit[:-1] if bound == 1 else unit}"
+    return f"must {'have' if unit else 'be'} {words} {counted}, got {shown(number)}"
 
 
 def _choices(field: Json) -> list[str]:
