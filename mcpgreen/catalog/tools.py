@@ -52,7 +52,7 @@ _VARIABLE = r"[A-Za-z_][A-Za-z0-9_]{0,127}!?"
 # Variables that `env` cannot pass on, and why.
 UNFIT_VARIABLES = {
     r"MCP(BASH|GREEN)?_\w*": "the server decides which of its own variables tools get",
-    r"PATH|HOME|TMPDIR|LANG": "every tool gets it",
+    r"PATH|HOME|TMPDIR|LANG": "every tool gets it anyway",
     r"(LD|DYLD)_\w*|GCONV_PATH|GLIBC_TUNABLES": "it loads other code into programs",
     r"(PYTHON|PERL5|RUBY|BASH|SHELLOPTS)\w*|NODE_(OPTIONS|PATH)|ENV|IFS|CDPATH|PS4": "it changes how scripts are run",
 }
@@ -146,7 +146,7 @@ def discover_tools(project: Project, tree: Tree) -> Discovery:
     top = project.tools_dir.rstrip("/")
     if any(directory.path == f"{top}/{UI_DIRECTORY}" for directory in tree.directories):
         place = project.shown(f"{top}/{UI_DIRECTORY}")
-        hints.append(f"{place}: not a tool, and contains none: the files below ui/ belong to an app")
+        hints.append(f"{place}: neither a tool nor a folder of tools: the files below ui/ belong to an app")
     of_tools = [each for each in tree.directories if UI_DIRECTORY not in each.path.removeprefix(top).split("/")]
     below = tree._replace(directories=of_tools)
     tools, more, own_hints = read_files(project, below, _scripts_in, _tools_of, "the tool")
@@ -192,7 +192,7 @@ def _tools_of(file: ItemFile) -> list[Tool]:
     command = command_of(path, head, is_executable=is_executable, is_described=True)
     if command is None:
         if file.has_description:
-            file.warnings.append(f"{file.shown}: described, but neither executable nor a script (chmod +x)")
+            file.warnings.append(f"{file.shown}: has a description, but is neither executable nor a script (chmod +x)")
         return []
     written: tuple[Json, Sequence[str], Sequence[str]] | None
     if file.has_description:

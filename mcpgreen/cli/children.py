@@ -1,4 +1,4 @@
-"""Run other programs, each in its own session and with a time limit, and make sure that they are stopped in the end."""
+"""Run other programs, each in its own session and with a time limit, and always stop them."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def run(options: Options) -> int:
     if options["install"] and needed:
         _install_all(project, needed, environ)
     for each in needed:
-        names = ", ".join(each.names) or "all that it lists"
+        names = ", ".join(each.names) or "all of its packages"
         state = f"installed for {project.shown(each.interpreter)}" if each.are_installed else "not installed"
         say(f"{project.shown(each.source)}: {names}: {state}\n")
     if not needed:
@@ -92,7 +92,7 @@ def _commands(packages: Packages, path: str) -> Iterator[tuple[list[str], str]]:
     """Yield the commands that make the environment, each with what to say if it fails."""
     python = shutil.which("python3", path=path) or sys.executable
     place, versions, what = packages.place, packages.python, list(packages.names) or ["-r", REQUIREMENTS]
-    no_python = f"there is no Python {versions} here; install one, or install uv, which fetches it"
+    no_python = f"there is no Python {versions} here; install one, or install uv, which can download one"
     if uv := shutil.which("uv", path=f"{path}:{os.path.expanduser('~/.local/bin')}:/usr/local/bin"):
         yield [uv, "venv", "--quiet", "--python", versions or python, place], no_python
         install = [uv, "pip", "install", "--python", packages.interpreter, *what]

@@ -92,7 +92,7 @@ def run(options: Options) -> int:
     """Return 1 if there are errors, or warnings with `--strict`; else 0."""
     status = (report := report_on(options)).print(as_json=options["--json"])
     if not options["--json"] and not any(each.fix for each in report.findings):
-        say("These checks are about what clients and models see; mcpgreen validate checks whether it runs.\n")
+        say("These checks are about what clients and models see; mcpgreen validate checks whether everything works.\n")
     return status
 
 
@@ -169,7 +169,7 @@ def _tool_problems(tool: Tool, source: Source) -> Iterator[Problem]:
     description = tool.definition.get("description") or ""
     hints = tool.definition.get("annotations") or {}
     if len(description) > MAX_DESCRIPTION_CHARS:
-        sentence = f"its description has {len(description)} characters; some clients reject or cut off more than 1024"
+        sentence = f"its description has {len(description)} characters; some clients allow at most 1024"
         fix = "shorten it, or move details to the descriptions of the arguments"
         yield source.warning("description-long", sentence, fix, "description")
     elif description and _plain(description) == _plain(tool.name):

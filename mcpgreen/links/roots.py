@@ -174,7 +174,7 @@ def _path_of_root(uri: str) -> str:
     try:
         encoded = found[1].encode("utf-8")
     except UnicodeEncodeError as error:
-        raise ValueError("it is not valid text") from error
+        raise ValueError("it is not valid Unicode") from error
     if re.search(LONE_PERCENT, encoded):
         raise ValueError("a percent sign must be written as %25")
     from urllib.parse import unquote_to_bytes  # takes long to import, and many clients have no roots

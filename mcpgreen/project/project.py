@@ -254,7 +254,7 @@ def open_project(
             from mcpgreen.project.unmarked import forgotten_script
 
             forgotten = forgotten_script(cwd)
-            remedy = f"{os.path.relpath(forgotten, cwd)} is not executable: chmod +x it" if forgotten else REMEDY
+            remedy = f"{os.path.relpath(forgotten, cwd)} is not executable; run chmod +x on it" if forgotten else REMEDY
             raise ProjectError(cwd, f"there is no project here or in a parent directory: {NO_PROJECT}. {remedy}")
         project = Project(bundled_project_root(), directories)
         journal.warning("no project in or above %s: %s; using the bundled example. %s", cwd, NO_PROJECT, REMEDY)

@@ -100,7 +100,7 @@ def _annotations(value: object) -> str | None:
         return " must be an object"
     audience, priority = value.get("audience", []), value.get("priority", 0)
     if not isinstance(audience, list) or not all(role in ROLES for role in audience):
-        return ".audience must be an array of user and assistant"
+        return '.audience must be an array of "user" and/or "assistant"'
     if type(priority) not in (int, float) or not 0 <= priority <= 1:
         return ".priority must be a number from 0 to 1"
     return None if isinstance(value.get("lastModified", ""), str) else ".lastModified must be a string"

@@ -26,7 +26,7 @@ class Feature:
     """The differences between revisions, by which other modules ask for them."""
 
     AUDIO = "audio content"
-    ANY_OUTPUT_SCHEMA = "output schemas with any root"
+    ANY_OUTPUT_SCHEMA = "output schemas of any type"
     ANY_STRUCTURED_VALUE = "structured content of any JSON type"
     BATCHES = "batches"
     BOOLEAN_PROPERTY_SCHEMAS = "boolean property schemas"
@@ -37,16 +37,16 @@ class Feature:
     ELICITATION_IDS = "ids of URL elicitations, and a notification when one is complete"
     ICONS = "icons"
     LAST_MODIFIED = "lastModified annotation"
-    PRIMED_STREAMS = "an empty first event on HTTP streams, to resume from"
+    PRIMED_STREAMS = "an empty first event on HTTP streams, so that clients can resume them"
     PROGRESS_MESSAGE = "message in progress notifications"
     RESERVED_ERROR_CODES = "reserved error codes"
     RESOURCE_LINKS = "resource links in content"
     RESULT_TYPE = "resultType and serverInfo in each result"
-    SAMPLING_TOOLS = "tools, and several blocks in one message, in sampling"
+    SAMPLING_TOOLS = "sampling with tools, and with several blocks in one message"
     STRUCTURED_CONTENT = "structured content"
     TITLES = "titles"
     TOOL_ANNOTATIONS = "tool annotations"
-    URL_ELICITATION = "URL elicitation, and modes"
+    URL_ELICITATION = "URL elicitation, and elicitation modes"
     UI_EXTENSION = "extension for user interfaces"
 
 

@@ -23,7 +23,7 @@ AT_ONCE = 500  # directories, before others get a turn
 REMEDIES = {
     errno.ENOSPC: "; raise fs.inotify.max_user_watches",
     errno.EMFILE: "; raise fs.inotify.max_user_instances or ulimit -n",
-    errno.EACCES: "; let the server's user read it",
+    errno.EACCES: "; make it readable by the user who runs the server",
 }
 
 IN_ATTRIB = 0x4

@@ -105,7 +105,7 @@ class Ground:
         except OSError as error:
             return f"it cannot be examined: {error.strerror}"
         if not is_within(place, self.directory):
-            return f"it leads out of {os.path.basename(self.directory)}/"
+            return f"it points outside {os.path.basename(self.directory)}/"
         return None if is_wanted(mode) else f"it is not a {kind}"
 
     def _steps(self, path: str) -> Iterator[tuple[str, os.stat_result, bool]]:

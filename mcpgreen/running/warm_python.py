@@ -360,7 +360,7 @@ class Helper:
         if not is_ours:
             socket.close()
         if self._failures >= MAX_FAILURES:
-            self.end("nothing can be forked")
+            self.end("forking keeps failing")
 
     def _stop_expecting(self, socket: Any) -> Any:
         self._coming.pop(socket)[0].close()
@@ -414,7 +414,7 @@ def why_fresh(script: Script, env: Mapping[bytes, bytes]) -> str | None:
     if script.warm is None:
         return "its description says so"
     if plain_python(words) is None or script.command[-1] != script.path:
-        return "its first line asks for more than python"
+        return "its shebang does more than start Python"
     names = unusual_variables(env)
     return f"{names[0]} is set" if names else ""
 

@@ -271,7 +271,7 @@ __mcp_ask_all() {
   fi
   # shellcheck disable=SC2016 # the dollars are jq's
   printf '%s\n%s' "$requests" "$__MCP_OUT" | "$MCPBASH_JSON_TOOL_BIN" -r -n '[inputs] | .[1] as $answers
-    | .[0] | with_entries(.value = ($answers[.key] // {status: "error", message: "The server did not answer this"}))
+    | .[0] | with_entries(.value = ($answers[.key] // {status: "error", message: "The server did not answer this question"}))
     | (if all(.[]; .status == "answered") then 0 elif any(.[]; .status == "invalid") then 2 else 1 end),
       ([.[] | select(.status == "invalid") | .message // "The question is invalid" | tostring][0] // ""
         | split("\n") | join(" ")),

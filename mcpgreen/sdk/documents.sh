@@ -55,7 +55,7 @@ __MCP_TRUNCATE_PROGRAM='
       | reachable($at // []) as $reached
       | if $at != null and ($reached.found | not) then problem("path_not_found"; "There is nothing at \($path)")
         elif $at != null and ($reached.value | type) != "array" then
-          problem("invalid_array_path"; "The value at \($path) is not an array, but \($reached.value | type)")
+          problem("invalid_array_path"; "The value at \($path) must be an array, but its type is \($reached.value | type)")
         else (if $at != null then $at
             elif type == "array" then []
             elif type == "object" and (.results | type) == "array" then ["results"]

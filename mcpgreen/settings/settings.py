@@ -155,7 +155,7 @@ class Resources(Values):
         "Colon-separated directories below which files may be read as resources, besides resources/ and the "
         "roots.")
     max_resource_bytes = setting(integer, 10 * MIB, low=1, high=GIB, doc=
-        "How large a resource, or the page of an MCP App, may be. A larger one gets an error. If it is not set, it "
+        "How large a resource, or the page of an MCP App, may be. Larger ones are refused. If it is not set, it "
         "is the same as `max_tool_output_size`.")
     resource_timeout_secs = setting(seconds, 30.0, low=0.1, high=DAY_SECS, doc=
         "How long a provider or completion script may take.")
@@ -259,8 +259,8 @@ class Http(Values):
         "https://mcp.example.com/mcp. Its host is allowed, and tokens must be for this URL, unless "
         "http_oauth_audience says otherwise.")
     http_oauth_issuer = setting(text, "", doc=
-        "The authorization server that issues the access tokens, as named in `iss`: an https URL. Needs the extra "
-        "oauth. Empty: none.")
+        "The authorization server that issues the access tokens, as named in `iss`: an https URL. Needs the "
+        "`oauth` extra. Empty: none.")
     http_oauth_jwks_url = setting(text, "", doc=
         "Where the issuer's keys are: an https URL, or a file. Empty: where the issuer's metadata says.")
     http_oauth_audience = setting(names, NO_NAMES, doc=

@@ -319,7 +319,7 @@ def test_aliases_count_as_what_they_name(tmp_path: Path, count: int) -> None:
     path = tmp_path / "tool.meta.yaml"
     path.write_text(f"a0: &a0 [x, x]\n{levels}\n", encoding="utf-8")
 
-    with pytest.raises(ProjectError, match="more than 5000 values, with each alias counted"):
+    with pytest.raises(ProjectError, match="more than 5000 values, counting each alias"):
         read_meta_file(str(path))
 
 

@@ -145,7 +145,7 @@ def test_helpers_data_and_hidden_files_are_no_tools(tree: TreeBuilder) -> None:
     discovery = discovered(tree)
     assert discovery.items == []
     assert sorted(discovery.warnings) == [
-        "tools/x/data.txt: described, but neither executable nor a script (chmod +x)",
+        "tools/x/data.txt: has a description, but is neither executable nor a script (chmod +x)",
         "tools/x/y.meta.json: describes no script: there is none with that name next to it",
     ]
 
@@ -169,7 +169,7 @@ def test_nothing_below_a_folder_ui_is_a_tool(tree: TreeBuilder) -> None:
         tree.write(f"{place}/described.meta.json", "{}")
     discovery = discovered(tree)
     assert [tool.name for tool in discovery.items] == ["good"]
-    assert discovery.hints == ["tools/ui: not a tool, and contains none: the files below ui/ belong to an app"]
+    assert discovery.hints == ["tools/ui: neither a tool nor a folder of tools: the files below ui/ belong to an app"]
 
 
 def test_the_registry_entry_holds_everything_that_is_known(tree: TreeBuilder) -> None:

@@ -105,7 +105,7 @@ def test_the_least_configuration_has_no_problems(template: str) -> None:
         (
             "form",
             {"fields": FIELDS, "submitTool": ""},
-            'config.submitTool must be a string that is not empty, found ""',
+            'config.submitTool must be a non-empty string, found ""',
         ),
         ("form", {"fields": {}, "submitTool": "t"}, "config.fields must be an array, found an object"),
         ("form", {"fields": [], "submitTool": "t"}, "config.fields must not be empty"),

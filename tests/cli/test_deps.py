@@ -206,5 +206,5 @@ def test_a_bundle_installs_its_packages_when_it_is_started(
         return subprocess.run(command, env=env, input="", capture_output=True, text=True, timeout=60).stdout
 
     assert run() == ""  # the client leaves at once
-    eventually(lambda: "all that it lists: installed" in run("deps"), within_secs=30)
+    eventually(lambda: "all of its packages: installed" in run("deps"), within_secs=30)
     assert '"hello"' in run("run-tool", "greet")

@@ -74,7 +74,7 @@ def test_values_reach_neither_the_client_nor_the_log_when_the_tool_fails(project
         (["LD_PRELOAD!", "A_KEY"], ["A_KEY"], "env: LD_PRELOAD is left out: it loads other code into programs"),
         (["PYTHONPATH"], [], "it changes how scripts are run"),
         (["BASH_ENV"], [], "it changes how scripts are run"),
-        (["PATH"], [], "every tool gets it"),
+        (["PATH"], [], "every tool gets it anyway"),
         (["MCPGREEN_STATE_KEY"], [], "the server decides which of its own variables tools get"),
         (["A-KEY"], None, "env must be an array of at most 50 variable names"),
         (

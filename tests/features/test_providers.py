@@ -111,7 +111,7 @@ def test_a_script_elsewhere_does_not_run(project: ProjectBuilder, speak: Speak, 
     os.symlink(script, project.root / "providers/link.sh")
     error = refused(speak(), "link://x")
 
-    assert error["message"] == "Resource provider 'link' path rejected by policy: it leads out of providers/"
+    assert error["message"] == "Resource provider 'link' path rejected by policy: it points outside providers/"
 
 
 @pytest.mark.requirement("G-templates")

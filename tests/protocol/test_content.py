@@ -12,6 +12,7 @@ from mcpgreen.protocol.revisions import REVISIONS
 
 Json = dict[str, Any]
 TEXT = {"type": "text", "text": "x"}
+AUDIENCE = '.annotations.audience must be an array of "user" and/or "assistant"'
 
 
 @pytest.mark.parametrize(
@@ -19,8 +20,8 @@ TEXT = {"type": "text", "text": "x"}
     [
         ({"_meta": []}, "._meta must be an object"),
         ({"annotations": []}, ".annotations must be an object"),
-        ({"annotations": {"audience": "user"}}, ".annotations.audience must be an array of user and assistant"),
-        ({"annotations": {"audience": ["nobody"]}}, ".annotations.audience must be an array of user and assistant"),
+        ({"annotations": {"audience": "user"}}, AUDIENCE),
+        ({"annotations": {"audience": ["nobody"]}}, AUDIENCE),
         ({"annotations": {"priority": 1.1}}, ".annotations.priority must be a number from 0 to 1"),
         ({"annotations": {"priority": -0.1}}, ".annotations.priority must be a number from 0 to 1"),
         ({"annotations": {"priority": True}}, ".annotations.priority must be a number from 0 to 1"),

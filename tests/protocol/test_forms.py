@@ -57,7 +57,7 @@ def test_the_judgement_is_that_of_jsonschema(seed: int) -> None:
         ({"type": "integer", "minimum": 2}, 1, "f must be at least 2, got 1"),
         ({"type": "integer"}, "1", 'f must be integer, got string "1"'),
         ({"type": "string", "enum": CHOICES}, "c", 'f must be one of "a", "b", "long choice", got string "c"'),
-        ({"type": "array", "items": {"anyOf": TITLED}, "minItems": 1}, [], "f must have at least 1 items, got 0"),
+        ({"type": "array", "items": {"anyOf": TITLED}, "minItems": 1}, [], "f must have at least 1 item, got 0"),
     ],
 )
 def test_a_problem_is_a_sentence_that_says_what_to_change(field: Json, value: Any, problem: str) -> None:

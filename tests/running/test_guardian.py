@@ -62,7 +62,7 @@ def test_guardians_are_not_replaced_for_ever_at_once(server: Wire) -> None:
     for _ in range(5):
         killed.append(new_guardian(server, *killed))
         os.kill(killed[-1], signal.SIGKILL)
-    eventually(lambda: "another starts in" in server.stderr)
+    eventually(lambda: "a new one starts in" in server.stderr)
 
     assert guardian_of(server) is None
     assert text_of(server.call_tool("where"))

@@ -130,7 +130,7 @@ def test_questions(each: Bench) -> None:
     replies = {"question": answered(ACCEPTED), "name": answered(ACCEPTED), "sum": late}
     each.answer = lambda message: json.dumps({key: replies[key] for key in message["ask"] if key in replies})
     run = each.shell('mcp_elicit_confirm m; mcp_ask "$REQUESTS" || :', REQUESTS=json.dumps(SEVERAL))
-    failed = {"status": "error", "message": "The server did not answer this"}
+    failed = {"status": "error", "message": "The server did not answer this question"}
     assert values(run) == [ACCEPTED, {"name": ACCEPTED, "sum": late, "roots": failed}]
     assert run.lines[1]["ask"] == {**SEVERAL, "roots": {"method": "roots/list", "params": {}}}
     replies["question"] = {"status": "timeout"}

@@ -292,7 +292,7 @@ def test_answers_and_reasons_stand_side_by_side(asking: Bench) -> None:
     assert run.result == {
         "name": ACCEPTED,
         "sum": {"status": "timeout", "message": "9 s"},
-        "roots": {"status": "error", "message": "The server did not answer this"},
+        "roots": {"status": "error", "message": "The server did not answer this question"},
     }
     assert run.stderr == "1\n"
 

@@ -28,7 +28,7 @@ _PARTS = re.compile(r"<style>\n(.*)</style>\n\n(<main.*</main>\n)\n<script>\n(.*
 # Inside JSON these stand in strings only, where an escape says the same and no HTML parser sees an end tag or comment.
 _UNSAFE = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
 
-A_NAME = Rule(lambda value: isinstance(value, str) and bool(value), "a string that is not empty")
+A_NAME = Rule(lambda value: isinstance(value, str) and bool(value), "a non-empty string")
 AN_ARRAY = Rule(lambda value: isinstance(value, list), "an array")
 A_SCALAR = Rule(lambda value: isinstance(value, (str, int, float)), "a string, a number or a boolean")
 

@@ -135,7 +135,7 @@ ANNOTATION_RULES = {
     **dict.fromkeys(("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"), A_BOOLEAN),
     "audience": Rule(
         lambda value: isinstance(value, list) and all(role in ("user", "assistant") for role in value),
-        "an array of user and assistant",
+        'an array of "user" and/or "assistant"',
         {"type": "array", "items": {"enum": ["user", "assistant"]}},
     ),
     "priority": Rule(
@@ -289,7 +289,7 @@ def require_known_scopes(path: str, fields: Mapping[str, object], known: Contain
         if field not in known and may_mean_scopes(field):
             raise ProjectError(path, f"{prefix}{field} is unknown; {remedy}")
         if field == "scopes" and value is None:
-            raise ProjectError(path, f"{prefix}scopes must be an array of scopes, found null; leave it out for none")
+            raise ProjectError(path, f"{prefix}scopes must be an array, found null; leave it out if there are none")
         if may_be_inside and _contains_scopes({field: value}):
             raise ProjectError(path, f"{prefix}{field} mentions scopes, but they have no effect there; {remedy}")
 

@@ -86,7 +86,7 @@ def _require_within_limits(raw: bytes, max_values: int = MAX_VALUES) -> None:
     depth = 0
     for values, event in enumerate(yaml.parse(raw, Loader=_loader())):
         if values > max_values:
-            raise ValueError(f"it has more than {max_values} values; JSON allows more")
+            raise ValueError(f"it has more than {max_values} values; use JSON, which allows more")
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
             if depth > MAX_DEPTH:
@@ -107,7 +107,7 @@ def _require_few_values(value: Any, max_values: int) -> None:
         current = pending.pop()
         seen += 1
         if seen > max_values:
-            raise ValueError(f"it has more than {max_values} values, with each alias counted in full")
+            raise ValueError(f"it has more than {max_values} values, counting each alias in full")
         if isinstance(current, dict):
             pending.extend(current.values())
         elif isinstance(current, (list, tuple, set)):
@@ -129,7 +129,7 @@ def _loader() -> Any:
             super().flatten_mapping(node)
             self.merged += len(node.value) if is_merging else 0
             if self.merged > MAX_VALUES:
-                raise ValueError(f"it has more than {MAX_VALUES} values, merged ones included")
+                raise ValueError(f"it has more than {MAX_VALUES} values, including merged ones")
 
     Loader.add_constructor("tag:yaml.org,2002:timestamp", Loader.construct_yaml_str)
     return Loader

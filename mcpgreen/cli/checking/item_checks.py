@@ -142,11 +142,11 @@ class Checks:
         listed_name = tool.name.replace(".", "_") if self._settings.replace_dots else tool.name
         if not SAFE_NAME.fullmatch(listed_name):
             sentence = "some clients only accept names of up to 64 characters from A-Z a-z 0-9 _ -"
-            yield source.warning("name", sentence, "rename the file, or set such a name in its description", "name")
+            yield source.warning("name", sentence, "rename the file, or set another name in its description", "name")
         if not tool.definition.get("description"):
             fix = "add a description: what it does, and when to use it"
             if not source.fields and tool.path.endswith(shebang.SHELL_SUFFIXES):
-                fix = 'write what it does and when, as # mcp: {"description": "…"} or in a comment above an # @arg line'
+                fix += ' (# mcp: {"description": "…"}, or a comment above an # @arg line)'
             yield source.warning("no-description", "no description, so a model has to guess what it does", fix)
         if tool.definition["inputSchema"] == NO_SCHEMA and not {"inputSchema", "arguments"} & source.fields.keys():
             sentence = "no inputSchema, so a model doesn't know its arguments"

@@ -114,7 +114,7 @@ class Scripts:
             code, fix = next(row[1:] for row in FIRST_LINES if row[0] in fault)
             yield Problem("error", code, f"{shown} {fault}", fix, path, Position(1, 1))
         elif reading.first_crlf and reading.language in SHELLS:
-            trouble = "has Windows line endings, which its shell treats as part of the words"
+            trouble = "has Windows line endings, which its shell reads as part of each line"
             yield Problem("error", "crlf", f"{shown} {trouble}", MEND_LINE_ENDS, path, reading.first_crlf)
         elif reading.fault:
             complaints.insert(0, reading.fault)

@@ -120,7 +120,7 @@ def _place(options: Options, client: Client, name: str, root: str) -> str:
         return os.path.abspath(os.path.expanduser(str(options["--file"])))
     if options["--scope"] == "project":
         if not client.project:
-            raise Refused(client.title, "it has no file for a project; omit --scope, or name a file with --file")
+            raise Refused(client.title, "it has no project-level file; omit --scope, or name a file with --file")
         return client.project_place(root, name)
     places = client.user_places(os.environ)
     if not places:
@@ -143,7 +143,7 @@ def _change(options: Options, client: Client, name: str, root: str, launch: Laun
         raise Refused(name, f"{client.title} does not accept this name for a server; choose another with --name")
     spoiled = place_in(client.spoiler, os.environ)
     if os.path.lexists(spoiled) and target.path in client.user_places(os.environ) and not os.path.lexists(target.path):
-        raise Refused(spoiled, f"{client.title} would no longer read it once {target.path} exists")
+        raise Refused(spoiled, f"{client.title} would ignore it once {target.path} exists; move its content there")
     return change_entry(target, client.entry(launch), show=show, is_dry=is_dry)
 
 

@@ -46,7 +46,7 @@ class Draft(dict[str, str]):
         """Raises ProjectError if a file exists or cannot be written; then none of them is there."""
         for path in self:
             if os.path.lexists(path):
-                reason = "it already exists, and was not changed; choose another name, or move it away"
+                reason = "it already exists, and was not changed; choose another name, or move it out of the way"
                 raise ProjectError(path, reason)
         umask = os.umask(0)
         os.umask(umask)

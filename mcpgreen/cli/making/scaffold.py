@@ -37,7 +37,7 @@ TRIALS = {"tool": "run-tool {}", "prompt": "prompt {} topic=tides", "resource": 
 VENDOR_SECS = 120.0
 FIRST_TOOL = "hello"  # of a new project
 MAKEFILES = ("GNUmakefile", "makefile", "Makefile")
-TAKEN = "it already exists; choose another name, or move it away"
+TAKEN = "it already exists; choose another name, or move it out of the way"
 KINDS = ("tool", "resource", "template", "prompt", "completion", "provider", "ui", "test")
 MAX_SAMPLE_DEPTH = 8
 MAX_SAMPLE_ITEMS = 16

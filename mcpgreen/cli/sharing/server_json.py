@@ -84,7 +84,7 @@ def namespace_of(url: str) -> str:
 def _bundle(options: Options) -> list[Json]:
     path, url = options["--bundle"], options["--url"]
     if bool(path) != bool(url):
-        raise UsageError("--bundle and --url belong together: the file, and the URL to download it from.")
+        raise UsageError("Use --bundle and --url together: the file, and the URL to download it from.")
     if not path:
         return []
     try:

@@ -340,7 +340,7 @@ def run_tool(options: Options) -> int:
         status = _call(server, params, options)
         for variable in tool.description.env if tool is not None else ():
             if variable.endswith("!") and not server.services.environ.get(variable[:-1]):
-                journal.info("Here: export %s=..., and run it again.", variable[:-1])
+                journal.info("Set it in this shell (export %s=...), and run the tool again.", variable[:-1])
         return status
 
 
@@ -350,7 +350,7 @@ def _report_unknown_arguments(name: str, arguments: Json, schema: Json) -> None:
     if "additionalProperties" in schema or "patternProperties" in schema:
         return
     for key in (key for key in arguments if key not in properties):
-        hint = suggestions(key, properties) if properties else ["Its description names no arguments."]
+        hint = suggestions(key, properties) if properties else ["Its description does not list any arguments."]
         journal.info("%s", " ".join([f"{name} has no argument {key}.", *hint]))
 
 

@@ -69,9 +69,9 @@ ROFF = re.compile(r"\\f[A-Z]|\\f\([A-Z]{2}|\\&")
 
 # What is said about an existing tool, by how it differs from the new one.
 STATES = {
-    "changed": "it would be different now; to replace it, add --update",
+    "changed": "it is out of date; to replace it, add --update",
     "edited": "you have edited it, so it stays",
-    "conflict": "it would be different now, but you have edited it, so it stays; compare it with --output DIR",
+    "conflict": "it is out of date, but you have edited it, so it stays; compare it with --output DIR",
     "other": "it is not written, because {} already has that name; choose a prefix with --name",
 }
 # Not in the name of a command, such as "disk-usage.sh: illegal option". Then the variables that a command reads.
@@ -109,7 +109,7 @@ def run(options: Options) -> int:
     """Write the tools. Raises ProjectError and UsageError, which say what to do."""
     name = options["--name"]
     if name is not None and not SAFE_NAME.fullmatch(name):
-        raise UsageError(f"--name {name}: a name has 1 to 64 of A-Z a-z 0-9 _ -")
+        raise UsageError(f"--name {name}: a name has 1 to 64 characters from A-Z a-z 0-9 _ -")
     target = _target(options)
     only = options["--only"]
     chosen = None if only is None else [name.strip() for name in only.split(",") if name.strip()]
@@ -170,7 +170,7 @@ def _wrap_command(options: Options, only: Sequence[str] | None, target: Target) 
     script = next(filter(os.path.isabs, [*rest, program]), "")  # not one that somebody else has installed
     content = content_of(script) or b""
     if program_of(script, content) in SHELLS and not SHOWS_HELP.search(content.decode("utf-8", "replace")):
-        raise ProjectError(words[0], f"it does not seem to have a --help, and might do its work instead; {BY_HAND}")
+        raise ProjectError(words[0], f"it does not seem to have a --help, and might run for real; {BY_HAND}")
     text, asked_by = _ask_help([program, *rest], directory=target.root, secs=seconds(options))
     variables = _variables(text, script or shutil.which(program) or program)
     for path in filter(os.path.isabs, [program, *rest]):
@@ -180,7 +180,7 @@ def _wrap_command(options: Options, only: Sequence[str] | None, target: Target) 
     called = [os.path.basename(words[0]), *rest]
     documented = read_help(text, called)
     if not documented.options and not documented.operands and not documented.has_usage:
-        raise ProjectError(" ".join(words), f"its help has no usage that can be read; let it print one, or {BY_HAND}")
+        raise ProjectError(" ".join(words), f"its help has no usage that can be read; make it print one, or {BY_HAND}")
     is_installed = os.sep not in words[0]  # a script of the project has no manual, and nothing is known about it
     if is_installed and not documented.summary:
         documented = documented._replace(summary=_manual_name(called))
@@ -201,7 +201,7 @@ def _wrap_command(options: Options, only: Sequence[str] | None, target: Target) 
     tell(f"{told} Try: {shell_words(os.environ)} run-tool {example}\n")
     if variables:
         read = [variable.rstrip("!") for variable in variables]
-        tell(f"It reads {', '.join(read)}, so env in its description passes this on. For a client, set it with ")
+        tell(f"It reads {', '.join(read)}, which env in its description passes on. To set this for a client, run ")
         added = shlex.join([*place, *(word for name in read for word in ("--env", name))])
         tell(f"{shell_words(os.environ)} config --client CLIENT --install {added}\n")
     for names, why in (
@@ -293,7 +293,7 @@ def _ask_help(command: Sequence[str], *, directory: str, secs: float | None) -> 
             break  # it knows --help, and prints nothing
     said = " ".join((ended.stderr or ended.stdout).split())[:SHOWN_CHARS]
     reason = "its --help could not be read" + (f" ({said})" if said.isprintable() and said else "")
-    raise ProjectError(shown, f"{reason}; let it print a usage line, set the variables that it needs, or {BY_HAND}")
+    raise ProjectError(shown, f"{reason}; make it print a usage line, set the variables that it needs, or {BY_HAND}")
 
 
 def _run(words: Sequence[str], *, directory: str, secs: float) -> children.Ended:
@@ -326,7 +326,7 @@ def _task_tools(option: str, only: list[str] | None, options: Options, target: T
     found = [task for task in found if only is None or task.name in only]
     tasks = [task for task in found if not task.needs_refused]
     if refused := ", ".join(dict.fromkeys(name for task in found for name in task.refused)):
-        tell(f"These arguments are left out, because a client might choose a program or a file: {refused}.\n")
+        tell(f"These arguments are left out, because clients could use them to choose a program or file: {refused}.\n")
         tell("If you need them, write a tool that runs the task, with an enum or a pattern: see docs/wrap.md.\n")
     if missing := ", ".join(task.name for task in found if task.needs_refused):
         tell(f"These tasks are left out, because they need such an argument: {missing}.\n")
@@ -350,6 +350,6 @@ def _write_all(tools: Sequence[tuple[Blueprint, str]], place: str, options: Opti
             written.append(blueprint)
         elif state in STATES and (state != "edited" or options["--only"]):
             tell(f"{blueprint.name}: {STATES[state].format(taken[blueprint.name])}.\n")
-    count = f"{len(written)} tool{'' if len(written) == 1 else 's'}" if written else "No new tool"
-    tell("Nothing is written.\n" if options["--dry-run"] else f"{count} from {os.path.basename(place)}.\n")
+    count = f"{len(written)} tool{'' if len(written) == 1 else 's'}" if written else "No new tools"
+    tell("Nothing was written.\n" if options["--dry-run"] else f"{count} from {os.path.basename(place)}.\n")
     return written

@@ -189,25 +189,24 @@ def _problem_with_value(field: Json, value: object) -> str | None:
         for index, item in enumerate(value):
             if type(item) is not str or item not in known:
                 return f"[{index}] must be one of {listed(map(shown, sorted(known)))}, got {described(item)}"
-        return _problem_with_number(len(value), field, "minItems", "maxItems", unit=" items", verb="have")
+        return _problem_with_number(len(value), field, "minItems", "maxItems", unit=" items")
     choices = _choices(field)
     if choices and value not in choices:
         return f"must be one of {listed(map(shown, choices))}, got {described(value)}"
     if isinstance(value, str):
-        return _problem_with_number(len(value), field, "minLength", "maxLength", unit=" characters", verb="have")
+        return _problem_with_number(len(value), field, "minLength", "maxLength", unit=" characters")
     if isinstance(value, (int, float)) and kind != "boolean":
         return _problem_with_number(value, field, "minimum", "maximum")
     return None
 
 
-def _problem_with_number(
-    number: float, field: Json, low: str, high: str, *, unit: str = "", verb: str = "be"
-) -> str | None:
-    if low in field and number < field[low]:
-        return f"must {verb} at least {shown(field[low])}{unit}, got {shown(number)}"
-    if high in field and number > field[high]:
-        return f"must {verb} at most {shown(field[high])}{unit}, got {shown(number)}"
-    return None
+def _problem_with_number(number: float, field: Json, low: str, high: str, *, unit: str = "") -> str | None:
+    is_low = low in field and number < field[low]
+    if not is_low and not (high in field and number > field[high]):
+        return None
+    words, bound = ("at least", field[low]) if is_low else ("at most", field[high])
+    counted = f"{shown(bound)}{unit[:-1] if bound == 1 else unit}"
+    return f"must {'have' if unit else 'be'} {words} {counted}, got {shown(number)}"
 
 
 def _choices(field: Json) -> list[str]:
@@ -289,7 +288,7 @@ def _problem_with_field(about: object) -> str | None:
     if not isinstance(about, dict) or about.get("type") not in tuple(LIMITS_OF_A_FIELD):
         return f"must have one of the types {', '.join(LIMITS_OF_A_FIELD)}"
     if not all(type(about.get(key, "")) is str for key in ("title", "description")):
-        return "must have a title and a description that are strings, if any"
+        return "has a title or a description that is not a string"
     if about["type"] == "array":
         items = about.get("items")
         if type(items) is not dict or not _has_choices(items, "anyOf"):
@@ -298,12 +297,12 @@ def _problem_with_field(about: object) -> str | None:
         return "must have an enum of strings, or oneOf with const and title"
     names = about.get("enumNames", [])
     if type(names) is not list or not all(type(name) is str for name in names):
-        return "must have enumNames that are strings, if any"
+        return "has enumNames that are not strings"
     for key in ("minLength", "maxLength", "minItems", "maxItems", "minimum", "maximum"):
         if type(about.get(key, 0)) not in ((int, float) if key in ("minimum", "maximum") else (int,)):
-            return f"must have a number as its {key}, if any"
+            return f"has a {key} that is not a number"
     if "default" in about and type(about["default"]) not in TYPES_OF_A_FIELD[about["type"]]:
-        return f"must have a default of the type {about['type']}, if any"
+        return f"has a default that is not of the type {about['type']}"
     return None
 
 

@@ -70,8 +70,8 @@ def _limit(error: ValidationError) -> str:
     before, after = _LIMITS[keyword]
     if keyword in ("minimum", "maximum") and error.schema.get(f"exclusive{keyword.capitalize()}") is True:
         before = _LIMITS[f"exclusive{keyword.capitalize()}"][0]  # draft 4 has a flag for it
-    is_count = keyword.endswith(_COUNTED)
-    return f"{before} {shown(given)}{after}, got {len(error.instance) if is_count else shown(error.instance)}"
+    counted = f"{shown(given)}{after[:-1] if given == 1 else after}"
+    return f"{before} {counted}, got {len(error.instance) if keyword.endswith(_COUNTED) else shown(error.instance)}"
 
 
 def _alternatives(error: ValidationError, noun: str) -> str:

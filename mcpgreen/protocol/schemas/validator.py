@@ -215,7 +215,7 @@ def _require_an_end(steps: dict[int, list[Any]]) -> None:
 
     def climb(part: int, path: tuple[int, ...]) -> int:
         if part in path:
-            raise BadSchema("The schema refers to itself without end.")
+            raise BadSchema("The schema refers to itself endlessly.")
         if part not in heights and len(path) <= MAX_SCHEMA_DEPTH:
             path = (*path, part)
             heights[part] = 1 + max((climb(id(each), path) for each in steps.get(part, ())), default=0)

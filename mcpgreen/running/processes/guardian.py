@@ -92,7 +92,7 @@ class Guardian:
             pause_secs = max(0.0, self._started_at[0] + PERIOD_SECS - time.monotonic())
         journal.warning(
             "the guardian, which cleans up after a killed server, was killed itself; %s",
-            f"another starts in {pause_secs:.0f} s" if pause_secs else "another takes its place",
+            f"a new one starts in {pause_secs:.0f} s" if pause_secs else "a new one takes its place",
         )
         self._starter = gevent.spawn(self._start_again, pause_secs)
 

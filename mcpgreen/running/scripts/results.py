@@ -240,7 +240,7 @@ def reason_of(outcome: Outcome, words: LastWords) -> str:
     if outcome.exit_code == NOT_FOUND and "\\r" in reason:
         reason += " (the script has Windows line endings; mcpgreen validate --fix converts them)"
     if outcome.exit_code == 128 + signal.SIGPIPE and not words.reason:
-        reason += ", as a pipeline that ends with head may be under set -o pipefail"
+        reason += ", which can happen under set -o pipefail if a pipeline ends with head"
     return reason
 
 

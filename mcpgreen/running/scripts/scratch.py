@@ -342,7 +342,7 @@ class Storage:
             raise self._refusal()
 
     def _refusal(self) -> InternalError:
-        return InternalError(f"{next(iter(self._full.values()))} Calls are served again when writing works.")
+        return InternalError(f"{next(iter(self._full.values()))} Calls are served again once it can be written to.")
 
 
 def _has_room(directory: str) -> bool:

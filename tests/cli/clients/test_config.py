@@ -159,7 +159,7 @@ def test_continue_keeps_reading_its_older_file(config: Config, home: Path) -> No
     (home / ".continue" / "config.json").touch()
     done = config("--client", "continue", "--install")
     assert done.returncode == 1
-    assert "would no longer read it" in done.stderr
+    assert "would ignore it once" in done.stderr
     assert not (home / ".continue" / "config.yaml").exists()
 
 
@@ -186,7 +186,7 @@ def test_the_scope_of_a_project_is_its_own_file(
 def test_who_knows_no_projects_refuses_their_scope(config: Config) -> None:
     done = config("--client", "windsurf", "--install", "--scope", "project")
     assert done.returncode == 1
-    assert "has no file for a project" in done.stderr
+    assert "has no project-level file" in done.stderr
 
 
 def test_an_entry_can_go_when_the_project_is_gone(config: Config, home: Path, tmp_path: Path) -> None:

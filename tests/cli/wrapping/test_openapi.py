@@ -248,7 +248,7 @@ def test_without_its_key_a_tool_says_which_variable_to_set(wrapped: ProjectBuild
     done = mcpgreen("run-tool", "getTree", "--args", '{"treeId": "x"}', "--project-root", str(wrapped.root))
 
     assert "REST_ORCHARD_API_KEY" in done.stdout
-    assert "Here: export REST_ORCHARD_API_KEY=..., and run it again." in done.stderr
+    assert "Set it in this shell (export REST_ORCHARD_API_KEY=...), and run the tool again." in done.stderr
 
 
 def test_a_document_at_a_url_may_name_its_server_relatively(project: ProjectBuilder, orchard: str) -> None:
@@ -289,7 +289,7 @@ def test_wrapping_again_replaces_what_was_not_edited(project: ProjectBuilder) ->
     done = wrap(project, "moved.json")
     tools, left = f"{project.root}/tools", "Not tools yet: f; add them with --only NAME,...\n"
     assert (done.returncode, done.stdout) == (0, "")
-    changed = "a: it would be different now; to replace it, add --update.\nb: it would be "
+    changed = "a: it is out of date; to replace it, add --update.\nb: it is out of date"
     assert done.stderr.startswith(left + changed)
     assert "has the operations of these tools; to delete them: rm tools/c.py tools/c.meta.json\n" in done.stderr
     done = wrap(project, "moved.json", "--update")

@@ -636,7 +636,7 @@ def test_a_recipe_that_needs_what_no_client_may_choose_is_no_tool(project: Proje
     done = wrap(project, "--justfile", "justfile")
 
     assert [Path(line).name for line in done.stdout.splitlines()] == ["just-greet.py", "just-greet.meta.json"]
-    assert "choose a program or a file: program of run.\n" in done.stderr
+    assert "choose a program or file: program of run.\n" in done.stderr
     assert "write a tool that runs the task, with an enum or a pattern" in done.stderr
     assert "These tasks are left out, because they need such an argument: run.\n" in done.stderr
 
@@ -941,7 +941,7 @@ def test_what_exists_is_left_and_what_is_new_is_added(made: ProjectBuilder) -> N
     assert made.read("tools/make-greet.py") == before
     again = wrap(made, "--makefile", "Makefile")
     assert (again.returncode, again.stdout) == (0, "")
-    assert again.stderr.endswith("No new tool from Makefile.\n")
+    assert again.stderr.endswith("No new tools from Makefile.\n")
 
 
 def test_only_chosen_targets_become_tools(project: ProjectBuilder) -> None:

@@ -312,11 +312,11 @@ def test_directories_that_it_makes_are_writable_by_the_owner_alone(tmp_path: Pat
         (["--", "./plain.txt"], "./plain.txt: it is not executable; make it so with chmod +x"),
         (["plain.mk"], "mcpgreen wrap --makefile plain.mk?"),
         (["https://x.example/y"], "mcpgreen wrap --openapi https://x.example/y?"),
-        (["--", "mute"], "mute: its --help could not be read; let it print a usage line, set"),
-        (["--", "rude"], "rude: its --help could not be read (what do you want?); let it print a usage line"),
+        (["--", "mute"], "mute: its --help could not be read; make it print a usage line, set"),
+        (["--", "rude"], "rude: its --help could not be read (what do you want?); make it print a usage line"),
         (["--", "chatty"], "chatty: its help has no usage that can be read"),
         (["--", "binary"], "binary: its help has no usage that can be read"),
-        (["--", "bin/plain"], "bin/plain: it does not seem to have a --help, and might do its work instead; write a"),
+        (["--", "bin/plain"], "bin/plain: it does not seem to have a --help, and might run for real; write a"),
     ],
 )
 def test_what_cannot_be_wrapped_is_told_with_a_remedy(project: ProjectBuilder, words: list[str], message: str) -> None:

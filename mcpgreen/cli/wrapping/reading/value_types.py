@@ -229,7 +229,7 @@ def value_type(metavar: str, names: Sequence[str], text: str, legend: str = "", 
         return ValueType(declared, minimum=int(least) if least else None, maximum=int(most) if most else None)
     if (number := IS_NUMBER.search(legend)) and not AND_MORE.search(legend):
         kind = "number" if "float" in number[0] else "integer"
-        return ValueType(kind, guesses=(f"a number, since the help says so about {metavar}",))
+        return ValueType(kind, guesses=(f"a number, since the help says that {metavar} is one",))
     return _guessed(metavar, names, text)
 
 

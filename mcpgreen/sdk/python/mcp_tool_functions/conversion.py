@@ -257,7 +257,7 @@ def _mapping(value: Json, inner: tuple[Any, ...], scope: Scope, where: str) -> o
             try:
                 key = int(name)
             except ValueError:
-                raise Unfit(where, "an object with integer names", name) from None
+                raise Unfit(where, "an object with integers as keys", name) from None
         found[key] = converted(each, inner[1], scope, f"{where}.{name}")
     return found
 
@@ -269,7 +269,7 @@ def _collection(value: object, kind: type, inner: tuple[Any, ...], scope: Scope,
         if inner == ((),):
             inner = ()
         if len(value) != len(inner):
-            raise Unfit(where, f"an array of {len(inner)}", value)
+            raise Unfit(where, f"an array of length {len(inner)}", value)
         kinds: Any = inner
     else:
         kinds = (inner[0] if inner else object,) * len(value)
@@ -453,4 +453,4 @@ def _key(key: object) -> str:
     key = _plain_choice(key)
     if isinstance(key, (str, *_NUMBERS)) and not isinstance(key, bool):
         return str(key)
-    raise TypeError(f"JSON names cannot have the type {type(key).__name__}")
+    raise TypeError(f"JSON keys cannot be of the type {type(key).__name__}")
