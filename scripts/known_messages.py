@@ -81,8 +81,8 @@ MESSAGES: dict[str, tuple[Known, ...]] = {
             "Fix the error there. `mcpgreen validate` shows all such errors at once.",
         ),
         Known(
-            "describes no script",
-            "A `.meta.json` or `.meta.yaml` file has no script with the same name next to it.",
+            "there is no script with the same name next to it",
+            "A `.meta.json` or `.meta.yaml` file describes a script that does not exist.",
             "Rename one of the two, or remove the description.",
         ),
     ),

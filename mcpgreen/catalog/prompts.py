@@ -148,7 +148,7 @@ def _prompt_of(file: ItemFile) -> Prompt | None:
     fields = with_all_scopes(file.path, head, fields, is_prose=not runs)
     prompt = describe_prompt(file.origin, fields, default_name=metadata.described_stem(file.name))
     if file.is_description and prompt.messages is None:
-        lack = "describes no prompt: there is no template with that name next to it, and it has no messages"
+        lack = "there is no template with the same name next to it, and it has no messages"
         raise ProjectError(file.path, lack)
     relative_path = file.path.removeprefix(file.project.prompts_dir.rstrip("/") + "/")
     prompt = with_file(prompt, file.path, relative_path, is_program=runs)

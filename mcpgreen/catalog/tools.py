@@ -156,7 +156,7 @@ def discover_tools(project: Project, tree: Tree) -> Discovery:
     for directory in of_tools:
         lonely = metadata.lonely_descriptions(directory.files)
         place = project.shown(directory.path)
-        reason = "describes no script: there is none with that name next to it"
+        reason = "there is no script with the same name next to it"
         warnings.extend(f"{place}/{name}: {reason}" for name in lonely)
     if len(of_tools) < len(tree.directories):
         found = _with_apps(project, found, tree.pace)

@@ -168,7 +168,7 @@ class _Walk:
                 entries = os.scandir(path)
             except (FileNotFoundError, NotADirectoryError) as error:  # vanished meanwhile, or it was never there
                 if path == start and isinstance(error, NotADirectoryError):
-                    self.warnings.append(Loss(f"{self._project.shown(path)}: it is not a folder"))
+                    self.warnings.append(Loss(f"{self._project.shown(path)}: not a folder"))
                 continue
             except PermissionError:
                 self.warnings.append(f"{self._project.shown(path)}: no permission to read the directory")

@@ -152,7 +152,7 @@ def welcome_over_http(server: Server) -> None:
     """Say on stderr what a server at a terminal serves over HTTP, and which clients it lets in."""
     services, settings = server.services, server.services.settings
     counts, _ = _served(services)
-    access = "no token is set, so every program that reaches the server can call the tools"
+    access = "no token is set, so any program that can reach the server can call the tools"
     if settings.http_oauth_issuer:
         access = f"clients need an access token from {settings.http_oauth_issuer}"
     elif settings.http_token:

@@ -205,7 +205,7 @@ def test_a_description_of_nothing_is_named(tree: TreeBuilder) -> None:
     tree.write("prompts/gone.meta.json", '{"description": "no template"}')
     found = discovered(tree)
     assert found.items == []
-    assert "describes no prompt" in found.warnings[0]
+    assert "there is no template with the same name" in found.warnings[0]
 
 
 def test_a_likely_typo_is_named(tree: TreeBuilder) -> None:

@@ -146,7 +146,7 @@ def test_helpers_data_and_hidden_files_are_no_tools(tree: TreeBuilder) -> None:
     assert discovery.items == []
     assert sorted(discovery.warnings) == [
         "tools/x/data.txt: has a description, but is neither executable nor a script (chmod +x)",
-        "tools/x/y.meta.json: describes no script: there is none with that name next to it",
+        "tools/x/y.meta.json: there is no script with the same name next to it",
     ]
 
 

@@ -206,7 +206,7 @@ def test_a_terminal_that_does_not_know_its_width_is_as_wide_as_usual(monkeypatch
 @pytest.mark.parametrize(
     ("env", "access"),
     [
-        ({}, "no token is set, so every program that reaches the server can call the tools"),
+        ({}, "no token is set, so any program that can reach the server can call the tools"),
         ({"MCPGREEN_HTTP_TOKEN": "t" * 40}, "clients need the token in MCPGREEN_HTTP_TOKEN"),
     ],
     ids=["open", "token"],

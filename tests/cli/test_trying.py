@@ -147,7 +147,7 @@ def test_what_is_left_out_is_told_once(project: ProjectBuilder, arguments: list[
     [
         ("greet", "⚠ tools/greet.meta.json:1:", 3),
         ("lost", "✗ tools/lost.meta.json:1:", 3),
-        ("lonely", "✗ tools/lonely.meta.json: describes no script", 3),
+        ("lonely", "✗ tools/lonely.meta.json: there is no script with the same name", 3),
         ("half", "· tools/half.py: not a tool", 4),
         ("search", "", 4),
     ],

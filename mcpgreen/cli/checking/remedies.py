@@ -22,7 +22,7 @@ from mcpgreen.project.project import Project
 from mcpgreen.text.json_offsets import Keys
 
 # Sentences that say that something is not served, besides warnings of the type Loss.
-_LOST = re.compile(r"no permission to read| describes no script: ")
+_LOST = re.compile(r"no permission to read| there is no script with the same name")
 
 
 class Remedy(NamedTuple):
@@ -56,11 +56,11 @@ _ROWS: tuple[tuple[str, str, str] | tuple[str, str, str, Keys], ...] = (
     (r"larger than \d+ bytes|more than \d+ values", "too-large", "shorten the description"),
     (r"cannot be read", "unreadable", "make it readable by the user who runs the server (chmod u+r)"),
     (r"no permission to read", "unreadable", "make it readable by the user who runs the server (chmod u+rx)"),
-    (r"describes no (script|prompt)", "lonely", "put a file with the same name next to it, or remove it"),
+    (r"no (script|template) with the same name", "lonely", "put a file with the same name next to it, or remove it"),
     (r"neither executable nor a script", "not-executable", "make it executable (chmod +x), or add a shebang (#!)"),
     (r"already (provides|has)|already has the name|an earlier one has", "double", "rename one of the two"),
     (r"appears twice", "double", "remove one of the two", ("arguments",)),
-    (r"^it is not a folder", "not-a-folder", "rename it, and create a folder in its place"),
+    (r"^not a folder", "not-a-folder", "rename it, and create a folder in its place"),
     (r"link to a directory", "link", "replace the link with the directory itself"),
     (r"(symbolic link|it links) to a file outside", "link", "replace the link with a copy of the file"),
     (r"is a symbolic link", "link", "replace the link with the file itself"),

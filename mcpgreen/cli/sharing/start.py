@@ -156,7 +156,7 @@ def _fetch_library(about: dict) -> str:  # type: ignore[type-arg]  # older Pytho
     except OSError as error:
         _give_up(f"{cache}: {error.strerror}; set XDG_CACHE_HOME to a directory of your own")
     version = "{}.{}".format(*sys.version_info)
-    _say(f"fetching packages for Python {version}, only this once; Python {about['python']} would not need them")
+    _say(f"fetching packages for Python {version} (only once); Python {about['python']} would not need them")
     try:
         shutil.copytree(os.path.join(LIBRARY, "mcpgreen"), os.path.join(fresh, "mcpgreen"))
         packages = [f"{name}=={version}" for name, version in sorted(about["packages"].items())]

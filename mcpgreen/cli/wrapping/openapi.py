@@ -116,7 +116,7 @@ def tools_in(
 def read_document(place: str) -> Json:
     """Return the document in a file or at a URL. Raises ProjectError."""
     if "@" in _host(place):
-        reason = "leave the user name and password out of the URL; download the document first"
+        reason = "don't put a user name and password in the URL; download the document yourself, and use the file"
         raise ProjectError("--openapi", reason)
     try:
         if ADDRESS.fullmatch(place):

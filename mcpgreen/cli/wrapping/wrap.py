@@ -160,7 +160,7 @@ def _wrap_command(options: Options, only: Sequence[str] | None, target: Target) 
     program, rest = _program(words[0]), _subcommands(words)
     program_name = os.path.basename(words[0])
     if instead := WRAPPED_BY_FILE.get(program_name) or WRAPPED_BY_FILE.get(f"{program_name} {words[-1]}"):
-        raise ProjectError(words[0], f"it runs whatever its arguments name; use mcpgreen wrap {instead}")
+        raise ProjectError(words[0], f"it runs the targets or scripts that you name; use mcpgreen wrap {instead}")
     stem = re.sub(r"(?<=.)\.(?:sh|bash|py)$", "", os.path.basename(words[0]))
     name = name or tool_file.tool_name(" ".join([stem, *(word for word in words[1:] if word[0] != "-")]))
     if not name:
@@ -201,7 +201,7 @@ def _wrap_command(options: Options, only: Sequence[str] | None, target: Target) 
     tell(f"{told} Try: {shell_words(os.environ)} run-tool {example}\n")
     if variables:
         read = [variable.rstrip("!") for variable in variables]
-        tell(f"It reads {', '.join(read)}, which env in its description passes on. To set this for a client, run ")
+        tell(f"It reads {', '.join(read)} (passed on by env in its description). To set this for a client, run ")
         added = shlex.join([*place, *(word for name in read for word in ("--env", name))])
         tell(f"{shell_words(os.environ)} config --client CLIENT --install {added}\n")
     for names, why in (

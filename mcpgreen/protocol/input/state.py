@@ -42,7 +42,7 @@ class Seal:
         import hmac
 
         if not isinstance(state, str) or len(state) > MAX_STATE_CHARS:
-            raise ValueError("it is not a string, or too long")
+            raise ValueError("it is not a string, or is too long")
         version, _, rest = state.partition(".")
         body, _, mac = rest.partition(".")
         if version != VERSION or not hmac.compare_digest(mac.encode("utf-8"), self._mac(body).encode("ascii")):

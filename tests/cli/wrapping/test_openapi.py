@@ -375,7 +375,7 @@ def test_a_person_chooses_among_many_operations(project: ProjectBuilder) -> None
 
 
 def test_a_file_or_service_that_is_not_there_is_told(project: ProjectBuilder, orchard: str) -> None:
-    assert "leave the user name and password out" in wrap(project, "https://ada:word@a.example/x").stderr
+    assert "don't put a user name and password in the URL" in wrap(project, "https://ada:word@a.example/x").stderr
     assert "HTTP Error 418: I'm a Teapot\n" in wrap(project, f"{orchard}/ill").stderr
     assert f"Bearer KEY' -o FILE '{orchard}/closed'), and wrap FILE\n" in wrap(project, f"{orchard}/closed").stderr
     assert wrap(project, "missing.yaml").returncode == 1
