@@ -19,7 +19,7 @@ MESSAGES: dict[str, tuple[Known, ...]] = {
     "When the server starts": (
         Known(
             "no Python >= 3.10 with mcpgreen and its packages was found",
-            "The launcher in a checkout found no Python that has the packages.",
+            "The launcher in a checkout found no Python interpreter that has the packages.",
             "Run `make run` in the checkout once, or set `MCPGREEN_PYTHON`. See [Install](install.md).",
         ),
         Known(
@@ -106,7 +106,7 @@ MESSAGES: dict[str, tuple[Known, ...]] = {
         ),
         Known(
             "This needs the scope …, which the caller does not have.",
-            "The tool or prompt has `scopes`, and the caller's token lacks the named ones.",
+            "The tool or prompt has `scopes`, and the caller's token lacks those that the message names.",
             "Get a token with these scopes: [Tokens and scopes](oauth.md#scopes-for-a-tool).",
         ),
         Known(
@@ -145,7 +145,7 @@ MESSAGES: dict[str, tuple[Known, ...]] = {
         ),
         Known(
             "… could not be started: …",
-            "Usually, the program in the shebang is not installed, or not on the server's `PATH`.",
+            "Usually, the program in the shebang is not installed, or is not on the server's `PATH`.",
             "Install the program, or write its full path. Clients started from the desktop have a short `PATH`: run "
             "`mcpgreen doctor`.",
         ),
@@ -224,7 +224,7 @@ MESSAGES: dict[str, tuple[Known, ...]] = {
     "The protocol": (
         Known(
             "Server not initialized",
-            "A client of an older revision sent a request before `initialize` or, over a pipe, before "
+            "A client that uses an older revision sent a request before `initialize` or, over a pipe, before "
             "`notifications/initialized`.",
             "This is a bug in the client. By hand: send `initialize`, wait for the answer, then send the notification.",
         ),

@@ -1,4 +1,4 @@
-"""Send the journal to stderr as JSON, or to a file, as the settings `log_format` and `log_file` say.
+"""Send the journal to stderr as JSON, or to a file, as the `log_format` and `log_file` settings say.
 
 `LogFile` writes in a thread of its own, because a disk can block for ever: a caller puts its line into a bounded queue
 and goes on. Lines that the disk does not take are dropped; stderr says so once, and a line in the file marks the gap.

@@ -47,7 +47,7 @@ class Project(Values):
     """Which folder is served, and where its parts are."""
 
     project_root = setting(directory, "", doc=
-        "The folder to serve. Empty: the nearest folder upwards that is a project.")
+        "The folder to serve. Empty: the current folder, or the nearest one above it that is a project.")
     server_name = setting(text, "", doc=
         "The server's name, also in the URIs of its MCP Apps, unless server.d/server.meta.json has one. Empty: the "
         "folder's name.")
@@ -67,8 +67,8 @@ class Project(Values):
         "project.")
     client_roots = setting(choice("auto", "trust", "within", "never"), "auto", doc=
         "Which roots a client may name. trust: all that exist; within: only those inside the configured roots; "
-        "never: none, and the client is not asked. auto: within if the setting roots or a remote token is set, "
-        "else trust.")
+        "never: none, and the client is not asked. auto: within if the roots setting or a remote token is set, "
+        "otherwise trust.")
     tmp_root = setting(text, "", doc=
         "Where the server creates its directory for temporary files. If it does not exist or cannot be written to, "
         "the server does not start. Empty: TMPDIR, or the system's default.")
@@ -80,8 +80,8 @@ class Limits(Values):
     max_concurrent_requests = setting(integer, 16, low=1, high=256, doc=
         "How many requests may run a script at the same time. Further requests wait.")
     warm_python = setting(flag, True, doc=
-        "Whether Python scripts are forked from a running Python, instead of starting a new one for each call. "
-        "Linux only.")
+        "Whether Python scripts are forked from a running Python process, instead of starting a new interpreter "
+        "for each call. Linux only.")
     max_tool_output_size = setting(integer, 10 * MIB, low=1, high=GIB, doc=
         "How many bytes a script may write to stdout. A script that writes more is stopped.")
     max_line_bytes = setting(integer, 4 * MIB, low=KIB, high=GIB, aliases=("MCPGREEN_HTTP_MAX_BODY_BYTES",), doc=
@@ -226,7 +226,7 @@ class Http(Values):
 
     http_token = setting(text, "", secret=True, doc=
         "A secret of at least 32 characters that HTTP clients send as a bearer token. Empty: none is required, but "
-        "then the server is available only on this machine (and to everyone who can reach a proxy on it).")
+        "then the server is available only on this machine (and to anyone who can reach a proxy on it).")
     http_allow_anonymous = setting(flag, False, doc=
         "Whether clients may connect without a token, even from other machines.")
     http_allowed_hosts = setting(names, NO_NAMES, doc=
@@ -314,7 +314,7 @@ class Diagnostics(Values):
 class Compatibility(Values):
     """Behaviour that only some clients need."""
 
-    compat_batches = setting(flag, False, doc="Whether clients of every revision may send batches.")
+    compat_batches = setting(flag, False, doc="Whether clients may send batches in every revision.")
     replace_dots = setting(flag, False, doc=
         "Whether tools are listed with _ in place of each dot in their names, for clients that reject dots. They "
         "can be called by both names.")

@@ -25,7 +25,7 @@ for _kind, _action in ((asking.Declined, "decline"), (asking.Dismissed, "cancel"
 def answers(*given: Any) -> Iterator[list[dict[str, Any]]]:
     """Answer each question with the next of these values, and yield the list of the questions.
 
-    A form gets a dictionary, or the value of its only field; what a model says is a text; other questions get their
+    A form gets a dictionary, or the value of its only field; what a model says is a string; other questions get their
     result. A subclass of NotAnswered means no answer. Raises AssertionError if answers are missing or left over.
     """
     from unittest import mock  # takes long to import, and `from mcp_tool import *` imports this file
