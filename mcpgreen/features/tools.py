@@ -279,7 +279,7 @@ class ToolTerms:
         needed = [each[:-1] for each in self.tool.description.env if each.endswith("!")]
         if missing := [name for name in needed if not self.variables.get(name)]:
             set_them = (
-                f"set {'it' if len(missing) == 1 else 'them'}, for example with the option --env of mcpgreen config"
+                f"set {'it' if len(missing) == 1 else 'them'}, for example with the --env option of mcpgreen config"
             )
             text = f"Tool '{self.tool.name}' needs {' and '.join(missing)} in the server's environment."
             raise ToolFailure(f"{text} Ask the person who runs this server to {set_them}, and to restart it.")

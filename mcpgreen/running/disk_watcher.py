@@ -250,4 +250,4 @@ class DiskWatcher:
         if not self._has_logged_polling:
             self._has_logged_polling = True
             say = journal.warning if error.errno in REMEDIES else journal.info
-            say("some changes on disk are found by polling only: %s%s", error, REMEDIES.get(error.errno or 0, ""))
+            say("some changes on disk are found only by polling: %s%s", error, REMEDIES.get(error.errno or 0, ""))

@@ -63,8 +63,8 @@ class Project(Values):
         "Where the lists of found items are written. Empty: .registry/ in the project.")
     roots = setting(text, "", doc=
         "The roots: directories that tools are meant to work in, separated by colons, for clients that do not name "
-        "any. If one does not exist, the server does not start. Empty: those in config/roots.json, else the "
-        "project.")
+        "any. If one does not exist, the server does not start. Empty: those in config/roots.json, or "
+        "the project if there are none.")
     client_roots = setting(choice("auto", "trust", "within", "never"), "auto", doc=
         "Which roots a client may name. trust: all that exist; within: only those inside the configured roots; "
         "never: none, and the client is not asked. auto: within if the roots setting or a remote token is set, "
@@ -243,7 +243,7 @@ class Http(Values):
         "How many HTTP connections may be open. To make room for another one, the server closes the one that has "
         "been idle longest.")
     http_legacy_sse = setting(flag, False, doc=
-        "Whether the server also offers /sse and /messages, for clients of the first revision.")
+        "Whether the server also offers /sse and /messages, for clients that use the first revision.")
     http_trust_client_roots = setting(flag, False, doc=
         "Whether roots from an HTTP client are treated as directories on this machine. Otherwise, the client is "
         "not asked for them.")

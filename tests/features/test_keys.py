@@ -49,7 +49,7 @@ def test_a_call_without_a_required_variable_says_which_and_how_to_set_it(project
 
     assert result["isError"]
     assert "needs WEATHER_API_KEY in the server's environment" in text_of(result)
-    assert "to set it, for example with the option --env of mcpgreen config," in text_of(result)
+    assert "to set it, for example with the --env option of mcpgreen config," in text_of(result)
     assert not (project.root / "was-run").exists()
 
 

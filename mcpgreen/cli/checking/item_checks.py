@@ -263,7 +263,7 @@ def _no_tools_in(directory: Directory) -> Iterator[tuple[str, str, str]]:
     has_tool = any(name != "smoke.sh" and not metadata.is_description(name) for name in executables)
     for name in executables:
         if metadata.is_description(name):
-            yield name, "it is a description, but executable", "remove its executable bit (chmod -x)"
+            yield name, "it is a description, but it is executable", "remove its executable bit (chmod -x)"
         elif name == "smoke.sh" and not has_tool:  # next to a tool it is its test, as the author knows
             yield name, "smoke.sh is the name of a test", "rename it if it should be a tool"
     for name in os.listdir(directory.path):

@@ -35,7 +35,7 @@ class Remedy(NamedTuple):
 _ROWS: tuple[tuple[str, str, str] | tuple[str, str, str, Keys], ...] = (
     (r"accepts any value: |is not described: ", "open-type", "use one of the types in docs/python-tools.md"),
     (r"^line \d+: it is not clear which function", "functions", "mark each tool with @mcp_tool.tool"),
-    (r"functions?(;| are called)|in line \d+ names one|cannot be called", "functions", "see docs/python-tools.md"),
+    (r"functions?(;| are called)|on line \d+ names one|cannot be called", "functions", "see docs/python-tools.md"),
     (r"^line \d+: the arguments of its", "unread", "correct or shorten the file, or put a .meta.json next to it"),
     (r"of mcp_tool\.tool is ignored", "option", "correct it, or remove it"),
     (r"mcp_tool\.tool has no option", "option", "remove it; hints are read_only, destructive, idempotent, open_world"),

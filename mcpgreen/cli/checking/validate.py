@@ -163,7 +163,7 @@ def _setting_problems(project: Project, settings: Settings) -> Iterator[Problem]
         yield Problem("warning", "setting", sentence, "remove it from resources_roots")
     if settings.remote_token and settings.client_roots == "trust":
         advice = "set MCPGREEN_CLIENT_ROOTS=within unless that is what you want"
-        sentence = f"client_roots is trust, so everyone with the remote token can read all your files; {advice}"
+        sentence = f"client_roots is trust, so anyone with the remote token can read all your files; {advice}"
         yield Problem("warning", "setting", sentence, "set MCPGREEN_CLIENT_ROOTS=within")
 
 

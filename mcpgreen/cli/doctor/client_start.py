@@ -91,7 +91,7 @@ def _start(client: Client, path: str, entry: object, root: str) -> Start:
     if isinstance(command, list) and command:
         command, *arguments = command  # OpenCode has one list for both
     if not isinstance(command, str) or not command:
-        raise ProjectError(path, "the entry has no command: it is for a remote server, or incomplete")
+        raise ProjectError(path, "the entry has no command: it is for a remote server, or is incomplete")
     if not isinstance(arguments, list) or not isinstance(given, dict):
         raise ProjectError(path, "args must be a list, and env an object")
     word = client.workspace or root

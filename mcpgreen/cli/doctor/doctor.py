@@ -201,7 +201,7 @@ def _permissions(project: Project, settings: Settings) -> Iterator[Check]:
         yield Check("permissions", ERROR, f"there are {len(of_others) - MOST_FILES} more of these", "do the same")
     place = settings.tmp_root or tempfile.gettempdir()
     if not os.access(place, os.W_OK | os.X_OK):
-        fix = "set MCPGREEN_TMP_ROOT or TMPDIR to a directory of yours"
+        fix = "set MCPGREEN_TMP_ROOT or TMPDIR to a directory of your own"
         yield Check("permissions", ERROR, f"{place}: cannot write temporary files there", fix)
     elif not faults:
         yield Check("permissions", OK, f"only you can change the files that are run; temporary files go to {place}")

@@ -146,7 +146,7 @@ def _stage(settings: BundleSettings, staged: str) -> list[str]:
     executables = [path for path in taken if copy_file(os.path.join(project.root, path), os.path.join(staged, path))]
     for name in ("server.d/env", "server.d/env.sh"):
         if os.path.exists(os.path.join(staged, name)):
-            journal.warning("%s goes into the bundle, where everyone can read it; it must not contain secrets", name)
+            journal.warning("%s goes into the bundle, where anyone can read it; it must not contain secrets", name)
     return executables
 
 

@@ -70,8 +70,8 @@ ROFF = re.compile(r"\\f[A-Z]|\\f\([A-Z]{2}|\\&")
 # What is said about an existing tool, by how it differs from the new one.
 STATES = {
     "changed": "it is out of date; to replace it, add --update",
-    "edited": "you have edited it, so it stays",
-    "conflict": "it is out of date, but you have edited it, so it stays; compare it with --output DIR",
+    "edited": "you have edited it, so it is kept",
+    "conflict": "it is out of date, but you have edited it, so it is kept; compare it with --output DIR",
     "other": "it is not written, because {} already has that name; choose a prefix with --name",
 }
 # Not in the name of a command, such as "disk-usage.sh: illegal option". Then the variables that a command reads.
@@ -251,7 +251,7 @@ def _program(word: str) -> str:
         if not os.path.isfile(path):
             raise ProjectError(word, "there is no such file")
         if not os.access(path, os.X_OK):
-            raise ProjectError(word, "it is not executable; make it so with chmod +x")
+            raise ProjectError(word, "it is not executable; run chmod +x on it")
         return path
     if shutil.which(word) is None:
         raise ProjectError(word, "there is no such command on the PATH; install it, or give its full path")

@@ -99,7 +99,7 @@ class Door:
         # For a picture or a link on a page, browsers send no origin, but most of them say that another site asks.
         is_foreign = origin is None and fields.get("sec-fetch-site") in FOREIGN_SITES
         if is_foreign or (origin is not None and not self._is_allowed_origin(origin)):
-            reason = "This origin is not allowed; to allow it, add it to the setting http_allowed_origins."
+            reason = "This origin is not allowed; to allow it, add it to the http_allowed_origins setting."
             raise Refusal(FORBIDDEN, reason)
 
     def cors_headers(self, origin: str) -> Headers:

@@ -296,7 +296,7 @@ def test_wrapping_again_replaces_what_was_not_edited(project: ProjectBuilder) ->
     assert (done.stdout, left in done.stderr) == (f"{tools}/a.py\n{tools}/a.meta.json\n", True)
     assert "Changed. (GET /a)" in project.read("tools/a.meta.json") and "# mine\n" in project.read("tools/b.py")
     assert wrap(project, "moved.json", "--update", "--only", "f").stdout == f"{tools}/f.py\n{tools}/f.meta.json\n"
-    assert "d: you have edited it, so it stays.\n" in wrap(project, "moved.json", "--update", "--only", "d").stderr
+    assert "d: you have edited it, so it is kept.\n" in wrap(project, "moved.json", "--update", "--only", "d").stderr
 
 
 def test_another_document_with_the_same_names_is_wrapped_for_the_first_time(project: ProjectBuilder) -> None:

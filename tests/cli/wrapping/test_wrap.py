@@ -309,7 +309,7 @@ def test_directories_that_it_makes_are_writable_by_the_owner_alone(tmp_path: Pat
             "no-such-command: there is no such command on the PATH; install it, or give its full path",
         ),
         (["--", "./missing"], "./missing: there is no such file"),
-        (["--", "./plain.txt"], "./plain.txt: it is not executable; make it so with chmod +x"),
+        (["--", "./plain.txt"], "./plain.txt: it is not executable; run chmod +x on it"),
         (["plain.mk"], "mcpgreen wrap --makefile plain.mk?"),
         (["https://x.example/y"], "mcpgreen wrap --openapi https://x.example/y?"),
         (["--", "mute"], "mute: its --help could not be read; make it print a usage line, set"),
