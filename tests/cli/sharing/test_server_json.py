@@ -69,7 +69,7 @@ def test_an_address_says_whose_namespace_it_is(address: str, namespace: str) -> 
         (["--name", "a/b/c"], {}, 1, "this is not a valid registry name"),
         (["--name", "io.github.ada"], {"description": "x" * 101}, 1, "1 to 100 characters"),
         (["--name", "io.github.ada"], {"description": ""}, 1, "1 to 100 characters"),
-        (["--name", "io.github.ada", "--bundle", "x.mcpb"], {}, 2, "belong together"),
+        (["--name", "io.github.ada", "--bundle", "x.mcpb"], {}, 2, "Use --bundle and --url together"),
         (["--name", "io.github.ada", "--bundle", "/no/x.mcpb", "--url", "https://x/x.mcpb"], {}, 1, "cannot be read"),
     ],
 )
