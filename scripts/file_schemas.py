@@ -52,7 +52,7 @@ TEXTS = {
     "maxConcurrent": "How many calls to this tool can run at the same time",
     "needs": "The capabilities that a client must have",
     "scopes": "The scopes that the caller's token needs, if callers have tokens",
-    "warm": "Whether a Python script can be forked from a running Python process, or the modules to preload there",
+    "warm": "Whether a Python script can be forked from a running Python, or the modules to preload there",
     "env": "The environment variables that the tool gets from the server; a ! marks a required one",
     "interaction": "Whether a call that waits for an answer can be run again",
     "uri": "The URI of the resource",
