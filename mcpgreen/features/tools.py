@@ -50,6 +50,7 @@ from mcpgreen.text.json_types import Json
 
 if TYPE_CHECKING:
     from mcpgreen.logs.last_words import LastWords
+    from mcpgreen.running.resident.pools import Pool
 
 SMALL_OUTPUT_BYTES = 65_536  # a call that holds more keeps its slot: slots bound how much is held
 A_MOMENT_SECS = 0.1  # for a check, before the call leaves its slot: most checks are quick, and calls stay in order
@@ -90,17 +91,23 @@ def _checked_arguments(call: Call, terms: ToolTerms) -> bytes:
 def _run_once(call: Call, terms: ToolTerms, arguments_json: bytes) -> Json:
     tool = terms.tool
     call.step_in()
-    deadline, expected = terms.time_and_expectation(call)
-    script, variables, remedy = terms.with_packages()
-    outcome, error_report, resources_report = run_for(
-        call,
-        script,
-        call.services.environment.with_more(variables, call.roots.variables, call.client_variables),
-        entry_json=terms.entry_json,
-        arguments_json=arguments_json,
-        deadline=deadline,
-        limits=terms.limits,
-    )
+    if tool.description.stays is not None:
+        from mcpgreen.features.residents import run_resident  # few projects have tools that stay
+
+        outcome, error_report, deadline, expected = run_resident(call, terms, arguments_json)
+        resources_report, remedy = b"", ""
+    else:
+        deadline, expected = terms.time_and_expectation(call)
+        script, variables, remedy = terms.with_packages()
+        outcome, error_report, resources_report = run_for(
+            call,
+            script,
+            call.services.environment.with_more(variables, call.roots.variables, call.client_variables),
+            entry_json=terms.entry_json,
+            arguments_json=arguments_json,
+            deadline=deadline,
+            limits=terms.limits,
+        )
     if deadline.extends:
         reason = "max_exceeded" if deadline.is_at_cap else "idle"
         expected = expected._replace(timeout_reason=reason)
@@ -170,8 +177,12 @@ def find_tool(call: Call) -> ToolTerms:
 
 
 def turn(call: Call, terms: ToolTerms) -> Slot | None:
-    """Return the place that a call waits for if its tool has `maxConcurrent`."""
+    """Return the place that a call waits for if its tool has `maxConcurrent`, or a process that stays."""
     tool = terms.tool
+    if tool.description.stays is not None:
+        from mcpgreen.features.residents import pool_for
+
+        return Slot(pool_for(call, terms).places, call.stream.owner, is_kept=True)
     most = tool.description.max_concurrent
     if most is None:
         return None
@@ -214,6 +225,7 @@ class ToolTerms:
         described = tool.description
         extends, warm = described.progress_extends_timeout, described.warm
         self.tool = tool
+        self.pool: Pool | None = None  # of processes that stay for the server
         self._has_output_schema = "outputSchema" in tool.definition
         self._checks = services.schema_checks
         self._schemas: dict[str, Schema] = {}

@@ -101,6 +101,31 @@ def comm() -> Iterator[str]:
         os.kill(pid, signal.SIGKILL)
 
 
+RESIDENT = f"""#!{sys.executable} -S
+import json, os, subprocess
+own = [subprocess.Popen(["setsid", "-f", "sh", "-c", "echo $$ > daemon; exec sleep 600"]).wait()]
+calls, answers = (int(os.environ[f"MCP_{{name}}_FD"]) for name in ("CALLS", "ANSWERS"))
+os.write(answers, b'{{"ready":true}}\\n')
+for line in os.fdopen(calls):
+    os.write(answers, b'{{"result":"%d","call":%d}}\\n' % (os.getpid(), json.loads(line)["call"]))
+"""
+
+
+def test_a_process_that_stays_does_not_shield_one_that_hides(project: ProjectBuilder, client: Wire) -> None:
+    """The daemon of a process that stays carries its tag, and lives as long."""
+    project.tool("resident", RESIDENT, stays="server")
+    project.tool("hiding", HIDING)
+    resident = text_of(client.call_tool("resident"))
+    daemon = eventually(lambda: (project.root / "daemon").exists() and project.read("daemon").strip())
+    client.call_tool("hiding")
+
+    eventually(lambda: not any(map(is_alive, noted_pids(project))))
+    assert is_alive(daemon)
+    assert text_of(client.call_tool("resident")) == resident
+    client.close_stdin()
+    eventually(lambda: not is_alive(daemon) and not is_alive(resident))
+
+
 def test_a_process_that_hides_whose_it_is_ends_with_a_lone_call(project: ProjectBuilder, client: Wire) -> None:
     project.tool("hiding", HIDING)
     client.call_tool("hiding")

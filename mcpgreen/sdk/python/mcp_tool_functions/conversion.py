@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import sys
+from functools import cache
 
 import mcp_tool
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     Scope = dict[str, object]  # the globals of a function or a module
 
 _NUMBERS = (int, float)
+_PLAIN = (str, bool, int, float)
 _TEXTS = ("datetime", "uuid", "decimal", "pathlib")
 _MAPPINGS = ("Mapping", "MutableMapping")
 POSITIONAL, KEYWORDS = 0x04, 0x08  # flags of code objects for *rest and **others
@@ -71,9 +73,16 @@ class Signature:
         self.required = [name for name in self.names if name not in optional]
 
 
+signature_of = cache(Signature)  # a process that stays needs it for each call
+
+
+def result_kind(function: Function) -> Any:
+    return resolved(signature_of(function).kinds.get("return", object), function.__globals__)
+
+
 def call_arguments(function: Function, given: Json) -> tuple[list[Any], Json]:
     """Return the converted arguments of a call, by position and by name. Raises Unfit."""
-    signature = Signature(function)
+    signature = signature_of(function)
     for name in signature.required:
         if name not in given:
             raise Unfit("the call", f"one with {name}", given)
@@ -101,6 +110,8 @@ def call_arguments(function: Function, given: Json) -> tuple[list[Any], Json]:
 
 def converted(value: object, kind: Any, scope: Scope, where: str) -> Any:
     """Convert a value to the type of an annotation. Raises Unfit."""
+    if type(value) is kind and kind in _PLAIN:
+        return value
     kind = resolved(kind, scope, keeps_annotated=True)
     if hasattr(sys.modules.get("pydantic"), "TypeAdapter"):
         from mcp_tool_functions import pydantic_values
