@@ -167,9 +167,10 @@ class Tool(NamedTuple):
         return self.description.definition
 
     @property
-    def process_path(self) -> str:
-        """The file whose process serves it, if it stays."""
-        return os.path.realpath(self.path) if self.description.process else self.path
+    def staying(self) -> tuple[str, Stays | None]:
+        """The file whose process serves it, and how long that stays."""
+        described = self.description
+        return os.path.realpath(self.path) if described.process else self.path, described.stays
 
 
 def discover_tools(project: Project, tree: Tree) -> Discovery:
@@ -206,7 +207,7 @@ def _with_whole_processes(project: Project, tools: list[Tool], warnings: list[st
     files: dict[str, set[tuple[str, Stays | None]]] = {}
     sharing = [tool for tool in tools if tool.description.process]
     for tool in sharing:
-        files.setdefault(tool.description.process, set()).add((tool.process_path, tool.description.stays))
+        files.setdefault(tool.description.process, set()).add(tool.staying)
     lost = [tool for tool in sharing if len(files[tool.description.process]) > 1]
     reason = "left out: the tools of the process {} must be links to one file, and stay in the same way"
     warnings += [Loss(f"{project.shown(tool.path)}: {reason.format(tool.description.process)}") for tool in lost]

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from mcpgreen.providers.reading import Providers
     from mcpgreen.running.hooks import HookShell
     from mcpgreen.running.policy import ProjectPolicy
-    from mcpgreen.running.processes.run import Stays
     from mcpgreen.running.resident.pools import Residents
     from mcpgreen.running.runner import Runner
     from mcpgreen.running.schema_checks import SchemaChecks
@@ -110,10 +109,8 @@ class Services:
     def residents(self) -> Residents:
         from mcpgreen.running.resident.pools import Residents
 
-        return Residents(self.runner, self._staying_tools, self.settings.resident_max_per_principal)
-
-    def _staying_tools(self) -> set[tuple[str, Stays | None]]:
-        return {(tool.process_path, tool.description.stays) for tool in self.catalog.snapshot("tools").items}
+        most = self.settings.resident_max_per_principal
+        return Residents(self.runner, lambda: {tool.staying for tool in self.catalog.snapshot("tools").items}, most)
 
     def end_residents(self, session: Session) -> None:
         """End the processes that stay for a session."""

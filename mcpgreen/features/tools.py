@@ -91,14 +91,15 @@ def _checked_arguments(call: Call, terms: ToolTerms) -> bytes:
 def _run_once(call: Call, terms: ToolTerms, arguments_json: bytes) -> Json:
     tool = terms.tool
     call.step_in()
-    if tool.description.stays is not None:
+    deadline, expected = terms.time_and_expectation(call)
+    script, variables, remedy = terms.with_packages()
+    stays = tool.description.stays
+    if stays is not None:
         from mcpgreen.features.residents import run_resident  # few projects have tools that stay
 
-        outcome, error_report, deadline, expected = run_resident(call, terms, arguments_json)
-        resources_report, remedy = b"", ""
+        secs = expected.timeout_secs
+        outcome, error_report, resources_report = run_resident(call, terms, stays, arguments_json, deadline, secs)
     else:
-        deadline, expected = terms.time_and_expectation(call)
-        script, variables, remedy = terms.with_packages()
         outcome, error_report, resources_report = run_for(
             call,
             script,
@@ -178,12 +179,11 @@ def find_tool(call: Call) -> ToolTerms:
 
 def turn(call: Call, terms: ToolTerms) -> Slot | None:
     """Return the place that a call waits for if its tool has `maxConcurrent`, or a process that stays."""
-    tool = terms.tool
-    if tool.description.stays is not None:
+    tool, stays, most = terms.tool, terms.tool.description.stays, terms.tool.description.max_concurrent
+    if stays is not None:
         from mcpgreen.features.residents import pool_for
 
-        return Slot(pool_for(call, terms).places, call.stream.owner, is_kept=True)
-    most = tool.description.max_concurrent
+        return Slot(pool_for(call, terms, stays).places, call.stream.owner, is_kept=True)
     if most is None:
         return None
     places = call.services.turns.setdefault(tool.name, Places(most))

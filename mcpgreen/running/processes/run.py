@@ -152,3 +152,4 @@ class Outcome(NamedTuple):
     ended_by: str
     place: OutputPlace  # in memory, until it is given back
     child: Child | Exchange
+    fault: str = ""  # of a process that stays, as the beginning of a sentence

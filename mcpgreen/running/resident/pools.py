@@ -36,14 +36,6 @@ Start = Callable[[], ScriptRun]  # what a new process runs
 Tools = Callable[[], Collection[tuple[str, Stays | None]]]  # the script of each tool, and how it stays
 
 
-class StartFailed(McpgreenError):
-    """A process ended before it was ready."""
-
-    def __init__(self, process: Resident) -> None:
-        super().__init__(process.fault)
-        self.process = process
-
-
 class Key(NamedTuple):
     """What makes a pool: a script, how it stays, and for whom. `owner` is the caller that it counts for."""
 
@@ -67,15 +59,16 @@ class Pool:
         self._changed = Bell()
         self._waiting = 0  # calls
         self._failures = 0  # starts in a row
-        self._failure: McpgreenError | None = None
+        self._failed: Resident | None = None  # the last one that did not become ready
         self._not_before = 0.0
 
     def is_unused(self, now: float) -> bool:
-        is_failing = self._failure is not None and now < self._not_before + LONGEST_PAUSE_SECS
+        is_failing = self._failed is not None and now < self._not_before + LONGEST_PAUSE_SECS
         return not (self.processes or self.places.taken or is_failing)
 
     def take(self, version: object, start: Start) -> Resident:
-        """Return a process with room for a call. May wait for one to be ready. Raises StartFailed and RpcError."""
+        """Return a process with room for a call; while none can be started, the last one that failed. May wait for one
+        to be ready. Raises ToolFailure and RpcError."""
         if version != self.version:
             self.version = version
             self.forget_failures()
@@ -89,7 +82,8 @@ class Pool:
                         with suppress(McpgreenError):  # it serves until another one is ready
                             self._start_if_needed(start)
                     return best
-                self._start_if_needed(start)
+                if (failed := self._start_if_needed(start)) is not None:
+                    return failed
                 self._changed.clear()
                 self._changed.wait()
         finally:
@@ -101,26 +95,27 @@ class Pool:
             each.retire()
 
     def forget_failures(self) -> None:
-        self._failures, self._failure, self._not_before = 0, None, 0.0
+        self._failures, self._failed, self._not_before = 0, None, 0.0
 
     def look(self, now: float) -> None:
-        """Let processes go that are idle or whose files have changed, and replace one that has grown too large."""
+        """Let processes go that are idle, and replace one that has grown too large."""
         stays = self.key.stays
         for each in list(self.processes):
             is_idle = each.state == State.READY and stays.idle_secs and now - each.used_at >= stays.idle_secs
-            if is_idle or each.is_outdated():
+            if is_idle:
                 each.retire()
             elif stays.max_memory_mb and memory_kib(each.pid) > stays.max_memory_mb * 1024:
                 each.is_worn = True
 
-    def _start_if_needed(self, start: Start) -> None:
-        """Raises StartFailed and RpcError if none can be started now and none is on its way."""
+    def _start_if_needed(self, start: Start) -> Resident | None:
+        """Start another process, unless enough are on their way. Return the last one if starts fail. Raises ToolFailure
+        and RpcError if there may be no more."""
         fresh = [each for each in self.processes if each.state in WANTED and not each.is_worn]
         coming = sum(each.state == State.STARTING for each in fresh) * self.key.stays.concurrency
         if len(fresh) >= self.key.stays.workers or coming >= self._waiting:
-            return
-        if self._failure is not None and time.monotonic() < self._not_before:
-            raise self._failure
+            return None
+        if self._failed is not None and time.monotonic() < self._not_before:
+            return self._failed
         self._residents.require_room(self)
         run = start()
         try:
@@ -129,6 +124,7 @@ class Pool:
             raise InternalError(f"{run.script.label} could not be started: {error.strerror}.") from error
         self.processes.append(process)
         self._residents.living.add(process)
+        return None
 
     def _on_change(self, process: Resident) -> None:
         """A process is ready, has room, or is gone. May be called in the hub."""
@@ -136,7 +132,10 @@ class Pool:
             self.processes.remove(process)
             self._residents.living.remove(process)
             if not process.pid and not process.is_unwanted:
-                self._note_failure(process)
+                self._failed, self._failures = process, self._failures + 1
+                pause_secs = min(LONGEST_PAUSE_SECS, FIRST_PAUSE_SECS * 2 ** min(self._failures - 1, 10))
+                self._not_before = time.monotonic() + pause_secs
+                journal.warning("%s: %s; the next try is in %g s", process.label, process.fault, pause_secs)
         elif process.state == State.READY and not process.served:
             self.forget_failures()
             if worn := next((each for each in self.processes if each.is_worn), None):
@@ -144,13 +143,6 @@ class Pool:
         most = self.key.stays.max_calls
         process.is_worn = process.is_worn or bool(most and process.served >= most)
         self._changed.set()
-
-    def _note_failure(self, process: Resident) -> None:
-        self._failures += 1
-        self._failure = process.refusal or StartFailed(process)
-        pause_secs = min(LONGEST_PAUSE_SECS, FIRST_PAUSE_SECS * 2 ** min(self._failures - 1, 10))
-        self._not_before = time.monotonic() + pause_secs
-        journal.warning("%s: %s; the next try is in %g s", process.label, process.fault, pause_secs)
 
 
 class Residents:
@@ -217,7 +209,7 @@ class Residents:
             tools = self._tools()
             for key, pool in list(self._pools.items()):
                 pool.look(now)
-                is_gone = (key.path, key.stays) not in tools and not pool.places.taken
+                is_gone = key[:2] not in tools and not pool.places.taken
                 if is_gone or pool.is_unused(now):
                     self._end([pool])
                 gevent.sleep(0)  # each may have many files to look at

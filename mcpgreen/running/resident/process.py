@@ -16,7 +16,7 @@ import signal
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import gevent
 from gevent.event import Event as Bell
@@ -24,27 +24,17 @@ from gevent.event import Event as Bell
 from mcpgreen import journal
 from mcpgreen.errors import RpcError
 from mcpgreen.running.processes.pipes import RETRY_SECS, SMALL_BYTES, WRITE_EVENT, OutputPlace, Tail
-from mcpgreen.running.processes.run import (
-    DRAIN_SECS,
-    KILL_GRACE_SECS,
-    Deadline,
-    Ending,
-    Outcome,
-    ScriptRun,
-    Stays,
-)
+from mcpgreen.running.processes.run import DRAIN_SECS, KILL_GRACE_SECS, Deadline, Ending, Outcome, ScriptRun, Stays
 from mcpgreen.running.processes.stopping import is_alive, signal_group
 from mcpgreen.running.runner import Runner, run_script
 from mcpgreen.running.scripts.channel import Channel, Listener, report
 from mcpgreen.running.shares import LANE, let_others
-from mcpgreen.running.system import stamp_of_file
 from mcpgreen.text import jsontext
 from mcpgreen.text.json_types import Json
 
 LARGE_LINE_BYTES = 1 << 17  # a longer one is parsed in a greenlet of its own
 MAX_UNSENT_BYTES = 1 << 26
 ANSWER_SECS = 0.001  # of the hub's time, which an awaited answer may take without slowing its process down
-MOST_FILES = 100  # that it may name
 # A long line with a result: what is between the two is not parsed here.
 _RESULT = re.compile(rb'{ *"result" *: *(.*\S) *, *"call" *: *(\d{1,15}) *}\s*', re.DOTALL)
 TIMED_OUT = 124  # the exit code that `timeout` has
@@ -71,6 +61,14 @@ TRANSITIONS = {
 }
 
 
+class Answer(NamedTuple):
+    """What a script would have printed, and its reports of an error and of embedded files."""
+
+    stdout: list[bytes] = []
+    error_report: bytes = b""
+    resources_report: bytes = b""
+
+
 class Exchange:
     """One call that a process serves, the `calls`th there. Without a `listener`, nothing waits for its answer."""
 
@@ -82,7 +80,7 @@ class Exchange:
         self.listener: Listener | None = listener
         self.began_at = self.ended_at = time.monotonic()
         self.answered = Bell()
-        self.output: tuple[list[bytes], bytes] = [], b""  # as if it were printed, and the error report
+        self.answer = Answer()
         self.place: OutputPlace | None = None
         self.fault = ""
         self.exit_code = 0
@@ -102,6 +100,7 @@ class Resident:
         self.stays = stays
         self.pid = 0  # until it is ready
         self.fault = ""  # what went wrong, as the beginning of a sentence
+        self.exit_code = 1
         self.refusal: RpcError | None = None  # why it could not be started
         self.is_worn = False  # another one is to take its place
         self.is_unwanted = False  # it is let go
@@ -113,8 +112,6 @@ class Resident:
         self._mentioned: set[str] = set()
         self._unsent = bytearray()
         self._writer: Any = None
-        self._root = os.fsdecode(run.env.get(b"MCPGREEN_PROJECT_ROOT", b""))
-        self._stamps: dict[str, object] = {}  # of the files that it depends on
         self._lines = AnswerLines(self, run.limits.stdout_bytes)
         self.tail = Tail()
         self._serial = run.serial
@@ -140,15 +137,19 @@ class Resident:
     def new_place(self) -> OutputPlace:
         return self._runner.output_place(self)
 
-    def call(self, line: tuple[bytes, bytes], deadline: Deadline, listener: Listener) -> tuple[Outcome, bytes, str]:
+    def call(self, line: tuple[bytes, bytes], deadline: Deadline, listener: Listener) -> tuple[Outcome, Answer]:
         """Have a call served; `line` is what comes before and after its number. Return the outcome, as if a script had
-        printed the result, the error report, and what went wrong with the process."""
+        printed the answer. If the process is gone, that is why it could not serve the call. Raises RpcError."""
+        if self.refusal is not None:
+            raise self.refusal
         self._on("call")
         self.served = number = self.served + 1
         exchange = self._calls[number] = Exchange(self.pid, number, listener)
-        printed_before = self.tail.size
+        printed_before, ended_by = self.tail.size, Ending.EXIT
+        if self.state == State.GONE:
+            printed_before = 0
+            self._fail_calls()
         self.send(b"%b%d%b" % (line[0], number, line[1]))
-        ended_by = Ending.EXIT
         try:
             while not exchange.answered.is_set():
                 remaining_secs = deadline.remaining_secs()
@@ -164,13 +165,9 @@ class Resident:
         # Of several calls at a time, it is not known which of them has printed something.
         is_log_of_call = bool(exchange.fault) or self.stays.concurrency == 1
         stderr = self.tail.since(printed_before) if is_log_of_call else b""
-        (stdout, error_report), exchange.output = exchange.output, ([], b"")
-        place = exchange.place or self.new_place()
-        return Outcome(exchange.exit_code, stdout, stderr, ended_by, place, exchange), error_report, exchange.fault
-
-    def is_outdated(self) -> bool:
-        """Tell whether a file that it has named has changed since it became ready."""
-        return any(stamp_of_file(path) != stamp for path, stamp in self._stamps.items())
+        answer, exchange.answer = exchange.answer, Answer()
+        place, code = exchange.place or self.new_place(), exchange.exit_code
+        return Outcome(code, answer.stdout, stderr, ended_by, place, exchange, exchange.fault), answer
 
     def retire(self) -> None:
         """Let it go when it has no calls left."""
@@ -197,7 +194,7 @@ class Resident:
     def end(self, fault: str) -> None:
         """End it now: the calls that it has fail for this reason."""
         self.fault = self.fault or fault
-        self._fail_calls(1)
+        self._fail_calls()
         self._on("end")
         self.kill()
 
@@ -209,7 +206,7 @@ class Resident:
         number = message.get("call")
         exchange = self._calls.get(number) if type(number) is int else None
         if message.get("ready"):
-            self._become_ready(message.get("files"))
+            self._become_ready()
         elif "result" in message or "error" in message:
             if exchange is not None:
                 self._take_answer(exchange, message, place)
@@ -238,7 +235,7 @@ class Resident:
         if exchange.listener is not None:
             exchange.place = place
             try:
-                exchange.output = _as_printed(message)
+                exchange.answer = _as_printed(message)
                 exchange.answered.set()
             except ValueError:
                 exchange.fail("The process answered with a number that is too large")
@@ -269,12 +266,9 @@ class Resident:
             self._on("retire")
             self._forget(number)
 
-    def _become_ready(self, files: object) -> None:
+    def _become_ready(self) -> None:
         if self.state != State.STARTING:
             return
-        named = files[:MOST_FILES] if isinstance(files, list) else []
-        paths = [os.path.normpath(os.path.join(self._root, each)) for each in named if isinstance(each, str)]
-        self._stamps = {path: stamp_of_file(path) for path in paths if path.startswith(f"{self._root}/")}
         self.pid = self._runner.process_of(self._serial) or 0
         self._starter.kill(block=False)
         self._their_end.close()
@@ -303,33 +297,32 @@ class Resident:
         if self.state == State.STOPPING and is_alive(self._runner.process_of(self._serial) or 0):
             self.end(f"The process closed its {what}")
 
-    def _live(self, run: ScriptRun) -> int:
-        """Run to the end; return the exit code."""
+    def _live(self, run: ScriptRun) -> None:
+        """Run to the end."""
         try:
-            code = run_script(self._runner, run).exit_code
+            self.exit_code = run_script(self._runner, run).exit_code
         except RpcError as error:
             self.refusal, self.fault = error, error.message
-            return 1
+            return
         while not self._lines.is_free:
             gevent.sleep(RETRY_SECS)  # its last line is being read
-        self.fault = self.fault or _end_in_words(code)
-        return code
+        self.fault = self.fault or _end_in_words(self.exit_code)
 
-    def _on_end(self, life: gevent.Greenlet) -> None:
+    def _on_end(self, _: gevent.Greenlet) -> None:
         """In the hub: no process is left of it, or what is left is being stopped."""
         self._starter.kill(block=False)
         self._close_calls()
         self._their_end.close()
         self.fault = self.fault or "The process was stopped"
         self._on("exit")
-        self._fail_calls(life.value if isinstance(life.value, int) else 1)
+        self._fail_calls()
         lived = f"{self.served} call{'s' * (self.served != 1)} in {time.monotonic() - self._began_at:.0f} s"
         journal.info("resident %d of %s is gone after %s: %s", self.pid, self.label, lived, self.fault)
         self._on_change(self)
 
-    def _fail_calls(self, code: int) -> None:
+    def _fail_calls(self) -> None:
         while self._calls:
-            self._calls.popitem()[1].fail(self.fault, code)
+            self._calls.popitem()[1].fail(self.fault, self.exit_code)
 
     def _flush(self) -> None:
         """Write as much as the process can take now, and the rest when it reads again."""
@@ -413,17 +406,19 @@ class AnswerLines(Channel):
         self._resident.hear(message, len(line), place)
 
 
-def _as_printed(message: Json) -> tuple[list[bytes], bytes]:
-    """Return what a script would have printed, and its error report. Raises ValueError for a number such as 1e999."""
+def _as_printed(message: Json) -> Answer:
+    """Raises ValueError for a number such as 1e999."""
     error, result = message.get("error"), message.get("result")
     if type(error) is dict and "code" in error:
-        return [], jsontext.dumps(error)
+        return Answer([], jsontext.dumps(error))
     if error is not None:
         text = error if type(error) is str else jsontext.dumps(error).decode("ascii")
-        return [jsontext.dumps({"content": [{"type": "text", "text": text}], "isError": True})], b""
-    if result is None or type(result) is bytes:
-        return [result] if result else [], b""
-    return [result.encode("utf-8", "replace") if type(result) is str else jsontext.dumps(result)], b""
+        return Answer([jsontext.dumps({"content": [{"type": "text", "text": text}], "isError": True})])
+    if type(result) is str:
+        result = result.encode("utf-8", "replace")
+    elif type(result) is not bytes:
+        result = b"" if result is None else jsontext.dumps(result)
+    return Answer([result], b"", jsontext.dumps(message["resources"]) if "resources" in message else b"")
 
 
 def _end_in_words(exit_code: int) -> str:

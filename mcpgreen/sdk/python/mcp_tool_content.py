@@ -99,7 +99,7 @@ def result_text_with_resource(value: object, *resources: Path | Mapping[str, str
 
 def client_supports_ui() -> bool:
     """Tell whether the client shows MCP Apps."""
-    return os.environ.get("MCPBASH_CLIENT_SUPPORTS_UI") == "1"
+    return mcp_tool._environ.get("MCPBASH_CLIENT_SUPPORTS_UI") == "1"
 
 
 def result_with_ui(text: str, data: object = None, *, uri: str | None = None) -> None:

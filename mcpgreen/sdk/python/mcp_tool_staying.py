@@ -83,12 +83,11 @@ class Call:
         """What a script that is started for the call would find in its environment."""
         return {
             **{f"{name}_JSON": json.dumps(document) for name, document in self.documents.items()},
+            **self.meta["client"],
             "MCP_TOOL_NAME": self.tool,
             "MCP_AUTH_JSON": json.dumps(self.meta["auth"] or {}),
             "MCP_ROOTS_PATHS": "\n".join(root["path"] for root in self.meta["roots"]),
             "MCP_REQUEST_STATE": self.meta.get("requestState") or "",
-            "MCP_ELICIT_MODES": " ".join(each for each in self.meta["asks"] if each != "sampling"),
-            "MCP_SAMPLING_SUPPORTED": str(self.meta["asks"].count("sampling")),
         }
 
 
@@ -154,7 +153,7 @@ class Process:
             return
         shared = _opened()
         _finished(shared.__aenter__())
-        self.write({"ready": True, "files": _own_files()})
+        self.write({"ready": True})
         while self._waiting or self._receive():
             while self._waiting:
                 _finished(self._serve(self._waiting.pop(0)))
@@ -168,7 +167,7 @@ class Process:
             self._threads = ThreadPoolExecutor(self._concurrency)
         async with _opened():
             self._loop.add_reader(self._calls_fd, self._receive)
-            self.write({"ready": True, "files": _own_files()})
+            self.write({"ready": True})
             await self._ended.wait()
             self._loop.remove_reader(self._calls_fd)
             tasks = [call.task for call in self._calls.values()]
@@ -311,13 +310,6 @@ def serve(function: Any = None) -> int:
     sys.stdout = Printing(sys.stdout)
     process.run()
     return 0
-
-
-def _own_files() -> list[str]:
-    """Return the files of the project that are loaded: when one changes, the server starts another process."""
-    root = os.path.join(os.environ.get("MCPGREEN_PROJECT_ROOT", ""), "")
-    files = [getattr(each, "__dict__", {}).get("__file__") or "" for each in list(sys.modules.values())]
-    return [file for file in files if file.startswith(root) and "/site-packages/" not in file][:100]
 
 
 def run_once(function: Any, placed: list[Any], named: Json) -> Any:
