@@ -310,21 +310,19 @@ def _state_problems(tool: Tool, tree: ast.Module) -> Iterator[Problem]:
     stays for the server, all callers share it, also a secret."""
     module, stays = Module(tree), tool.description.stays
     marked = [(each, mark) for each in module.all_functions for mark in each.decorator_list]
-    marked = [(each, mark) for each, mark in marked if module.decorator_name(mark) == MARK]
-    for function, mark in marked:
-        is_own = len(marked) == 1 or tool.name == function.name or f"name={tool.name!r}" in ast.unparse(mark)
-        for name, change in _changed_globals(function, module.assigned) if is_own else ():
-            place = tool.path, Position(change.lineno)
-            if stays is None:
-                sentence = f"it changes the global variable {name}, which is lost when its process ends after the call"
-                yield Problem("warning", "state-lost", sentence, 'add stays="session", or keep it in a file', *place)
-                return
-            words = set(re.findall(r"\w+", ast.unparse(change))) - {"key", "keys"}
-            if stays.scope == "server" and any(map(is_secret_name, words)):
-                sentence = f"it keeps what looks like a secret in {name}, in a process that all callers share"
-                fix = 'use stays="session", or pass it with each call'
-                yield Problem("warning", "secret-shared", sentence, fix, *place)
-                return
+    marks = {each: ast.unparse(mark) for each, mark in marked if module.decorator_name(mark) == MARK}
+    own = [each for each, mark in marks.items() if each.name == tool.name or f"name={tool.name!r}" in mark]
+    for name, change in (found for each in own or marks for found in _changed_globals(each, module.assigned)):
+        words = set(re.findall(r"\w+", ast.unparse(change))) - {"key", "keys"}
+        rule, fix = "state-lost", 'add stays="session", or keep it in a file'
+        sentence = f"it changes the global variable {name}, which is lost when its process ends after the call"
+        if stays is not None:
+            if stays.scope != "server" or not any(map(is_secret_name, words)):
+                continue
+            rule, fix = "secret-shared", 'use stays="session", or pass it with each call'
+            sentence = f"it keeps what looks like a secret in {name}, in a process that all callers share"
+        yield Problem("warning", rule, sentence, fix, tool.path, Position(change.lineno))
+        return
 
 
 def _changed_globals(function: ast.AST, names: Iterable[str]) -> Iterator[tuple[str, ast.stmt]]:
@@ -333,16 +331,13 @@ def _changed_globals(function: ast.AST, names: Iterable[str]) -> Iterator[tuple[
     declared = {name for each in nodes if isinstance(each, ast.Global) for name in each.names}
     own = {each.id for each in nodes if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)}
     own |= {each.arg for each in nodes if isinstance(each, ast.arg)}
-    for change in nodes:
-        if not isinstance(change, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr)):
-            continue
-        targets = getattr(change, "targets", None) or [getattr(change, "target", None)]
-        if isinstance(change.value, ast.Call) and _called(change.value) in CHANGING:
-            targets = [*targets, change.value.func]
-        for base in targets:
-            known = declared
+    statements = [each for each in nodes if isinstance(each, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr))]
+    for change, node in ((each, node) for each in statements for node in ast.walk(each)):
+        if _called(node) in CHANGING or isinstance(getattr(node, "ctx", None), ast.Store):
+            base = getattr(node, "func", node)
+            known = declared if isinstance(base, ast.Name) else {*names} - own | declared
             while isinstance(base, (ast.Attribute, ast.Subscript)):
-                base, known = base.value, {*names} - own | declared
+                base = base.value
             if isinstance(base, ast.Name) and base.id in known:
                 yield base.id, change
 
@@ -359,7 +354,7 @@ def _results_in_python(tree: ast.Module) -> Iterator[tuple[int, str]]:
             yield blocks[0].lineno, kinds[0][1]
 
 
-def _called(node: ast.expr) -> str:
+def _called(node: ast.AST) -> str:
     """Return the last part of the name of a called function; empty for anything else."""
     function = getattr(node, "func", None)
     return str(getattr(function, "attr", "") or getattr(function, "id", ""))

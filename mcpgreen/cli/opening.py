@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping
 
 from mcpgreen import journal
 from mcpgreen.cli.commands import Options
 from mcpgreen.errors import UsageError
-from mcpgreen.project.project import Project, find_project, open_project
-from mcpgreen.settings.settings import Settings, load
+from mcpgreen.project.project import Project, open_project
+from mcpgreen.settings.settings import Settings
 
 
 def open_named(
@@ -37,27 +36,3 @@ def seconds(options: Options) -> float | None:
     if not 0 < secs < float("inf"):
         raise UsageError("--timeout must be a positive number of seconds.")
     return secs
-
-
-def repetitions(options: Options) -> int:
-    """Return the value of `--repeat`. Raises UsageError."""
-    if not re.fullmatch("[1-9][0-9]{0,5}", options["--repeat"]):
-        raise UsageError("--repeat must be a number from 1 to 999999.")
-    return int(options["--repeat"])
-
-
-def source_files(options: Options) -> Mapping[str, str]:
-    """Return the environment after the shell files that `--source` names."""
-    from mcpgreen.running.hooks import sourced_variables  # few commands need it
-
-    environ: Mapping[str, str] = os.environ
-    for file in options["--source"]:
-        path = os.path.abspath(file)
-        if not os.path.isfile(path):  # not here, so it is in the project
-            root = options["--project-root"] or load({}, environ, {}).project_root
-            project = find_project(root or None, cwd=os.getcwd(), directories={})
-            path = os.path.join(project.root, file) if project is not None else file
-        if not os.path.isfile(path):
-            raise UsageError(f"--source {file}: no such file here or in the project.")
-        environ = sourced_variables(path, environ, directory=os.getcwd()).applied_to(environ)
-    return environ

@@ -25,13 +25,8 @@ if TYPE_CHECKING:
 
 def pool_for(call: Call, terms: ToolTerms, stays: Stays) -> Pool:
     """Return the processes that may serve the call."""
-    if terms.pool is not None and not terms.pool.is_over:
-        return terms.pool
     scope, owner = (None, None) if stays.scope == "server" else (_scope_of(call), call.principal)
-    pool = call.services.residents.pool(Key(terms.tool.staying[0], stays, scope, owner))
-    if scope is None:
-        terms.pool = pool
-    return pool
+    return call.services.residents.pool(Key(terms.tool.staying[0], stays, scope, owner))
 
 
 def _scope_of(call: Call) -> Hashable:
@@ -58,14 +53,14 @@ def run_resident(
         process = pool.take(version, partial(_new_process, call, terms, stays, described))
         deadline.resume()
         line = _line(call, terms, arguments_json, timeout_secs)
-        outcome, answer = process.call(line, deadline, Reports(call, deadline))
+        outcome, error_report, resources_report = process.call(line, deadline, Reports(call, deadline))
     finally:
         call.stop_helpers()
         if pool.key.scope is call:
             call.services.residents.end_scope(call)
     call.run.output_place = outcome.place
     call.run.note_end(outcome)
-    return outcome, answer.error_report, answer.resources_report
+    return outcome, error_report, resources_report
 
 
 def _line(call: Call, terms: ToolTerms, arguments_json: bytes, timeout_secs: float) -> tuple[bytes, bytes]:

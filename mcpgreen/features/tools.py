@@ -50,7 +50,6 @@ from mcpgreen.text.json_types import Json
 
 if TYPE_CHECKING:
     from mcpgreen.logs.last_words import LastWords
-    from mcpgreen.running.resident.pools import Pool
 
 SMALL_OUTPUT_BYTES = 65_536  # a call that holds more keeps its slot: slots bound how much is held
 A_MOMENT_SECS = 0.1  # for a check, before the call leaves its slot: most checks are quick, and calls stay in order
@@ -92,7 +91,6 @@ def _run_once(call: Call, terms: ToolTerms, arguments_json: bytes) -> Json:
     tool = terms.tool
     call.step_in()
     deadline, expected = terms.time_and_expectation(call)
-    script, variables, remedy = terms.with_packages()
     stays = tool.description.stays
     if stays is not None:
         from mcpgreen.features.residents import run_resident  # few projects have tools that stay
@@ -100,6 +98,7 @@ def _run_once(call: Call, terms: ToolTerms, arguments_json: bytes) -> Json:
         secs = expected.timeout_secs
         outcome, error_report, resources_report = run_resident(call, terms, stays, arguments_json, deadline, secs)
     else:
+        script, variables, _ = terms.with_packages()
         outcome, error_report, resources_report = run_for(
             call,
             script,
@@ -135,7 +134,7 @@ def _run_once(call: Call, terms: ToolTerms, arguments_json: bytes) -> Json:
             reason = results.reason_of(outcome, words())
             text = f"Tool '{tool.name}' failed, because the client does not support {needs}: {reason}"
             raise ToolFailure(text, meta=failure.meta, more_text=failure.more_text) from failure
-        if remedy and "No module named" in failure.text:
+        if "No module named" in failure.text and (remedy := terms.with_packages()[2]):
             raise ToolFailure(f"{failure.text}\n{remedy}", meta=failure.meta, more_text=failure.more_text) from failure
         raise
     if "structuredContent" not in result and (stray := stray_in(outcome.stdout)):
@@ -225,7 +224,6 @@ class ToolTerms:
         described = tool.description
         extends, warm = described.progress_extends_timeout, described.warm
         self.tool = tool
-        self.pool: Pool | None = None  # of processes that stay for the server
         self._has_output_schema = "outputSchema" in tool.definition
         self._checks = services.schema_checks
         self._schemas: dict[str, Schema] = {}

@@ -265,7 +265,7 @@ class Runner:
             return False
         tags = {pid: child.tag for pid, child in self._leaders.items()}
         if all(child.stays for child in self._leaders.values()):
-            return self._strays.kill(staying=tags)
+            return self._strays.kill_others(tags)
         return self._strays.kill_tagged(self.tags.all, running=set(tags.values()))
 
     def _signal_all(self, number: int) -> None:

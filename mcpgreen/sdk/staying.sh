@@ -14,9 +14,7 @@ __MCP_CALL_LINE="" # the last call
 __MCP_IS_READY=""
 MCP_TOOL_META_FILE=- # no variable has it
 
-mcp_next_call() {
-  __mcp_quietly __mcp_next_call
-}
+mcp_next_call() { __mcp_quietly __mcp_next_call; }
 
 __mcp_next_call() {
   local line
@@ -28,24 +26,20 @@ __mcp_next_call() {
     printf '{"ready":true}\n' >&"$MCP_ANSWERS_FD"
   fi
   while IFS= read -r -u "$MCP_CALLS_FD" line; do
-    if __mcp_take_call "$line"; then
-      return 0
-    fi
+    __mcp_take_call "$line" && return 0
   done
   return 1
 }
 
 # Sets the variables that a script has which is started for the call. Status 1 for a line that is no call.
 __mcp_take_call() {
-  local table="" rest=$1 backslash=\\ quote=\" pattern='^"call":([0-9]+),"tool":"([^"]*)",'
+  local table="" rest=${1#'{'} backslash=\\ quote=\" pattern='^"call":([0-9]+),"tool":"([^"]*)",'
   if [[ $1 == '{"table":"'* ]]; then
     # In a JSON string each quote has a backslash before it, so this is the end of the table.
     table=${1%%'","call":'*}
     rest=${1:${#table}+2}
     table=${table#'{"table":"'}
     printf -v table %b "${table//"$backslash$quote"/"$quote"}"
-  else
-    rest=${1#'{'}
   fi
   [[ $rest =~ $pattern ]] || return 1
   __MCP_CALL=${BASH_REMATCH[1]} MCP_TOOL_NAME=${BASH_REMATCH[2]} __MCP_CALL_LINE=$1 __MCP_CANCELLED=""
@@ -62,9 +56,7 @@ __mcp_part() {
   __MCP_OUT=$(printf '%s' "$__MCP_CALL_LINE" | "$MCPBASH_JSON_TOOL_BIN" -c ".$1 // {}") || __MCP_OUT={}
 }
 
-mcp_answer() {
-  __mcp_quietly __mcp_answer "$@"
-}
+mcp_answer() { __mcp_quietly __mcp_answer "$@"; }
 
 __mcp_answer() {
   local kind=result text
@@ -85,15 +77,8 @@ __mcp_answer() {
 }
 
 # What belongs to a call and is rarely needed is taken from its line when it is.
-mcp_meta_raw() {
-  __mcp_quietly __mcp_part meta._meta
-  printf '%s\n' "$__MCP_OUT"
-}
-
-mcp_auth_raw() {
-  __mcp_quietly __mcp_part meta.auth
-  printf '%s\n' "$__MCP_OUT"
-}
+mcp_meta_raw() { __mcp_quietly __mcp_part meta._meta && printf '%s\n' "$__MCP_OUT"; }
+mcp_auth_raw() { __mcp_quietly __mcp_part meta.auth && printf '%s\n' "$__MCP_OUT"; }
 
 mcp_is_cancelled() {
   local line

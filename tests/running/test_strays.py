@@ -289,9 +289,9 @@ def test_one_that_is_about_to_be_known_is_left_alone() -> None:
     own.put_on(tag)
     with subprocess.Popen(["sleep", "600"], start_new_session=True) as process:
         own.take_off()
-        assert not strays.kill()
+        assert not strays.kill_others({})
         expected.clear()
-        assert strays.kill()
+        assert strays.kill_others({})
         assert process.wait() == -signal.SIGKILL
     strays.close()
 
@@ -323,7 +323,7 @@ def before_it_leaves(question):
 
 getpgid, getsid = os.getpgid, os.getsid
 os.getpgid, os.getsid = before_it_leaves(getpgid), before_it_leaves(getsid)
-assert strays.kill()
+assert strays.kill_others({})
 pid, status = os.waitpid(child, 0)
 assert os.WTERMSIG(status) == signal.SIGKILL
 assert os.getpgid is getpgid

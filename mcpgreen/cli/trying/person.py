@@ -21,7 +21,6 @@ import gevent
 from mcpgreen import journal
 from mcpgreen.catalog.descriptions.metadata import is_instant
 from mcpgreen.cli.commands import Options
-from mcpgreen.cli.opening import repetitions
 from mcpgreen.cli.output import tell
 from mcpgreen.errors import McpgreenError, UsageError
 from mcpgreen.protocol.input.requests import ELICIT, SAMPLE, blocks_of, problems_with_form
@@ -66,7 +65,9 @@ def arguments_of(text: str, given: str = "--args") -> Json:
 
 def calls_of(params: Json, options: Options, properties: Json) -> Iterator[Json]:
     """Yield the call as often as `--repeat` says; with `--stay`, also one for each line of stdin."""
-    yield from repeat(params, repetitions(options))
+    if not re.fullmatch("[1-9][0-9]{0,5}", options["--repeat"]):
+        raise UsageError("--repeat must be a number from 1 to 999999.")
+    yield from repeat(params, int(options["--repeat"]))
     in_thread = gevent.get_hub().threadpool.apply  # the process goes on while a person types
     while options["--stay"] and (typed := in_thread(sys.stdin.buffer.readline, (MAX_FILE_BYTES,))):
         try:

@@ -24,7 +24,7 @@ from mcpgreen.cli.checking.places import description_beside
 from mcpgreen.cli.checking.remedies import explained
 from mcpgreen.cli.checking.validate import registration_of
 from mcpgreen.cli.commands import Options
-from mcpgreen.cli.opening import open_named, seconds, source_files
+from mcpgreen.cli.opening import open_named, seconds
 from mcpgreen.cli.output import print_json, say, tell
 from mcpgreen.cli.trying.person import CAPABILITIES, Answer, answer_for, arguments_of, calls_of, unknown, values_of
 from mcpgreen.cli.trying.screen import Bars, Screen, wants_json
@@ -33,10 +33,11 @@ from mcpgreen.errors import InternalError, InvalidParams, McpgreenError, RpcErro
 from mcpgreen.features.tools import terms_of
 from mcpgreen.links.session import Stream
 from mcpgreen.links.sink import MemorySink
-from mcpgreen.project.project import Project, require_tmp_root
+from mcpgreen.project.project import Project, find_project, require_tmp_root
 from mcpgreen.protocol.revisions import LATEST_HANDSHAKE
+from mcpgreen.running.hooks import sourced_variables
 from mcpgreen.running.warm_python import why_fresh
-from mcpgreen.settings.settings import Settings
+from mcpgreen.settings.settings import Settings, load
 from mcpgreen.text import jsontext
 from mcpgreen.text.json_types import Json
 
@@ -166,10 +167,7 @@ def _report(project: Project, warnings: list[str], hints: list[str], *, name: st
 def run_list(options: Options) -> int:
     word = options["KIND"]
     if options["--processes"]:
-        journal.error(
-            "This version cannot ask running servers. At level info, their log says which process served a call."
-        )
-        return 1
+        raise McpgreenError("This version cannot ask running servers. At level info, their log names the processes.")
     if word is not None and word not in [kind.word for kind in KINDS]:
         raise UsageError(f"{word}: the kind must be one of {', '.join(kind.word for kind in KINDS)}.")
     kinds = [kind for kind in KINDS if word in (None, kind.word)]
@@ -327,7 +325,7 @@ def run_tool(options: Options) -> int:
     timeout_secs = seconds(options)
     arguments = arguments_of(options["--args"])
     adapt = partial(_with_options, options=options, timeout_secs=timeout_secs)
-    with serving(options, environ=source_files(options), adapt=adapt, kind="tools") as (server, project):
+    with serving(options, environ=_source_files(options), adapt=adapt, kind="tools") as (server, project):
         tool = server.services.snapshot("tools").by_name.get(options["NAME"])
         schema = tool.definition.get("inputSchema", {}) if tool is not None else {}
         arguments |= values_of(options["ARGUMENT"], schema.get("properties") or {})
@@ -425,6 +423,21 @@ def _report_similar(server: Server, kind: str, name: str) -> None:
     own = [f"{name} is a file that contains the tools {', '.join(sorted(inside))}."]
     for hint in own if inside else suggestions(name, known):
         journal.info("%s", hint)
+
+
+def _source_files(options: Options) -> Mapping[str, str]:
+    """Return the environment after the shell files that `--source` names."""
+    environ: Mapping[str, str] = os.environ
+    for file in options["--source"]:
+        path = os.path.abspath(file)
+        if not os.path.isfile(path):  # not here, so it is in the project
+            root = options["--project-root"] or load({}, environ, {}).project_root
+            project = find_project(root or None, cwd=os.getcwd(), directories={})
+            path = os.path.join(project.root, file) if project is not None else file
+        if not os.path.isfile(path):
+            raise UsageError(f"--source {file}: no such file here or in the project.")
+        environ = sourced_variables(path, environ, directory=os.getcwd()).applied_to(environ)
+    return environ
 
 
 def _with_options(settings: Settings, options: Options, timeout_secs: float | None) -> Settings:

@@ -23,7 +23,6 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from itertools import islice
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import gevent
@@ -165,12 +164,14 @@ class Strays:
     def _of_call(self, tag: int) -> Iterator[int]:
         return (pid for pid in self._hunt() if tag_of(pid) == tag and is_alive(pid))
 
-    def kill(self, tag: int | None = None, *, staying: Mapping[int, int] = MappingProxyType({})) -> bool:
-        """Kill the strays of one call, or all but those of processes that stay, which are given with their tags; return
-        whether there were any."""
+    def kill(self, tag: int) -> bool:
+        """Kill the strays of one call; return whether there were any."""
+        return self._kill(lambda pid: tag_of(pid) == tag, set())
+
+    def kill_others(self, staying: Mapping[int, int]) -> bool:
+        """Kill all but those of processes that stay, which are given with their tags; say if there were any."""
         spared = {*staying.values(), *self._expected_tags}
-        is_wanted = (lambda pid: tag_of(pid) not in spared) if tag is None else lambda pid: tag_of(pid) == tag
-        return self._kill(is_wanted, set(staying))
+        return self._kill(lambda pid: tag_of(pid) not in spared, set(staying))
 
     def kill_tagged(self, tags: range, *, running: set[int]) -> bool:
         """Kill the strays with one of these tags, unless it is expected or of a running call; say if there were any."""

@@ -16,7 +16,7 @@ import signal
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import gevent
 from gevent.event import Event as Bell
@@ -38,6 +38,8 @@ ANSWER_SECS = 0.001  # of the hub's time, which an awaited answer may take witho
 # A long line with a result: what is between the two is not parsed here.
 _RESULT = re.compile(rb'{ *"result" *: *(.*\S) *, *"call" *: *(\d{1,15}) *}\s*', re.DOTALL)
 TIMED_OUT = 124  # the exit code that `timeout` has
+Answer = tuple[bytes, bytes, bytes]  # what a script would print, and its reports of an error and of embedded files
+NO_ANSWER = b"", b"", b""
 
 
 class State:
@@ -61,14 +63,6 @@ TRANSITIONS = {
 }
 
 
-class Answer(NamedTuple):
-    """What a script would have printed, and its reports of an error and of embedded files."""
-
-    stdout: list[bytes] = []
-    error_report: bytes = b""
-    resources_report: bytes = b""
-
-
 class Exchange:
     """One call that a process serves, the `calls`th there. Without a `listener`, nothing waits for its answer."""
 
@@ -80,7 +74,7 @@ class Exchange:
         self.listener: Listener | None = listener
         self.began_at = self.ended_at = time.monotonic()
         self.answered = Bell()
-        self.answer = Answer()
+        self.answer: Answer = NO_ANSWER
         self.place: OutputPlace | None = None
         self.fault = ""
         self.exit_code = 0
@@ -121,7 +115,8 @@ class Resident:
         run = run._replace(on_control=self._lines.feed, owner=self, on_closed=self._on_closed)
         self._life = gevent.spawn(self._live, run._replace(tail=self.tail, calls_fd=their_fd))
         self._life.rawlink(self._on_end)
-        self._starter = gevent.spawn_later(stays.start_secs, self._give_up_start)
+        late = f"The process was not ready after {stays.start_secs:g} s (startSecs)"
+        self._starter = gevent.spawn_later(stays.start_secs, self._end_in, State.STARTING, late)
 
     @property
     def has_room(self) -> bool:
@@ -137,9 +132,9 @@ class Resident:
     def new_place(self) -> OutputPlace:
         return self._runner.output_place(self)
 
-    def call(self, line: tuple[bytes, bytes], deadline: Deadline, listener: Listener) -> tuple[Outcome, Answer]:
+    def call(self, line: tuple[bytes, bytes], deadline: Deadline, listener: Listener) -> tuple[Outcome, bytes, bytes]:
         """Have a call served; `line` is what comes before and after its number. Return the outcome, as if a script had
-        printed the answer. If the process is gone, that is why it could not serve the call. Raises RpcError."""
+        printed the answer, and the reports. A process that did not become ready says why. Raises RpcError."""
         if self.refusal is not None:
             raise self.refusal
         self._on("call")
@@ -165,9 +160,9 @@ class Resident:
         # Of several calls at a time, it is not known which of them has printed something.
         is_log_of_call = bool(exchange.fault) or self.stays.concurrency == 1
         stderr = self.tail.since(printed_before) if is_log_of_call else b""
-        answer, exchange.answer = exchange.answer, Answer()
+        (stdout, error, resources), exchange.answer = exchange.answer, NO_ANSWER
         place, code = exchange.place or self.new_place(), exchange.exit_code
-        return Outcome(code, answer.stdout, stderr, ended_by, place, exchange, exchange.fault), answer
+        return Outcome(code, [stdout], stderr, ended_by, place, exchange, exchange.fault), error, resources
 
     def retire(self) -> None:
         """Let it go when it has no calls left."""
@@ -239,7 +234,7 @@ class Resident:
                 exchange.answered.set()
             except ValueError:
                 exchange.fail("The process answered with a number that is too large")
-            self._lines.add_credit(ANSWER_SECS)
+            self._lines.credit_secs += ANSWER_SECS
         self._forget(exchange.calls)
 
     def _forget(self, number: int) -> None:
@@ -276,10 +271,6 @@ class Resident:
         journal.info("%s has a process that stays: resident %d", self.label, self.pid)
         self._on_change(self)
 
-    def _give_up_start(self) -> None:
-        if self.state == State.STARTING:
-            self.end(f"The process was not ready after {self.stays.start_secs:g} s (startSecs)")
-
     def _on(self, event: str) -> None:
         """Go to the next state, and do what belongs to it."""
         before, self.state = self.state, TRANSITIONS[event].get(self.state, self.state)
@@ -291,11 +282,13 @@ class Resident:
         """It has closed its end of a pipe. That is no news if it ends in a moment. Never waits."""
         if self.state not in (State.STOPPING, State.GONE):
             self._on("end")
-            gevent.spawn_later(DRAIN_SECS, self._end_closed, what)
+            gevent.spawn_later(DRAIN_SECS, self._end_in, State.STOPPING, f"The process closed its {what}")
 
-    def _end_closed(self, what: str) -> None:
-        if self.state == State.STOPPING and is_alive(self._runner.process_of(self._serial) or 0):
-            self.end(f"The process closed its {what}")
+    def _end_in(self, state: str, fault: str) -> None:
+        """End it if it is still in this state, and has not ended by itself."""
+        pid = self._runner.process_of(self._serial)
+        if self.state == state and (pid is None or is_alive(pid)):
+            self.end(fault)
 
     def _live(self, run: ScriptRun) -> None:
         """Run to the end."""
@@ -365,9 +358,6 @@ class AnswerLines(Channel):
             return max(rest_secs, RETRY_SECS)
         return rest_secs
 
-    def add_credit(self, secs: float) -> None:
-        self._credit_secs += secs
-
     def _warn(self, what: str) -> None:
         """In the hub: a line is too long."""
         self._place.release()
@@ -410,15 +400,15 @@ def _as_printed(message: Json) -> Answer:
     """Raises ValueError for a number such as 1e999."""
     error, result = message.get("error"), message.get("result")
     if type(error) is dict and "code" in error:
-        return Answer([], jsontext.dumps(error))
+        return b"", jsontext.dumps(error), b""
     if error is not None:
         text = error if type(error) is str else jsontext.dumps(error).decode("ascii")
-        return Answer([jsontext.dumps({"content": [{"type": "text", "text": text}], "isError": True})])
+        return jsontext.dumps({"content": [{"type": "text", "text": text}], "isError": True}), b"", b""
     if type(result) is str:
         result = result.encode("utf-8", "replace")
     elif type(result) is not bytes:
         result = b"" if result is None else jsontext.dumps(result)
-    return Answer([result], b"", jsontext.dumps(message["resources"]) if "resources" in message else b"")
+    return result, b"", jsontext.dumps(message["resources"]) if "resources" in message else b""
 
 
 def _end_in_words(exit_code: int) -> str:

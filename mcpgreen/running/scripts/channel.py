@@ -49,7 +49,7 @@ class Channel:
         self._begun_bytes = 0
         self._is_skipping = False  # to the end of a line that is too long
         self._lines: list[bytes] = []  # that have yet to be heard, the last one first
-        self._credit_secs = BURST_SECS
+        self.credit_secs = BURST_SECS
         self._counted_at = 0.0
         self._has_warned = False
 
@@ -88,10 +88,10 @@ class Channel:
         earned_secs = (began_at - self._counted_at) * SHARE
         # Not the clock: the script is not to blame if other processes had their turn meanwhile.
         used_secs = time.thread_time() - used_before_secs
-        self._credit_secs = min(BURST_SECS, self._credit_secs + earned_secs) - used_secs
+        self.credit_secs = min(BURST_SECS, self.credit_secs + earned_secs) - used_secs
         self._counted_at = began_at
-        if self._credit_secs < 0:
-            return -self._credit_secs / SHARE
+        if self.credit_secs < 0:
+            return -self.credit_secs / SHARE
         return NEXT_TURN_SECS if self._lines else 0.0
 
     def _hear(self, line: bytes) -> None:

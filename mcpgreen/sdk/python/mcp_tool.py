@@ -193,7 +193,7 @@ def fail(code: int, message: str = "Tool failed", data: object = None) -> NoRetu
     """End the script with a JSON-RPC error for the client. Outside of the main thread, only the thread ends."""
     line = _line({"code": code, "message": message, "data": data}, default=str)
     if _staying is not None:
-        _staying.note_error(json.loads(line))
+        _staying.note("error", json.loads(line))
     if target := _environ.get("MCP_TOOL_ERROR_FILE"):
         try:
             with open(target, "w", encoding="utf-8") as file:

@@ -20,6 +20,7 @@ from contextlib import asynccontextmanager
 from contextvars import ContextVar, copy_context
 from functools import cached_property, partial
 from itertools import chain, count
+from traceback import format_exception_only
 from typing import Any, TypeVar
 
 import mcp_tool
@@ -68,7 +69,7 @@ class Call:
         self.number, self.tool = message["call"], message["tool"]
         self.meta: Json = message["meta"]
         self.printed: list[str] = []
-        self.error: Json | None = None  # that the function has chosen
+        self.noted: Json = {}  # the error that the function has chosen, and files to embed
         self.is_cancelled = False
         self.task: Any = None
         self.documents: Json = {
@@ -89,15 +90,6 @@ class Call:
             "MCP_ROOTS_PATHS": "\n".join(root["path"] for root in self.meta["roots"]),
             "MCP_REQUEST_STATE": self.meta.get("requestState") or "",
         }
-
-
-class Variables:
-    """The environment, with the variables of the current call."""
-
-    @staticmethod
-    def get(name: str, default: Any = None) -> Any:
-        call = _current.get()
-        return (call.variables if call is not None else {}).get(name, os.environ.get(name, default))
 
 
 class Printing:
@@ -170,10 +162,6 @@ class Process:
             self.write({"ready": True})
             await self._ended.wait()
             self._loop.remove_reader(self._calls_fd)
-            tasks = [call.task for call in self._calls.values()]
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
 
     def write(self, message: Json) -> None:
         """Raises TypeError or ValueError for what cannot be sent."""
@@ -222,7 +210,7 @@ class Process:
             answer = await self._answer(call)
             sys.stderr.write("".join(call.printed))
             sys.stderr.flush()  # before the answer: then it is in the log of the call
-            self.write({**answer, "call": call.number})
+            self.write({**call.noted, **answer, "call": call.number})
         except (TypeError, ValueError) as problem:  # JSON cannot express the result, or it is too long
             self.write({"error": _failure(problem), "call": call.number})
         finally:
@@ -246,10 +234,7 @@ class Process:
             if result is not None or conversion.promises_null(kind):
                 return {"result": conversion.result_of(result, kind, function.__globals__)}
         except SystemExit as leaving:
-            if call.error is not None:
-                call.printed = []
-                return {"error": call.error}
-            if leaving.code:
+            if leaving.code and "error" not in call.noted:
                 is_number = isinstance(leaving.code, int)
                 return {"error": f"Tool failed: exit code {leaving.code}" if is_number else str(leaving.code)}
         except (conversion.Unfit, functions.ToolError) as problem:
@@ -266,6 +251,11 @@ class Process:
 
     # What `mcp_tool` asks for.
 
+    def get(self, name: str, default: Any = None) -> Any:
+        """Return a variable of the current call, or of the environment."""
+        call = _current.get()
+        return (call.variables if call is not None else {}).get(name, os.environ.get(name, default))
+
     def document(self, name: str) -> Json:
         call = _current.get()
         return call.documents.get(name, {}) if call is not None else {}
@@ -277,9 +267,9 @@ class Process:
         call = _current.get()
         return call is not None and call.is_cancelled
 
-    def note_error(self, error: Json) -> None:
+    def note(self, what: str, value: object) -> None:
         if (call := _current.get()) is not None:
-            call.error = error
+            call.noted[what] = value
 
     def notify(self, method: str, params: Json) -> None:
         if (call := _current.get()) is not None:
@@ -305,8 +295,7 @@ class Process:
 def serve(function: Any = None) -> int:
     """Serve calls until no more come."""
     Call.descriptions = json.loads(os.environ.get("MCP_TOOLS_JSON") or "{}")
-    process = mcp_tool._staying = Process(function)
-    mcp_tool._environ = Variables
+    process = mcp_tool._staying = mcp_tool._environ = Process(function)
     sys.stdout = Printing(sys.stdout)
     process.run()
     return 0
@@ -361,6 +350,4 @@ def _is_async(function: Any) -> bool:
 
 
 def _failure(problem: BaseException) -> str:
-    from traceback import format_exception_only
-
     return f"Tool failed: {''.join(format_exception_only(type(problem), problem)).strip()}"
