@@ -135,18 +135,22 @@ async def lives():
 }
 
 
+ADD = "\n@mcp_tool.tool{}\ndef add(word: str) -> str:\n    state.append(word)\n    return ' '.join(state)\n"
+
+
 @pytest.mark.parametrize("hooks", HOOKS)
-@pytest.mark.parametrize("stays", [True, False])
-def test_hooks_open_and_close_what_calls_share(project: ProjectBuilder, speak: Speak, hooks: str, stays: bool) -> None:
-    mark = "(stays='session')" if stays else ""
-    body = f"\n@mcp_tool.tool{mark}\ndef add(word: str) -> str:\n    state.append(word)\n    return ' '.join(state)\n"
-    project.tool("add.py", f"{HEAD}state = []\n{HOOKS[hooks]}{body}")
+def test_hooks_open_and_close_what_calls_share(project: ProjectBuilder, speak: Speak, hooks: str) -> None:
+    project.tool("add.py", f"{HEAD}state = []\n{HOOKS[hooks]}" + ADD.format("(stays='session')"))
     client = speak(KILL_GRACE_SECS=30)
     assert text_of(client.call_tool("add", {"word": "a"})) == "opened a"
-    assert text_of(client.call_tool("add", {"word": "b"})) == ("opened a b" if stays else "opened b")
+    assert text_of(client.call_tool("add", {"word": "b"})) == "opened a b"
     client.wire.close_stdin()
-    last = "opened a b" if stays else "opened b"
-    assert eventually(lambda: (project.root / "closed").exists() and project.read("closed")) == last
+    assert eventually(lambda: (project.root / "closed").exists() and project.read("closed")) == "opened a b"
+
+
+def test_hooks_need_a_tool_that_stays(project: ProjectBuilder, speak: Speak) -> None:
+    project.tool("add.py", f"{HEAD}state = []\n{HOOKS['functions']}{ADD.format('')}")
+    assert "are for tools that stay: add stays=" in text_of(speak().call_tool("add", {"word": "a"}))
 
 
 def test_a_start_that_fails_says_why(project: ProjectBuilder, speak: Speak) -> None:
@@ -291,16 +295,6 @@ def test_what_was_printed_is_in_the_log_of_the_call(project: ProjectBuilder, spe
     project.tool("f.py", HEAD + body)
     client = speak(result_meta="always")
     assert [client.call_tool("f", {"n": n})["_meta"]["stderr"] for n in (1, 2)] == ["number 1\n", "number 2\n"]
-
-
-def test_an_edit_of_an_imported_module_brings_a_new_process(project: ProjectBuilder, speak: Speak) -> None:
-    body = "import sys\nsys.path.insert(0, 'lib')\nimport words\n"
-    project.write("lib/words.py", "WORD = 'old'\n")
-    project.tool("f.py", f"{HEAD}{body}@mcp_tool.tool(stays='server')\ndef f() -> str:\n    return words.WORD\n")
-    client = speak(LOOK_SECS=0.05)
-    assert text_of(client.call_tool("f")) == "old"
-    project.write("lib/words.py", "WORD = 'newer'\n")
-    eventually(lambda: text_of(client.call_tool("f")) == "newer")
 
 
 def test_options_of_the_mark_are_the_description(project: ProjectBuilder, speak: Speak) -> None:

@@ -58,13 +58,10 @@ class Pool:
         self._residents = residents
         self._changed = Bell()
         self._waiting = 0  # calls
-        self._failures = 0  # starts in a row
-        self._failed: Resident | None = None  # the last one that did not become ready
-        self._not_before = 0.0
+        self.forget_failures()
 
     def is_unused(self, now: float) -> bool:
-        is_failing = self._failed is not None and now < self._not_before + LONGEST_PAUSE_SECS
-        return not (self.processes or self.places.taken or is_failing)
+        return not self.processes and not self.places.taken and now > self._not_before + LONGEST_PAUSE_SECS
 
     def take(self, version: object, start: Start) -> Resident:
         """Return a process with room for a call; while none can be started, the last one that failed. May wait for one
@@ -95,14 +92,15 @@ class Pool:
             each.retire()
 
     def forget_failures(self) -> None:
-        self._failures, self._failed, self._not_before = 0, None, 0.0
+        self._failures = 0  # starts in a row
+        self._failed: Resident | None = None  # the last one that did not become ready
+        self._not_before = 0.0  # for the next try
 
     def look(self, now: float) -> None:
         """Let processes go that are idle, and replace one that has grown too large."""
         stays = self.key.stays
         for each in list(self.processes):
-            is_idle = each.state == State.READY and stays.idle_secs and now - each.used_at >= stays.idle_secs
-            if is_idle:
+            if each.state == State.READY and now - each.used_at >= stays.idle_secs:
                 each.retire()
             elif stays.max_memory_mb and memory_kib(each.pid) > stays.max_memory_mb * 1024:
                 each.is_worn = True
@@ -114,7 +112,7 @@ class Pool:
         coming = sum(each.state == State.STARTING for each in fresh) * self.key.stays.concurrency
         if len(fresh) >= self.key.stays.workers or coming >= self._waiting:
             return None
-        if self._failed is not None and time.monotonic() < self._not_before:
+        if time.monotonic() < self._not_before:
             return self._failed
         self._residents.require_room(self)
         run = start()
@@ -180,11 +178,9 @@ class Residents:
             raise InternalError("The session is over.")
         if len(self.living) >= self._most:
             raise ToolFailure(f"Too many processes stay on this server already ({self._most}). Try again later.")
-        if key.scope is None:
-            return
-        pools = [pool for other, pool in self._pools.items() if other.scope is not None and other.owner == key.owner]
-        held = sum(len(pool.processes) for pool in pools)
-        if held >= self._most_per_owner:
+        keys = [other for other in self._pools if other.scope is not None and other.owner == key.owner]
+        held = sum(len(self._pools[other].processes) for other in keys)
+        if key.scope is not None and held >= self._most_per_owner:
             text = f"Too many processes stay for you already ({held}, resident_max_per_principal)."
             raise ToolFailure(f"{text} End a session, or try again when one has been idle for a while.")
 
@@ -212,7 +208,7 @@ class Residents:
                 is_gone = key[:2] not in tools and not pool.places.taken
                 if is_gone or pool.is_unused(now):
                     self._end([pool])
-                gevent.sleep(0)  # each may have many files to look at
+                gevent.sleep(0)  # there may be many
         self._looker = None
 
 

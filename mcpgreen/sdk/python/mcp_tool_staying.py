@@ -35,7 +35,6 @@ Hook = TypeVar("Hook")
 READ_BYTES = 65536
 ASYNC = 0x80 | 0x200  # flags of code objects: a coroutine, or an async generator
 
-_current: ContextVar[Call | None] = ContextVar("call", default=None)
 _startups: list[Any] = []
 _shutdowns: list[Any] = []
 _lifespans: list[Any] = []
@@ -92,6 +91,11 @@ class Call:
         }
 
 
+NO_CALL = Call({"call": None, "tool": "", "arguments": {}, "meta": {"_meta": {}}})
+NO_CALL.variables = {}  # there is only the environment
+_current = ContextVar("call", default=NO_CALL)
+
+
 class Printing:
     """Stands for stdout: keeps what a call prints until it is known whether that is its result."""
 
@@ -100,7 +104,7 @@ class Printing:
 
     def write(self, text: str) -> int:
         call = _current.get()
-        if call is None:
+        if call is NO_CALL:
             self._stdout.write(text)
         else:
             call.printed.append(text)
@@ -253,33 +257,30 @@ class Process:
 
     def get(self, name: str, default: Any = None) -> Any:
         """Return a variable of the current call, or of the environment."""
-        call = _current.get()
-        return (call.variables if call is not None else {}).get(name, os.environ.get(name, default))
+        return _current.get().variables.get(name, os.environ.get(name, default))
 
     def document(self, name: str) -> Json:
-        call = _current.get()
-        return call.documents.get(name, {}) if call is not None else {}
+        document: Json = _current.get().documents.get(name, {})
+        return document
 
     def is_cancelled(self) -> bool:
         if threading.get_ident() == self._main:
             while self._is_open and select.select([self._calls_fd], [], [], 0)[0]:
                 self._receive()
-        call = _current.get()
-        return call is not None and call.is_cancelled
+        return _current.get().is_cancelled
 
     def note(self, what: str, value: object) -> None:
-        if (call := _current.get()) is not None:
-            call.noted[what] = value
+        _current.get().noted[what] = value
 
     def notify(self, method: str, params: Json) -> None:
-        if (call := _current.get()) is not None:
+        if (call := _current.get()) is not NO_CALL:
             self.write({"progress" if method.endswith("progress") else "log": params, "call": call.number})
 
     def ask(self, question: Json) -> Json | None:
         """Ask, and wait for the replies; None if the call was cancelled. In the main thread nothing else happens
         meanwhile; `await asyncio.to_thread(mcp_tool.ask, ...)` lets others run."""
         call, number = _current.get(), next(self._questions)
-        if call is None:
+        if call is NO_CALL:
             return {key: {"status": "unsupported", "message": "There is no client to ask."} for key in question["ask"]}
         del question["reply"]
         self.write({**question, "id": number, "call": call.number})
@@ -299,18 +300,6 @@ def serve(function: Any = None) -> int:
     sys.stdout = Printing(sys.stdout)
     process.run()
     return 0
-
-
-def run_once(function: Any, placed: list[Any], named: Json) -> Any:
-    """Call a function in a process that does not stay, with everything that it needs open."""
-
-    async def whole() -> Any:
-        async with _opened():
-            return await _settled(function(*placed, **named))
-
-    import asyncio
-
-    return asyncio.run(whole())
 
 
 @asynccontextmanager
