@@ -13,6 +13,7 @@ Rule: one bad file costs one tool and a warning, never the list.
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from functools import cache
@@ -204,11 +205,8 @@ def discover_tools(project: Project, tree: Tree) -> Discovery:
 
 def _with_whole_processes(project: Project, tools: list[Tool], warnings: list[str]) -> list[Tool]:
     """Return the tools without those that cannot share the process that they name."""
-    files: dict[str, set[tuple[str, Stays | None]]] = {}
-    sharing = [tool for tool in tools if tool.description.process]
-    for tool in sharing:
-        files.setdefault(tool.description.process, set()).add(tool.staying)
-    lost = [tool for tool in sharing if len(files[tool.description.process]) > 1]
+    shared = Counter(name for name, _ in {(tool.description.process, tool.staying) for tool in tools} if name)
+    lost = [tool for tool in tools if shared[tool.description.process] > 1]
     reason = "left out: the tools of the process {} must be links to one file, and stay in the same way"
     warnings += [Loss(f"{project.shown(tool.path)}: {reason.format(tool.description.process)}") for tool in lost]
     return [tool for tool in tools if tool not in lost] if lost else tools

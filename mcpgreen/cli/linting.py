@@ -284,25 +284,19 @@ def _shown(keys: Keys) -> str:
 
 def _source_problems(tool: Tool) -> Iterator[Problem]:
     """Find state in the wrong place, and results without text, which a model may not see, as far as the source says."""
-    with suppress(OSError):
+    with suppress(OSError, SyntaxError, ValueError, RecursionError, MemoryError):  # `validate` tells of these
         source = metadata.read_start(tool.path, MAX_SOURCE_BYTES)
         text = source.decode("utf-8", "replace")
-        tree = _parsed(text) if is_python(tool.path, source) else None
-        if tree is not None:
-            yield from _state_problems(tool, tree)
         in_shell = [found for found in _SHELL.finditer(text) if "--text" not in found[2]]
-        found = [(text.count("\n", 0, each.start(1)) + 1, each[1]) for each in in_shell]
-        for line, kind in found if tree is None else _results_in_python(tree):
+        found: Iterable[tuple[int, str]] = [(text.count("\n", 0, each.start(1)) + 1, each[1]) for each in in_shell]
+        if is_python(tool.path, source):
+            tree = ast.parse(text)
+            yield from _state_problems(tool, tree)
+            found = _results_in_python(tree)
+        for line, kind in found:
             sentence = f"its result is {RESULTS[kind]} without text, and many clients only show text to the model"
             fix = "add text that describes it"
             yield Problem("warning", "result-text", sentence, fix, tool.path, Position(line))
-
-
-def _parsed(text: str) -> ast.Module:
-    try:
-        return ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return ast.Module([], [])
 
 
 def _state_problems(tool: Tool, tree: ast.Module) -> Iterator[Problem]:

@@ -24,19 +24,14 @@ if TYPE_CHECKING:
 
 
 def pool_for(call: Call, terms: ToolTerms, stays: Stays) -> Pool:
-    """Return the processes that may serve the call."""
-    scope, owner = (None, None) if stays.scope == "server" else (_scope_of(call), call.principal)
-    return call.services.residents.pool(Key(terms.tool.staying[0], stays, scope, owner))
-
-
-def _scope_of(call: Call) -> Hashable:
-    """Return the session of the call. A stateless caller is known by its own token, or by its pipe; any other call has
-    a process for itself."""
-    if call.session is not None:
-        return call.session
-    if call.principal is not None and not call.principal.is_shared:
-        return call.principal
-    return call.stream if call.stream.owner is None else call
+    """Return the processes that may serve the call. A stateless caller is known by its own token, or by its pipe; any
+    other call has a process for itself."""
+    scope: Hashable = None
+    if stays.scope == "session":
+        is_known = call.principal is not None and not call.principal.is_shared
+        own = call.stream if call.stream.owner is None else call
+        scope = call.session or (call.principal if is_known else own)
+    return call.services.residents.pool(Key(terms.tool.staying[0], stays, scope, scope and call.principal))
 
 
 def run_resident(
@@ -67,23 +62,18 @@ def _line(call: Call, terms: ToolTerms, arguments_json: bytes, timeout_secs: flo
     """Return the line of a call, before and after its number. A table of the arguments, for the shell SDK, is first."""
     table = environment.table_of(arguments_json).decode("ascii") if terms.script.wants_table else ""
     before = b'{"table":%b,"call":' % jsontext.dumps(table) if table else b'{"call":'
-    after = b',"tool":%b,"arguments":%b,"meta":%b}\n'
-    return before, after % (jsontext.dumps(terms.tool.name), arguments_json, _meta_json(call, timeout_secs))
-
-
-def _meta_json(call: Call, timeout_secs: float) -> bytes:
-    interaction = call.interaction
-    members = [
-        b'{"_meta":' + encoded(call.params.get("_meta") or {}, "_meta"),
+    asked = call.interaction
+    meta = [
+        b'"_meta":' + encoded(call.params.get("_meta") or {}, "_meta"),
         b'"roots":' + call.roots.variables["MCP_ROOTS_JSON"].encode("ascii"),
         b'"auth":' + (call.auth_json.encode("ascii") or b"null"),
         b'"timeoutSecs":%g' % timeout_secs,
         b'"client":' + jsontext.dumps(call.client_variables),
     ]
-    if interaction.answers or interaction.own_state is not None:  # of a tool that asks by its result
-        again = {"inputResponses": interaction.answers, "requestState": interaction.own_state}
-        members.append(jsontext.dumps(again)[1:-1])
-    return b",".join(members) + b"}"
+    if asked.answers or asked.own_state is not None:  # of a tool that asks by its result
+        meta.append(jsontext.dumps({"inputResponses": asked.answers, "requestState": asked.own_state})[1:-1])
+    after = b',"tool":%b,"arguments":%b,"meta":{%b}}\n'
+    return before, after % (jsontext.dumps(terms.tool.name), arguments_json, b",".join(meta))
 
 
 def _descriptions(call: Call, terms: ToolTerms) -> dict[str, str]:
@@ -104,8 +94,7 @@ def _new_process(call: Call, terms: ToolTerms, stays: Stays, described: dict[str
     kept = {name: value for name, value in variables.items() if name != "MCP_TOOL_NAME"}  # there may be several
     is_shared = stays.scope == "server"
     about = [services.roots.variables] if is_shared else [call.roots.variables, call.client_variables]
-    numbers = {"CALLS_FD": CALLS_FD, "ANSWERS_FD": CONTROL_FD, "CONCURRENCY": stays.concurrency}
-    numbers["MAX_ANSWER_BYTES"] = terms.limits.stdout_bytes
-    own = {f"MCP_{name}": str(number) for name, number in numbers.items()}
-    env = services.environment.with_more(kept, *about, described, own)
+    own = {"MCP_CALLS_FD": CALLS_FD, "MCP_ANSWERS_FD": CONTROL_FD, "MCP_CONCURRENCY": stays.concurrency}
+    own["MCP_MAX_ANSWER_BYTES"] = terms.limits.stdout_bytes
+    env = services.environment.with_more(kept, *about, described, {name: str(own[name]) for name in own})
     return ScriptRun(script, env, Deadline(MAX_SECS), terms.limits, services.next_serial(), unheard)

@@ -201,7 +201,8 @@ class Resident:
         number = message.get("call")
         exchange = self._calls.get(number) if type(number) is int else None
         if message.get("ready"):
-            self._become_ready()
+            if self.state == State.STARTING:
+                self._become_ready()
         elif "result" in message or "error" in message:
             if exchange is not None:
                 self._take_answer(exchange, message, place)
@@ -253,17 +254,13 @@ class Resident:
             gevent.spawn_later(KILL_GRACE_SECS, self._end_given_up, number)
 
     def _end_given_up(self, number: int) -> None:
-        if number not in self._calls:
-            return
-        if len(self._calls) == 1:
+        if [*self._calls] == [number]:
             self.end("The process did not end a call that was cancelled")
-        else:
+        elif number in self._calls:
             self._on("retire")
             self._forget(number)
 
     def _become_ready(self) -> None:
-        if self.state != State.STARTING:
-            return
         self.pid = self._runner.process_of(self._serial) or 0
         self._starter.kill(block=False)
         self._their_end.close()

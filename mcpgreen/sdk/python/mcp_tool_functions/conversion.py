@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     Scope = dict[str, object]  # the globals of a function or a module
 
 _NUMBERS = (int, float)
-_PLAIN = (str, bool, int, float)
 _TEXTS = ("datetime", "uuid", "decimal", "pathlib")
 _MAPPINGS = ("Mapping", "MutableMapping")
 POSITIONAL, KEYWORDS = 0x04, 0x08  # flags of code objects for *rest and **others
@@ -110,8 +109,6 @@ def call_arguments(function: Function, given: Json) -> tuple[list[Any], Json]:
 
 def converted(value: object, kind: Any, scope: Scope, where: str) -> Any:
     """Convert a value to the type of an annotation. Raises Unfit."""
-    if type(value) is kind and kind in _PLAIN:
-        return value
     kind = resolved(kind, scope, keeps_annotated=True)
     if hasattr(sys.modules.get("pydantic"), "TypeAdapter"):
         from mcp_tool_functions import pydantic_values
