@@ -101,6 +101,15 @@ def show(how: str):
         mcp_tool.result_success({{"rows": 2}})
 
 @mcp_tool.tool
+def embed() -> None:
+    mcp_tool.result_text_with_resource("with a file", "note.txt")
+
+@mcp_tool.tool
+def crash() -> str:
+    print("out of memory", file=sys.stderr, flush=True)
+    os._exit(37)
+
+@mcp_tool.tool
 def parts() -> list[dict[str, int]]:
     return [{{"n": n}} for n in range(2)]
 
@@ -123,6 +132,7 @@ def clients(shared_project: ProjectBuilder, way: str) -> Iterator[dict[str, Clie
     shared_project.tool("short.py", FUNCTIONS.replace("def wait", "def overdue"), timeoutSecs=0.5)
     extended = FUNCTIONS.replace("def linger", "def extended")
     shared_project.tool("slow.py", extended, timeoutSecs=0.5, progressExtendsTimeout=True)
+    shared_project.write("note.txt", "embedded")
     log = {"fresh": " ok ", "forked": ", warm", "resident": ", resident "}[way]
     with servers_on(shared_project) as start:
         found = {}
@@ -258,6 +268,18 @@ def test_other_results_are_the_same(client: Client) -> None:
     assert text_of(client.call_tool("asynchronous")) == "Hello Ada"
     assert text_of(client.call_tool("guarded")) == "nobody"  # a caller without claims is not restricted
     assert text_of(client.call_tool("repeat", {"text": "ab", "times": "2"})) == "abab"  # a number was meant
+
+
+def test_a_file_is_embedded_in_the_result_of_its_call(client: Client) -> None:
+    blocks = client.call_tool("embed")["content"]
+    assert [block["resource"]["text"] for block in blocks if block["type"] == "resource"] == ["embedded"]
+    assert [block["type"] for block in client.call_tool("show", {"how": "print"})["content"]] == ["text"]
+
+
+def test_a_crash_is_told_with_exit_code_and_stderr(client: Client) -> None:
+    result = client.call_tool("crash")
+    assert (result["isError"], text_of(result).endswith(": out of memory")) == (True, True)
+    assert (result["_meta"]["exitCode"], result["_meta"]["stderr"].strip()) == (37, "out of memory")
 
 
 def test_progress_extends_the_time_if_the_description_says_so(clients: dict[str, Client]) -> None:

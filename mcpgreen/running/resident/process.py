@@ -383,7 +383,8 @@ class AnswerLines(Channel):
 
     def _understand(self, line: bytes, place: OutputPlace | None) -> None:
         try:
-            message = jsontext.loads(line, turn=None if place is None else let_others)
+            text = line if line.isascii() else line.decode("utf-8", "replace")
+            message = jsontext.loads(text, turn=None if place is None else let_others)
         except ValueError as error:
             if place is None:
                 self._resident.mention("wrote a line that is not JSON")
