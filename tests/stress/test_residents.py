@@ -144,7 +144,6 @@ def test_each_of_many_calls_gets_its_own_answer(project: ProjectBuilder, speak: 
     client.wire.close_stdin()
     assert load.told["result"] > 0.8 * CALLS, load.told
     assert kind != "calm" or len(load.seen) == 1
-    print(kind, CALLS, dict(load.told), len(load.cancelled), {pid: kib[::10] for pid, kib in load.memory.items()})
     for pid, grown in load.memory.items():
         assert grown[-1] < 1.3 * grown[len(grown) // 10] + 8_000, (pid, grown)
     eventually(lambda: not any(map(is_alive, load.seen)))

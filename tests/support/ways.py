@@ -15,9 +15,9 @@ from tests.support.wire import Json
 
 # What the description of a Python tool says for it.
 WAYS: dict[str, Json] = {"fresh": {"warm": False}, "forked": {"warm": True}, "resident": {"stays": "server"}}
-# A snippet of shell, served so. Python that is forked becomes bash. In a process that stays, the snippet has the variables
-# that it would have in a process of its own, as far as they come with the call. What it prints is the answer, and its
-# exit status is not told.
+# A snippet of shell, served so. Python that is forked becomes bash. In a process that stays, the snippet has the
+# variables of a process of its own, as far as they come with the call. What it prints is the answer; its exit status is
+# not told.
 SHELL = {
     "fresh": "#!/bin/bash\n{comments}{script}",
     "forked": f"#!{sys.executable}\n{{comments}}import os\n"
@@ -27,7 +27,9 @@ SHELL = {
 {comments}
 source "${{MCP_SDK:?}}/tool-sdk.sh"
 of_call='.meta | .client + {{
-  MCP_ROOTS_JSON: (.roots | tojson), MCP_ROOTS_COUNT: (.roots | length | tostring), MCP_TOOL_META_JSON: (._meta | tojson),
+  MCP_TOOL_META_JSON: (._meta | tojson),
+  MCP_ROOTS_JSON: (.roots | tojson),
+  MCP_ROOTS_COUNT: (.roots | length | tostring),
   MCP_ROOTS_PATHS: ([.roots[].path] | join("\n"))
 }} | to_entries[] | "export \\(.key)=\\(.value | @sh)"'
 while mcp_next_call; do
@@ -87,4 +89,4 @@ loop in shell loads once; a script that knows nothing of staying"""
 @pytest.fixture
 def per_call(way: str) -> None:
     if way == "resident":
-        pytest.skip(f"this belongs to the process: {OF_PROCESS}")
+        pytest.skip("this belongs to the process: see OF_PROCESS")
