@@ -574,15 +574,15 @@ FAULTS = [
     Fault(
         "process-of-a-session-shared",
         "mcpgreen/features/residents.py",
-        '(None, None) if stays.scope == "server" else (_scope_of(call), call.principal)',
-        "(None, None) if stays.scope else (_scope_of(call), call.principal)",
+        'if stays.scope == "session":',
+        'if stays.scope == "call":',
         "tests/running/test_resident.py::test_sessions_have_processes_of_their_own",
     ),
     Fault(
         "process-of-a-shared-token-shared",
         "mcpgreen/features/residents.py",
-        "if call.principal is not None and not call.principal.is_shared:",
-        "if call.principal is not None:",
+        "is_known = call.principal is not None and not call.principal.is_shared",
+        "is_known = call.principal is not None",
         "tests/running/test_resident.py::test_stateless_callers_who_cannot_be_told_apart_share_nothing",
     ),
     Fault(
