@@ -245,7 +245,7 @@ def _add(draft: Draft, project: Project, kind: str, name: str, language: Languag
         place = os.path.join(project.tools_dir, name if options["--ui"] else "").rstrip("/")
         if options["--ui"]:
             _add_page(draft, os.path.join(place, "ui"), name)
-        return _add_tool(draft, place, name, language, _stays_of(options["--stays"], language))
+        return _add_tool(draft, place, name, language, options["--stays"] or "")
     if kind == "template":
         _require_free(project.resources_dir, name)
         scheme = require_scheme(name.lower().replace("_", "-").strip("-"))
@@ -281,19 +281,15 @@ def _fill(draft: Draft, place: str, name: str, files: dict[str, str], **values: 
     return f"{place}/{next(iter(files))}"
 
 
-def _stays_of(scope: str | None, language: Language) -> str:
-    if scope and scope not in SCOPES_OF_STAYS:
-        raise ProjectError(f"--stays {scope}", f"choose one of {', '.join(SCOPES_OF_STAYS)}")
-    if scope and language.name == "sh":
-        raise ProjectError("--lang sh", "a tool that stays needs the SDK for bash; use --lang bash")
-    return scope or ""
-
-
 def _add_tool(draft: Draft, place: str, name: str, language: Language, stays: str = "") -> str:
     function = name.replace("-", "_")
     if language.name == "python" and (name in sys.stdlib_module_names or name == "mcp_tool"):
         raise ProjectError(f"{name}.py", f"it would hide the module {name} from the tools; choose another name")
     function += "_" if iskeyword(function) else ""
+    if stays not in ("", *SCOPES_OF_STAYS):
+        raise ProjectError(f"--stays {stays}", f"choose one of {', '.join(SCOPES_OF_STAYS)}")
+    if stays and language.name == "sh":
+        raise ProjectError("--lang sh", "a tool that stays needs the SDK for bash; use --lang bash")
     template = f"{'staying' if stays else 'tool'}.{language.name}"
     return _fill(draft, place, name, {f"{name}.{language.suffix}": template}, function=function, stays=stays)
 

@@ -39,11 +39,9 @@ class PipeReader:
     Reads by itself after `watch`; before and after that, also whenever `drain` is called.
     """
 
-    def __init__(
-        self, fd: int, on_chunk: OnChunk, *, chunk_bytes: int = CHUNK_BYTES, on_end: Callable[[], None] = lambda: None
-    ) -> None:
+    def __init__(self, fd: int, on_chunk: OnChunk, *, chunk_bytes: int = CHUNK_BYTES) -> None:
         os.set_blocking(fd, False)
-        self._on_end = on_end
+        self.on_end: Callable[[], None] = lambda: None
         self.fd = fd
         self.is_open = True
         self._on_chunk = on_chunk
@@ -97,7 +95,7 @@ class PipeReader:
                 return False
             if not chunk:
                 self.close()
-                self._on_end()
+                self.on_end()
                 return False
             if len(chunk) == CHUNK_BYTES == self._chunk_bytes:
                 self._grow()

@@ -117,7 +117,7 @@ class RunningScript:
             _close_all(write_ends)
         stdout, stderr, control = read_ends
         self._place = place
-        chunk_bytes, on_closed = CONTROL_CHUNK_BYTES, run.on_closed
+        chunk_bytes = CONTROL_CHUNK_BYTES
         if run.tail is None:
             # A script that prints too much is stopped at once.
             limits, on_overflow = run.limits, self.child.bell.set
@@ -128,11 +128,11 @@ class RunningScript:
             self.child.stays, chunk_bytes = True, CHUNK_BYTES
         self._stdout_reader = PipeReader(stdout, self._stdout.take)
         self._stderr_reader = PipeReader(stderr, self._stderr.take)
-        self._control_reader = PipeReader(control, run.on_control, chunk_bytes=chunk_bytes, on_end=on_closed)
+        self._control_reader = PipeReader(control, run.on_control, chunk_bytes=chunk_bytes)
         self._readers = (self._stdout_reader, self._stderr_reader, self._control_reader)
         self._stdout_reader.watch()
         if run.tail is not None:
-            run.tail.readers = self._readers[:2]
+            run.tail.readers, self._control_reader.on_end = self._readers[:2], run.on_closed
             self._control_reader.watch()
 
     def become(self, state: str) -> None:
