@@ -53,6 +53,8 @@ TEXTS = {
     "needs": "The capabilities that a client must have",
     "scopes": "The scopes that the caller's token needs, if callers have tokens",
     "warm": "Whether a Python script can be forked from a running Python, or the modules to preload there",
+    "stays": "Whether the process stays between calls: for the server, or for each session",
+    "process": "The process that it shares with other tools that stay and are links to the same file",
     "env": "The environment variables that the tool gets from the server; a ! marks a required one",
     "interaction": "Whether a call that waits for an answer can be run again",
     "uri": "The URI of the resource",

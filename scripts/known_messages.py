@@ -161,6 +161,28 @@ MESSAGES: dict[str, tuple[Known, ...]] = {
             "Print less, write a file and embed or link it, or raise the setting.",
         ),
         Known(
+            "The process was not ready after … s (startSecs)",
+            "A tool that stays did not write its `ready` line in time: it still loads, or waits for something.",
+            "Raise `startSecs` in [`stays`](resident-tools.md#options), or load less; the rest of the message is what "
+            "it printed last.",
+        ),
+        Known(
+            "The process ended with exit code …",
+            "The process of a tool that stays ended while it had this call, or before it was ready.",
+            "The rest of the message is what it printed last. The next call starts another one: [Tools that "
+            "stay](resident-tools.md#the-life-of-a-process).",
+        ),
+        Known(
+            "The process answered with a line longer than … bytes",
+            "The answer of a tool that stays is longer than `max_tool_output_size`.",
+            "Return less, or raise the setting.",
+        ),
+        Known(
+            "Too many processes stay for you already (…, resident_max_per_principal)",
+            "All sessions of this caller together have as many processes of tools with `stays: session` as they may.",
+            "End a session, lower `idleSecs` of the tools, or raise the setting.",
+        ),
+        Known(
             "Tool output is not valid JSON for declared outputSchema",
             "The description has an `outputSchema`, but stdout is not a single JSON value. Often it contains debug "
             "output.",

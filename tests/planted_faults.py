@@ -571,4 +571,25 @@ FAULTS = [
         "    is_known = EDGE not in program",
         "tests/cli/wrapping/test_task_files.py::test_what_a_target_runs_is_no_argument",
     ),
+    Fault(
+        "process-of-a-session-shared",
+        "mcpgreen/features/residents.py",
+        'if stays.scope == "session":',
+        'if stays.scope == "call":',
+        "tests/running/test_resident.py::test_sessions_have_processes_of_their_own",
+    ),
+    Fault(
+        "process-of-a-shared-token-shared",
+        "mcpgreen/features/residents.py",
+        "is_known = call.principal is not None and not call.principal.is_shared",
+        "is_known = call.principal is not None",
+        "tests/running/test_resident.py::test_stateless_callers_who_cannot_be_told_apart_share_nothing",
+    ),
+    Fault(
+        "answers-of-others-taken",
+        "mcpgreen/running/resident/process.py",
+        "exchange = self._calls.get(number) if type(number) is int else None",
+        "exchange = next(iter(self._calls.values()), None)",
+        "tests/stress/test_residents.py::test_each_of_many_calls_gets_its_own_answer",
+    ),
 ]

@@ -52,19 +52,30 @@ def test_a_quick_run_gives_tables_and_json_with_ratios(tmp_path: Path) -> None:
         assert document["metrics"][key]["medians"]["floor-py"] > 0
 
 
+BARS = ("scan_functions", "look_functions", "static_list", "resident_p50", "resident_shell")
+
+
 def test_functions_are_measured_beside_the_same_with_descriptions(tmp_path: Path) -> None:
     report = tmp_path / "bench.json"
 
     run = run_bench(
-        "--quick", "--only", "mcpgreen", "--metric", "scan_functions,look_functions,static_list", "--json", str(report)
+        "--quick",
+        "--only",
+        "mcpgreen",
+        "--metric",
+        "scan_functions,look_functions,static_list,resident_p50,resident_shell",
+        "--json",
+        str(report),
     )
 
     assert run.returncode == 0, run.stderr
     metrics = json.loads(report.read_text(encoding="utf-8"))["metrics"]
-    assert {key: metrics[key]["bar"]["now"] for key in ("scan_functions", "look_functions", "static_list")} == {
+    assert {key: metrics[key]["bar"]["now"] for key in BARS} == {
         "scan_functions": "≤ 4 x",
         "look_functions": "≤ 1.3 x",
         "static_list": "≤ 3.5x floor-py",
+        "resident_p50": "≤ 0.5x fastmcp and ≤ 0.8x python-sdk",
+        "resident_shell": "≤ 0.6 x",
     }
     assert "floor-py not measured" in run.stdout
     assert all(metrics[key]["medians"]["mcpgreen"] > 0 for key in metrics)

@@ -13,11 +13,12 @@ Rule: one bad file costs one tool and a warning, never the list.
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from functools import cache
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mcpgreen.catalog.descriptions import HEAD_BYTES, metadata
 from mcpgreen.catalog.descriptions.metadata import matches
@@ -36,6 +37,7 @@ from mcpgreen.text.json_types import Json
 
 if TYPE_CHECKING:
     from mcpgreen.catalog.functions.reading import FunctionTool
+    from mcpgreen.running.processes.run import Stays
 
 UI_DIRECTORY = "ui"  # holds the app of a tool and its files
 
@@ -56,6 +58,29 @@ UNFIT_VARIABLES = {
     r"(LD|DYLD)_\w*|GCONV_PATH|GLIBC_TUNABLES": "it loads other code into programs",
     r"(PYTHON|PERL5|RUBY|BASH|SHELLOPTS)\w*|NODE_(OPTIONS|PATH)|ENV|IFS|CDPATH|PS4": "it changes how scripts are run",
 }
+
+SCOPES_OF_STAYS = ("server", "session")  # how long a process is kept between calls
+
+
+def _whole(lowest: int, highest: int) -> metadata.Rule:
+    return metadata.Rule(
+        lambda value: metadata.is_natural(value) and lowest <= value <= highest,
+        f"an integer from {lowest} to {highest}",
+        {"type": "integer", "minimum": lowest, "maximum": highest},
+    )
+
+
+STAYS_RULES = {  # in the order of the attributes of `Stays`
+    "for": metadata.one_of(SCOPES_OF_STAYS),
+    "workers": _whole(1, 64),
+    "concurrency": _whole(1, 1000),
+    "idleSecs": metadata.A_DURATION,
+    "maxCalls": _whole(0, 10**9),
+    "maxMemoryMb": _whole(0, 10**6),
+    "startSecs": metadata.A_DURATION,
+}
+_MEMBERS = {key: dict(rule.schema) for key, rule in STAYS_RULES.items()}
+STAYS_SCHEMA = {"type": "object", "properties": _MEMBERS, "required": ["for"], "additionalProperties": False}
 
 FIELD_RULES = {
     **metadata.COMMON_RULES,
@@ -83,6 +108,12 @@ FIELD_RULES = {
         "true, false, or an array of Python module names",
         {"type": ["boolean", "array"], "items": {"type": "string"}, "maxItems": MAX_MODULES},
     ),
+    "stays": metadata.Rule(
+        lambda value: value in SCOPES_OF_STAYS or (isinstance(value, dict) and "for" in value),
+        'server, session, or an object such as {"for": "server", "workers": 2}',
+        {"anyOf": [{"enum": list(SCOPES_OF_STAYS)}, STAYS_SCHEMA]},
+    ),
+    "process": metadata.A_NAME,
     "env": metadata.Rule(
         lambda value: (
             isinstance(value, list) and len(value) <= MAX_VARIABLES and all(matches(_VARIABLE, each) for each in value)
@@ -114,6 +145,8 @@ class Description(NamedTuple):
     scopes: Sequence[str] = ()  # that a caller must have, if callers have scopes at all
     warm: bool | list[str] = True
     env: Sequence[str] = ()  # variables of the server that the tool gets; a ! marks a required one
+    stays: Stays | None = None  # between calls
+    process: str = ""  # that it shares with other tools which stay, and are links to the same file
 
 
 ATTRIBUTE_OF = {name[0] + name.title().replace("_", "")[1:]: name for name in Description._field_defaults}
@@ -134,6 +167,12 @@ class Tool(NamedTuple):
     def definition(self) -> Json:
         return self.description.definition
 
+    @property
+    def staying(self) -> tuple[str, Stays | None]:
+        """The file whose process serves it, and how long that stays."""
+        described = self.description
+        return os.path.realpath(self.path) if described.process else self.path, described.stays
+
 
 def discover_tools(project: Project, tree: Tree) -> Discovery:
     """Read every tool in a tree of tools/, sorted by name and path."""
@@ -150,7 +189,7 @@ def discover_tools(project: Project, tree: Tree) -> Discovery:
     of_tools = [each for each in tree.directories if UI_DIRECTORY not in each.path.removeprefix(top).split("/")]
     below = tree._replace(directories=of_tools)
     tools, more, own_hints = read_files(project, below, _scripts_in, _tools_of, "the tool")
-    found = sorted(tools, key=lambda tool: (tool.name, tool.relative_path))
+    found = _with_whole_processes(project, sorted(tools, key=lambda tool: (tool.name, tool.relative_path)), warnings)
     warnings += more
     hints += own_hints
     for directory in of_tools:
@@ -162,6 +201,15 @@ def discover_tools(project: Project, tree: Tree) -> Discovery:
         found = _with_apps(project, found, tree.pace)
     kept, losses = distinct(found, "name", "provides the tool", lambda tool: project.shown(tool.path))
     return Discovery(kept, [*warnings, *losses], hints)
+
+
+def _with_whole_processes(project: Project, tools: list[Tool], warnings: list[str]) -> list[Tool]:
+    """Return the tools without those that cannot share the process that they name."""
+    shared = Counter(name for name, _ in {(tool.description.process, tool.staying) for tool in tools} if name)
+    lost = [tool for tool in tools if shared[tool.description.process] > 1]
+    reason = "left out: the tools of the process {} must be links to one file, and stay in the same way"
+    warnings += [Loss(f"{project.shown(tool.path)}: {reason.format(tool.description.process)}") for tool in lost]
+    return [tool for tool in tools if tool not in lost] if lost else tools
 
 
 def _scripts_in(names: Iterable[str]) -> list[str]:
@@ -318,11 +366,32 @@ def describe_tool(path: str, fields: Json, *, stem: str, private: Private) -> De
             raise ProjectError(path, f"{key} {fault}")
     unlisted = {key: value for key, value in fields.items() if key not in LISTED_FIELDS}
     known = {name: fields[key] for key, name in ATTRIBUTE_OF.items() if key in fields}
+    if "process" in fields and "stays" not in fields:
+        raise ProjectError(path, "process is for tools that stay; add stays")
+    if "stays" in fields:
+        known["stays"] = _stays_of(path, fields["stays"])
+        if "maxConcurrent" in fields:
+            origin.complaints.append("maxConcurrent has no effect on a tool that stays; use concurrency of stays")
     for each in fields.get("env", ()):
         for reason in (reason for names, reason in UNFIT_VARIABLES.items() if matches(f"(?:{names})!?", each)):
             known["env"] = [other for other in known["env"] if other != each]
             origin.complaints.append(f"env: {each.rstrip('!')} is left out: {reason}")
     return Description(definition, unlisted, origin.complaints, **known)
+
+
+def _stays_of(path: str, value: Any) -> Stays:
+    """Raises ProjectError for an object that has a wrong member."""
+    from mcpgreen.running.processes.run import Stays  # few tools stay
+
+    given = {"for": value} if isinstance(value, str) else value
+    given = metadata.checked(path, given, STAYS_RULES, "stays.")
+    if unknown := next((key for key in given if key not in STAYS_RULES), None):
+        raise ProjectError(path, f"stays.{unknown} is unknown; stays has {', '.join(STAYS_RULES)}")
+    attributes = dict(zip(STAYS_RULES, Stays._fields, strict=True))
+    stays = Stays(**{attributes[key]: each for key, each in given.items()})
+    if stays.scope == "session" and stays.workers > 1:
+        raise ProjectError(path, "stays.workers must be 1 for a session, which has one process; use concurrency")
+    return stays
 
 
 def _input_schema(path: str, fields: Json) -> Json:

@@ -9,10 +9,12 @@ import ast
 import json
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 
 from mcpgreen.catalog.descriptions import metadata
+from mcpgreen.catalog.functions.module import Module
+from mcpgreen.catalog.functions.reading import MARK
 from mcpgreen.catalog.prompts import Prompt
 from mcpgreen.catalog.resources import ResourceTemplate
 from mcpgreen.catalog.tools import Tool
@@ -24,6 +26,7 @@ from mcpgreen.cli.commands import Options
 from mcpgreen.cli.making.drafts import SAFE_NAME
 from mcpgreen.cli.opening import open_named
 from mcpgreen.cli.output import say
+from mcpgreen.logs.secrets import is_secret_name
 from mcpgreen.project.project import Project
 from mcpgreen.protocol.schemas.portable import kept_references, portable
 from mcpgreen.running.scripts.shebang import is_python
@@ -65,6 +68,9 @@ MAX_SOURCE_BYTES = 131_072
 RESULTS = {"image": "a picture", "audio": "a sound", "resource_link": "a link"}
 _SHELL = re.compile(r"^[ \t]*mcp_result_(image|audio|resource_link)\b((?:[^\n\\]|\\.|\\\n)*)", re.MULTILINE)
 _BLOCK = re.compile(r"(image|audio|resource_link)_block")
+
+# Of state: methods that change a list, a set or a dictionary.
+CHANGING = ("add", "append", "appendleft", "clear", "extend", "insert", "pop", "remove", "setdefault", "update")
 
 # Of other items.
 MAX_ICON_CHARS = 96 * 1024
@@ -137,7 +143,7 @@ def _problems(project: Project, settings: Settings, item: Item, source: Source) 
         yield from _name_problems(listed_name, source, project.server_name())
         yield from _tool_problems(item, source)
         yield from _schema_problems(item, source)
-        yield from _result_problems(item)
+        yield from _source_problems(item)
     elif isinstance(item, Prompt):
         yield from _prompt_problems(item, source)
     elif isinstance(item, ResourceTemplate) and not item.definition.get("description"):
@@ -276,24 +282,61 @@ def _shown(keys: Keys) -> str:
     return ".".join(str(key) for key in keys if key != "properties") or "inputSchema"
 
 
-def _result_problems(tool: Tool) -> Iterator[Problem]:
-    """Find results without text, which a model may not see, as far as the source shows them."""
-    with suppress(OSError):
+def _source_problems(tool: Tool) -> Iterator[Problem]:
+    """Find state in the wrong place, and results without text, which a model may not see, as far as the source says."""
+    with suppress(OSError, SyntaxError, ValueError, RecursionError, MemoryError):  # `validate` tells of these
         source = metadata.read_start(tool.path, MAX_SOURCE_BYTES)
         text = source.decode("utf-8", "replace")
         in_shell = [found for found in _SHELL.finditer(text) if "--text" not in found[2]]
-        found = [(text.count("\n", 0, each.start(1)) + 1, each[1]) for each in in_shell]
-        for line, kind in _results_in_python(text) if is_python(tool.path, source) else found:
+        found: Iterable[tuple[int, str]] = [(text.count("\n", 0, each.start(1)) + 1, each[1]) for each in in_shell]
+        if is_python(tool.path, source):
+            tree = ast.parse(text)
+            yield from _state_problems(tool, tree)
+            found = _results_in_python(tree)
+        for line, kind in found:
             sentence = f"its result is {RESULTS[kind]} without text, and many clients only show text to the model"
             fix = "add text that describes it"
             yield Problem("warning", "result-text", sentence, fix, tool.path, Position(line))
 
 
-def _results_in_python(text: str) -> Iterator[tuple[int, str]]:
-    try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+def _state_problems(tool: Tool, tree: ast.Module) -> Iterator[Problem]:
+    """Find a global variable that the tool's function changes: if its process does not stay, the change is lost; if it
+    stays for the server, all callers share it, also a secret."""
+    module, stays = Module(tree), tool.description.stays
+    marked = [(each, mark) for each in module.all_functions for mark in each.decorator_list]
+    marks = {each: ast.unparse(mark) for each, mark in marked if module.decorator_name(mark) == MARK}
+    own = [each for each, mark in marks.items() if each.name == tool.name or f"name={tool.name!r}" in mark]
+    for name, change in (found for each in own or marks for found in _changed_globals(each, module.assigned)):
+        words = set(re.findall(r"\w+", ast.unparse(change))) - {"key", "keys"}
+        rule, fix = "state-lost", 'add stays="session", or keep it in a file'
+        sentence = f"it changes the global variable {name}, which is lost when its process ends after the call"
+        if stays is not None:
+            if stays.scope != "server" or not any(map(is_secret_name, words)):
+                continue
+            rule, fix = "secret-shared", 'use stays="session", or pass it with each call'
+            sentence = f"it keeps what looks like a secret in {name}, in a process that all callers share"
+        yield Problem("warning", rule, sentence, fix, tool.path, Position(change.lineno))
         return
+
+
+def _changed_globals(function: ast.AST, names: Iterable[str]) -> Iterator[tuple[str, ast.stmt]]:
+    """Yield the global variables that a function changes, each with the statement."""
+    nodes = list(ast.walk(function))
+    declared = {name for each in nodes if isinstance(each, ast.Global) for name in each.names}
+    own = {each.id for each in nodes if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)}
+    own |= {each.arg for each in nodes if isinstance(each, ast.arg)}
+    statements = [each for each in nodes if isinstance(each, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr))]
+    for change, node in ((each, node) for each in statements for node in ast.walk(each)):
+        if _called(node) in CHANGING or isinstance(getattr(node, "ctx", None), ast.Store):
+            base = getattr(node, "func", node)
+            known = declared if isinstance(base, ast.Name) else {*names} - own | declared
+            while isinstance(base, (ast.Attribute, ast.Subscript)):
+                base = base.value
+            if isinstance(base, ast.Name) and base.id in known:
+                yield base.id, change
+
+
+def _results_in_python(tree: ast.Module) -> Iterator[tuple[int, str]]:
     for node in ast.walk(tree):
         blocks: list[ast.expr] = []
         if isinstance(node, ast.Return) and node.value is not None:
@@ -305,7 +348,7 @@ def _results_in_python(text: str) -> Iterator[tuple[int, str]]:
             yield blocks[0].lineno, kinds[0][1]
 
 
-def _called(node: ast.expr) -> str:
+def _called(node: ast.AST) -> str:
     """Return the last part of the name of a called function; empty for anything else."""
     function = getattr(node, "func", None)
     return str(getattr(function, "attr", "") or getattr(function, "id", ""))

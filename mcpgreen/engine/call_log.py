@@ -125,7 +125,7 @@ def _line(call: Call, outcome: str, secrets: Secrets) -> tuple[str, Json]:
     if "exit" in fields:
         line += f" exit {fields['exit']}"
     if call.run is not None and call.run.child is not None and call.run.child.way:
-        line += f", {call.run.child.way}"
+        line += f", {call.run.child.way}" + (f" {fields['process']}" if "calls" in fields else "")
     if fields.get("waited_ms", 0) >= LONG_WAIT_MS:
         line += f", waited {fields['waited_ms']} ms"
     return line, fields
@@ -152,6 +152,9 @@ def _times(call: Call) -> Json:
     times: Json = {"ms": round((child.ended_at - child.began_at) * 1000), "exit": child.exit_code, "process": child.pid}
     if child.way:
         times[child.way] = True
+    if (calls := getattr(child, "calls", None)) is not None:  # of a process that stays, which has not exited
+        times["calls"] = calls
+        del times["exit"]
     if call.received_at:
         times["waited_ms"] = round((child.began_at - call.received_at) * 1000)
     return times

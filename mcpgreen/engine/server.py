@@ -102,6 +102,7 @@ class Server:
         self._sessions.remove(session)
         session.close()
         self.services.subscriptions.remove_session(session)
+        self.services.end_residents(session)
 
     def end_session(self, session: Session) -> None:
         """End a session as its client wants: stop everything on all of its streams, then close it."""

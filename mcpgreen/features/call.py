@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from mcpgreen.running.processes.pipes import OutputPlace
     from mcpgreen.running.processes.process import Child
     from mcpgreen.running.processes.run import Outcome
+    from mcpgreen.running.resident.process import Exchange
     from mcpgreen.running.scripts.scratch import CallFiles
     from mcpgreen.running.shares import Places
 
@@ -353,17 +354,21 @@ class Slot:
     leaves the place to others.
 
     With a `gate`, only one of the calls that share it waits for a place, and the others wait for the gate: so each of
-    an owner's sessions queues only once, however many calls it has."""
+    an owner's sessions queues only once, however many calls it has. A place that `is_kept` is left at the end only: a
+    process that stays serves no other call while it waits for an answer."""
 
-    def __init__(self, places: Places, owner: Hashable = None, gate: Semaphore | None = None) -> None:
+    def __init__(
+        self, places: Places, owner: Hashable = None, gate: Semaphore | None = None, *, is_kept: bool = False
+    ) -> None:
         self.places = places
         self.owner = owner
         self.gate = gate
         self._is_held = False
         self._is_over = False
+        self._is_kept = is_kept
 
     def leave(self) -> None:
-        if self._is_held:
+        if self._is_held and (self._is_over or not self._is_kept):
             self._is_held = False
             self.places.release(self.owner)
 
@@ -397,7 +402,7 @@ class Run:
         self.turn = turn
         self.files: CallFiles | None = None
         self.output_place: OutputPlace | None = None
-        self.child: Child | None = None
+        self.child: Child | Exchange | None = None
         self.ended_by = ""
         self.stderr_end = b""
         self._helpers: set[gevent.Greenlet] = set()

@@ -102,7 +102,11 @@ class Reports:
         return self._asking
 
     def ask(self, asked: object, reply: object, timeout_secs: float | None, *, size_bytes: int) -> None:
-        self.asking_script().ask(asked, reply, timeout_secs, size_bytes=size_bytes)
+        """Ask for a script; `reply` is the place for the answers, or a function that takes them."""
+        if not callable(reply):
+            self.asking_script().ask(asked, reply, timeout_secs, size_bytes=size_bytes)
+        elif not self._call.is_cancelled:
+            self.asking_script().begin(asked, timeout_secs, reply, size_bytes=size_bytes)
 
 
 def run_for(

@@ -13,7 +13,7 @@ from weakref import WeakValueDictionary
 from mcpgreen.catalog.catalog import Catalog
 from mcpgreen.catalog.snapshot import Snapshot, Terms
 from mcpgreen.features.watching.subscriptions import MAX_LISTENS, MAX_SUBSCRIPTIONS, Subscriptions
-from mcpgreen.links.session import MAX_QUEUED_BYTES, MAX_QUEUED_REQUESTS, WaitingCalls
+from mcpgreen.links.session import MAX_QUEUED_BYTES, MAX_QUEUED_REQUESTS, Session, WaitingCalls
 from mcpgreen.project.project import Project
 from mcpgreen.project.roots import Roots, resource_directories
 from mcpgreen.protocol.admission import Identity
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from mcpgreen.providers.reading import Providers
     from mcpgreen.running.hooks import HookShell
     from mcpgreen.running.policy import ProjectPolicy
+    from mcpgreen.running.resident.pools import Residents
     from mcpgreen.running.runner import Runner
     from mcpgreen.running.schema_checks import SchemaChecks
     from mcpgreen.running.scripts.environment import ProviderEnvironment, ToolEnvironment
@@ -86,6 +87,8 @@ class Services:
             self.asking.parking.clear()
         if "schema_checks" in self.__dict__:
             self.schema_checks.close()
+        if "residents" in self.__dict__:
+            self.residents.close()
         if "runner" in self.__dict__:
             self.runner.stop_all(grace_secs=STOP_GRACE_SECS)
             self.runner.close(is_clean=self.state_dir.remove())
@@ -101,6 +104,18 @@ class Services:
             keeps_warm=settings.warm_python,
             next_serial=self.next_serial,
         )
+
+    @cached_property
+    def residents(self) -> Residents:
+        from mcpgreen.running.resident.pools import Residents
+
+        most = self.settings.resident_max_per_principal
+        return Residents(self.runner, lambda: {tool.staying for tool in self.catalog.snapshot("tools").items}, most)
+
+    def end_residents(self, session: Session) -> None:
+        """End the processes that stay for a session."""
+        if "residents" in self.__dict__:
+            self.residents.end_scope(session)
 
     @cached_property
     def state_dir(self) -> StateDir:

@@ -91,16 +91,23 @@ def _run_once(call: Call, terms: ToolTerms, arguments_json: bytes) -> Json:
     tool = terms.tool
     call.step_in()
     deadline, expected = terms.time_and_expectation(call)
-    script, variables, remedy = terms.with_packages()
-    outcome, error_report, resources_report = run_for(
-        call,
-        script,
-        call.services.environment.with_more(variables, call.roots.variables, call.client_variables),
-        entry_json=terms.entry_json,
-        arguments_json=arguments_json,
-        deadline=deadline,
-        limits=terms.limits,
-    )
+    stays = tool.description.stays
+    if stays is not None:
+        from mcpgreen.features.residents import run_resident  # few projects have tools that stay
+
+        secs = expected.timeout_secs
+        outcome, error_report, resources_report = run_resident(call, terms, stays, arguments_json, deadline, secs)
+    else:
+        script, variables, _ = terms.with_packages()
+        outcome, error_report, resources_report = run_for(
+            call,
+            script,
+            call.services.environment.with_more(variables, call.roots.variables, call.client_variables),
+            entry_json=terms.entry_json,
+            arguments_json=arguments_json,
+            deadline=deadline,
+            limits=terms.limits,
+        )
     if deadline.extends:
         reason = "max_exceeded" if deadline.is_at_cap else "idle"
         expected = expected._replace(timeout_reason=reason)
@@ -127,7 +134,7 @@ def _run_once(call: Call, terms: ToolTerms, arguments_json: bytes) -> Json:
             reason = results.reason_of(outcome, words())
             text = f"Tool '{tool.name}' failed, because the client does not support {needs}: {reason}"
             raise ToolFailure(text, meta=failure.meta, more_text=failure.more_text) from failure
-        if remedy and "No module named" in failure.text:
+        if "No module named" in failure.text and (remedy := terms.with_packages()[2]):
             raise ToolFailure(f"{failure.text}\n{remedy}", meta=failure.meta, more_text=failure.more_text) from failure
         raise
     if "structuredContent" not in result and (stray := stray_in(outcome.stdout)):
@@ -170,9 +177,12 @@ def find_tool(call: Call) -> ToolTerms:
 
 
 def turn(call: Call, terms: ToolTerms) -> Slot | None:
-    """Return the place that a call waits for if its tool has `maxConcurrent`."""
-    tool = terms.tool
-    most = tool.description.max_concurrent
+    """Return the place that a call waits for if its tool has `maxConcurrent`, or a process that stays."""
+    tool, stays, most = terms.tool, terms.tool.description.stays, terms.tool.description.max_concurrent
+    if stays is not None:
+        from mcpgreen.features.residents import pool_for
+
+        return Slot(pool_for(call, terms, stays).places, call.stream.owner, is_kept=True)
     if most is None:
         return None
     places = call.services.turns.setdefault(tool.name, Places(most))

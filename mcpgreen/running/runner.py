@@ -13,7 +13,7 @@ import errno
 import os
 import signal
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from contextlib import suppress
 from itertools import count
 from resource import struct_rusage
@@ -110,7 +110,7 @@ class Runner:
     def _start(self, run: ScriptRun, tag: int, warm: WarmPython | None) -> RunningScript:
         """Start it in a process that was forked ahead, or afresh. May wait for a moment. Raises OSError."""
         is_shell = run.script.wants_table
-        spare = warm.spawner_for(run) if warm is not None and not is_shell else None
+        spare = warm.spawner_for(run) if warm is not None and not is_shell and run.tail is None else None
         if spare is not None:
             with suppress(OSError):  # its process has died, or the message is too long for it
                 return self._started(run, spare, tag)
@@ -120,9 +120,12 @@ class Runner:
             self._processors.make_way(running.child.pid, scripts=len(self._leaders))
         return running
 
+    def output_place(self, owner: Hashable) -> OutputPlace:
+        """Return room in memory for the output of one call, which it takes only if that is large."""
+        return OutputPlace(self._output_places, owner)
+
     def _started(self, run: ScriptRun, spawner: Spawner, tag: int) -> RunningScript:
-        place = OutputPlace(self._output_places, run.owner)
-        running = RunningScript(run, spawner=spawner, tag=tag, place=place)
+        running = RunningScript(run, spawner=spawner, tag=tag, place=self.output_place(run.owner))
         self._leaders[running.child.pid] = running.child
         self._known.add(b"%d" % running.child.pid)
         return running
@@ -257,12 +260,13 @@ class Runner:
 
     def _kill_leftovers(self) -> bool:
         """Kill processes that cannot belong to a running call; return whether there were any. A process without
-        its tag can be recognised only when no call is running."""
+        its tag can be recognised only when no script runs, apart from processes that stay."""
         if self._strays is None:
             return False
-        if not self._leaders:
-            return self._strays.kill()
-        return self._strays.kill_tagged(self.tags.all, running={child.tag for child in self._leaders.values()})
+        tags = {pid: child.tag for pid, child in self._leaders.items()}
+        if all(child.stays for child in self._leaders.values()):
+            return self._strays.kill_others(tags)
+        return self._strays.kill_tagged(self.tags.all, running=set(tags.values()))
 
     def _signal_all(self, number: int) -> None:
         for leader in list(self._leaders.values()):

@@ -25,7 +25,9 @@ BELOW_THE_LIMIT = 4
 # Of the server itself, with the descriptors that it needs for a moment to read the project or to start a script.
 OWN_DESCRIPTORS = 36
 DESCRIPTORS_OF_A_SCRIPT = 3
+DESCRIPTORS_OF_A_RESIDENT = 4
 PASSING_CONNECTIONS = 32  # that have just come, or are about to go
+MOST_RESIDENTS = 512
 ROOMY = 256  # enough for processes that are started ahead of the scripts that need them
 
 
@@ -80,7 +82,24 @@ def scripts_that_fit(wanted: int, limit: int) -> int:
     return max(1, min(wanted, (limit - OWN_DESCRIPTORS) // DESCRIPTORS_OF_A_SCRIPT))
 
 
+def residents_that_fit(limit: int) -> int:
+    """Return how many processes can stay: they may have an eighth of the descriptors. At least one is tried."""
+    return max(1, min(MOST_RESIDENTS, limit // 8 // DESCRIPTORS_OF_A_RESIDENT))
+
+
 def connections_that_fit(wanted: int, limit: int, *, scripts: int) -> int:
     """Return how many connections a server can have in addition to its scripts; at least one is tried."""
     room = limit - OWN_DESCRIPTORS - scripts * DESCRIPTORS_OF_A_SCRIPT - PASSING_CONNECTIONS
+    room -= residents_that_fit(limit) * DESCRIPTORS_OF_A_RESIDENT
     return max(1, min(wanted, room))
+
+
+def stamp_of_file(path: str | None) -> tuple[int, ...]:
+    """Return what changes when the file does; nothing if there is no such file."""
+    if path is None:
+        return ()
+    try:
+        status = os.stat(path)
+    except (OSError, ValueError):
+        return ()
+    return (status.st_ctime_ns, status.st_mtime_ns, status.st_size, status.st_ino)

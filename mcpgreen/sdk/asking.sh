@@ -17,6 +17,10 @@ __MCP_ASK_MAX_BYTES=1048000
 __mcp_ask() {
   local requests=$1 timeout=${2:-} line stream=${MCP_PROGRESS_STREAM:-${MCP_LOG_STREAM:-}} fifo number=0
   __MCP_ASK_MESSAGE=""
+  if [[ -n ${__MCP_CALL:-} ]]; then
+    __mcp_ask_staying "$requests" "$timeout"
+    return
+  fi
   if [[ -z ${MCP_ASK_REPLY:-} || -z $stream ]]; then
     __mcp_unasked unsupported "There is no client to ask" || return 1
   fi
@@ -93,7 +97,7 @@ __mcp_elicit_failed() {
 __mcp_elicit() {
   local mode=$1 params=$2 timeout answer
   # Ask even if the client seems not to support it: the server decides, and records which capability was missing.
-  if [[ -z ${MCP_ASK_REPLY:-} ]]; then
+  if [[ -z ${MCP_ASK_REPLY:-}${__MCP_CALL:-} ]]; then
     [[ ${MCP_ELICIT_SUPPORTED:-0} == 1 && " ${MCP_ELICIT_MODES:-form url} " == *" $mode "* ]] ||
       __mcp_elicit_failed decline unsupported "This client cannot show a $mode to the user" || return 1
     __mcp_elicit_failed error not_configured "The server does not let this script ask questions" || return 1

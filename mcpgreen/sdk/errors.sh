@@ -81,7 +81,9 @@ mcp_fail() {
   fi
   __mcp_quote "$message"
   error="{\"code\":$code,\"message\":$__MCP_OUT,\"data\":$data}"
-  if [[ -n ${MCP_TOOL_ERROR_FILE:-} ]]; then
+  if [[ -n ${__MCP_CALL:-} ]]; then
+    printf '%s\n' "{\"error\":$error,\"call\":$__MCP_CALL}" >&"$MCP_ANSWERS_FD"
+  elif [[ -n ${MCP_TOOL_ERROR_FILE:-} ]]; then
     { printf '%s\n' "$error" >"$MCP_TOOL_ERROR_FILE"; } 2>/dev/null || :
   fi
   printf '%s\n' "$error" || :

@@ -448,6 +448,9 @@ mcp_elicit_titled_choice() { __mcp_load asking; mcp_elicit_titled_choice "$@"; }
 mcp_elicit_multi_choice() { __mcp_load asking; mcp_elicit_multi_choice "$@"; }
 mcp_elicit_titled_multi_choice() { __mcp_load asking; mcp_elicit_titled_multi_choice "$@"; }
 
+mcp_next_call() { __mcp_load staying; mcp_next_call "$@"; }
+mcp_answer() { __mcp_load staying; mcp_answer "$@"; }
+
 mcp_client_supports_ui() { __mcp_load ui-sdk; mcp_client_supports_ui "$@"; }
 mcp_result_with_ui() { __mcp_load ui-sdk; mcp_result_with_ui "$@"; }
 mcp_result_with_ui_data() { __mcp_load ui-sdk; mcp_result_with_ui_data "$@"; }

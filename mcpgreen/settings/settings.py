@@ -91,6 +91,9 @@ class Limits(Values):
     max_logs_per_min = setting(integer, 100, low=0, high=1_000_000, doc=
         "How many log messages one request may send per minute. 0: unlimited. If it is not set, it is the same as "
         "`max_progress_per_min`.")
+    resident_max_per_principal = setting(integer, 16, low=1, high=10_000, doc=
+        "How many processes of tools with `stays: session` one caller may have. Callers without a token count as "
+        "one.")
     page_size = setting(integer, 1000, low=1, high=5000, doc=
         "How many items one page of a list has, and the most that a client may request.")
 

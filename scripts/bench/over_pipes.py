@@ -319,6 +319,41 @@ def shell_calls(stand: Stand) -> Values:
     return values
 
 
+def resident_calls(stand: Stand) -> Values:
+    """Calls of a function whose process stays, back to back and with a rest in between; memory of the server and that
+    one process; then many at a time, by one process and by two."""
+    count, check = max(2, stand.times(400, slow=200)), says("Hello, Ada!")
+    with stand.start("resident") as session:
+        session.get_ready()
+        encode = partial(session.encode_call, "alone", {"name": "Ada"})
+        ask_in_turn(session, encode, WARM_UP, check)
+        back_to_back = ask_in_turn(session, encode, count, check)
+        rested = ask_in_turn(session, encode, count, check, rest_secs=REST_SECS)
+        values = {
+            "resident_p50": median(back_to_back),
+            "resident_rested": median(rested),
+            "resident_memory": memory_mb(session.pid),
+        }
+        for key, name in (("resident_16", "side_by_side"), ("resident_workers", "two_workers")):
+            encode = partial(session.encode_call, name, {"name": "Ada"})
+            ask_at_once(session, [encode() for _ in range(2 * WARM_UP)], check, IN_FLIGHT)
+            requests = [encode() for _ in range(stand.times(2000, slow=1000))]
+            values[key], _ = ask_at_once(session, requests, check, IN_FLIGHT)
+    return values
+
+
+def resident_shell_calls(stand: Stand) -> Values:
+    """A loop in a process that stays and the same as a script for each call, in turn."""
+    tool = SHELL_TOOLS[0]
+    with stand.start("resident") as session:
+        session.get_ready()
+        encode = partial(next, map(session.encode_call, cycle(("loop", "each")), repeat(tool.arguments)))
+        ask_in_turn(session, encode, 2 * WARM_UP, says(tool.text))
+        durations = ask_in_turn(session, encode, 2 * stand.times(100), says(tool.text))
+    loop, each = median(durations[::2]), median(durations[1::2])
+    return {"resident_shell_ms": loop, "resident_shell": loop / each}
+
+
 def python_calls(stand: Stand) -> Values:
     """The first call; calls with a rest in between, of each kind of script; back to back; many at a time; memory."""
     count = max(2, stand.times(150, slow=40))

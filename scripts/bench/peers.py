@@ -20,7 +20,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from projects import FUNCTIONS
+from projects import FUNCTIONS_OF
 
 
 def read_tools(project: Path) -> list[dict[str, Any]]:
@@ -58,7 +58,7 @@ def serve_sdk(mode: str, project: Path) -> None:
     from mcp.server.stdio import stdio_server
     from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler
 
-    functions = FUNCTIONS if project.name == "python" else {}
+    functions = FUNCTIONS_OF.get(project.name, {})
     tools = [types.Tool(name=name, input_schema={"type": "object"}) for name in functions]
     tools = tools or [types.Tool.model_validate(tool) for tool in read_tools(project)]
     resources = read_resources(project)
@@ -69,6 +69,8 @@ def serve_sdk(mode: str, project: Path) -> None:
     async def call_tool(_context: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
         if params.name in functions:
             output = functions[params.name](*(params.arguments or {}).values())
+            if asyncio.iscoroutine(output):
+                output = await output
         else:
             output = await run_script(project, params.name)
         return types.CallToolResult(content=[types.TextContent(type="text", text=output)])
@@ -101,7 +103,7 @@ def serve_fastmcp(mode: str, project: Path) -> None:
     from fastmcp import FastMCP
 
     server: FastMCP[Any] = FastMCP("fastmcp", version="1")
-    functions = FUNCTIONS if project.name == "python" else {}
+    functions = FUNCTIONS_OF.get(project.name, {})
 
     def script_named(name: str) -> Callable[..., Any]:
         async def run(text: str = "") -> str:

@@ -60,7 +60,18 @@ def work(name: str) -> str:
     return textwrap.shorten(f"{day} {row.getvalue().strip()} {json.dumps(letters)}", 200)
 
 
-FUNCTIONS: dict[str, Callable[[str], str]] = {"hello": hello, "marked": marked, "ten": ten, "work": work}
+async def hello_soon(name: str) -> str:
+    return f"Hello, {name}!"
+
+
+FUNCTIONS: dict[str, Callable[[str], Any]] = {"hello": hello, "marked": marked, "ten": ten, "work": work}
+# Functions whose process stays, with what their scripts say about it.
+STAYING: dict[str, tuple[Callable[[str], Any], Any]] = {
+    "alone": (hello, "server"),
+    "side_by_side": (hello_soon, {"for": "server", "concurrency": 16}),
+    "two_workers": (hello, {"for": "server", "workers": 2}),
+}
+FUNCTIONS_OF = {"python": FUNCTIONS, "resident": {name: function for name, (function, _) in STAYING.items()}}
 
 
 class ShellTool(NamedTuple):
@@ -232,6 +243,18 @@ def _write_python(root: Path) -> None:
         write_script(path, f"{PYTHON}{imports}import mcp_tool\n{script}", meta_of(name, "name", "Greet somebody"))
 
 
+def _write_resident(root: Path) -> None:
+    """Functions whose process stays; and a shell tool, once as a loop and once as a script for each call."""
+    for name, (function, stays) in STAYING.items():
+        script = f"import mcp_tool\n@mcp_tool.tool(name={name!r}, stays={stays!r})\n{inspect.getsource(function)}"
+        write_script(root / "tools" / f"{name}.py", PYTHON + script)
+    tool = SHELL_TOOLS[0]
+    each = tool.body.replace("mcp_emit_text", "mcp_answer")
+    loop = f'# mcp: {{"stays": "server"}}\n{SOURCE}while mcp_next_call; do\n{each}done\n'
+    write_script(root / "tools" / "loop.sh", BASH + tool.comments + loop)
+    write_script(root / "tools" / "each.sh", BASH + tool.comments + SOURCE + tool.body)
+
+
 def _write_functions(root: Path) -> None:
     """Two projects with many functions as tools: in the second, each has a .meta.json beside it, too."""
     for project in ("plain", "described"):
@@ -252,6 +275,7 @@ _WRITERS: dict[str, Callable[[Path], None]] = {
     "resources": _write_resources,
     "watched": _write_watched,
     "python": _write_python,
+    "resident": _write_resident,
     "shell": lambda root: write_shell_tools(root / "tools"),
     "functions": _write_functions,
 }

@@ -61,6 +61,13 @@ METRICS = {
     "python_imports": Metric("ten imports, relative to none", "x", "1.3", "1.1"),
     "python_work": Metric("Python tool p50, work with ten modules"),
     "python_memory": Metric("memory with Python tools", "MB", "0.5 fastmcp", "0.4 fastmcp"),
+    "resident_p50": Metric("resident function p50, back to back", "ms", "0.5 fastmcp, 0.8 python-sdk", "0.4 fastmcp"),
+    "resident_rested": Metric("resident p50, 8 ms between calls", "ms", "0.5 fastmcp, 0.8 python-sdk", "0.4 fastmcp"),
+    "resident_16": Metric("resident calls/s, 16 in flight, one process", "/s", "2 fastmcp", "3 fastmcp"),
+    "resident_workers": Metric("resident calls/s, 16 in flight, two workers", "/s", "2 fastmcp", "3 fastmcp"),
+    "resident_memory": Metric("memory of server and resident", "MB", "0.6 fastmcp", "0.4 fastmcp"),
+    "resident_shell_ms": Metric("resident shell loop p50"),
+    "resident_shell": Metric("the loop beside a script for each call", "x", "0.6", "0.4"),
     **{cell.key: Metric(cell.title, "/s", _http_bar(cell), "2 best SDK") for cell in CELLS},
     **{f"{cell.key}_cpu": Metric(f"own CPU, {cell.method}, {cell.era}") for cell in CELLS if cell.tells_cpu},
     "http_idle_session": Metric("memory per idle session", "KiB", "60", "30"),
@@ -70,6 +77,7 @@ METRICS = {
 
 LISTING = ("floor-py", OURS, *SDKS)
 SHELL_METRICS = tuple(key for key in METRICS if key.startswith("shell_"))
+RESIDENT_METRICS = ("resident_p50", "resident_rested", "resident_16", "resident_workers", "resident_memory")
 PYTHON_METRICS = tuple(key for key in METRICS if key.startswith("python_"))
 
 PIPE_WORKLOADS = (
@@ -91,6 +99,8 @@ PIPE_WORKLOADS = (
     Workload(over_pipes.second_looks, ("look_functions_ms", "look_functions"), (OURS,), "functions"),
     Workload(over_pipes.shell_calls, SHELL_METRICS, (OURS,), "shell"),
     Workload(over_pipes.python_calls, PYTHON_METRICS, (OURS, FRESH, *SDKS), "python"),
+    Workload(over_pipes.resident_calls, RESIDENT_METRICS, (OURS, *SDKS), "resident"),
+    Workload(over_pipes.resident_shell_calls, ("resident_shell_ms", "resident_shell"), (OURS,), "resident"),
 )
 HTTP_WORKLOADS = (
     *(

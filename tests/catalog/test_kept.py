@@ -30,6 +30,7 @@ TOOL: Json = {
     "maxTimeoutSecs": 9.5,
     "progressExtendsTimeout": True,
     "maxConcurrent": 2,
+    "stays": {"for": "server", "workers": 2},
     "needs": ["elicitation.form"],
     "interaction": "replay",
     "scopes": ["files:read"],

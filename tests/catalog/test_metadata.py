@@ -149,7 +149,7 @@ def test_an_annotation_that_is_cut_off_asks_for_a_file() -> None:
 def test_without_fields_everything_has_a_default() -> None:
     description = described({})
     assert description.definition == {"name": "greet", "inputSchema": NO_ARGUMENTS}
-    assert description[1:] == ({}, [], None, None, None, None, None, None, (), "auto", (), True, ())
+    assert description[1:] == ({}, [], None, None, None, None, None, None, (), "auto", (), True, (), None, "")
 
 
 def test_the_definition_has_all_that_goes_on_the_wire_and_nothing_else() -> None:
@@ -219,6 +219,14 @@ def test_the_input_schema_always_has_an_object_at_its_root(fields: dict[str, Any
         ({"timeoutSecs": True}, "timeoutSecs must be a positive number"),
         ({"maxTimeoutSecs": -1}, "maxTimeoutSecs must be a positive number"),
         ({"maxConcurrent": 0}, "maxConcurrent must be a positive integer"),
+        ({"process": "db"}, "process is for tools that stay; add stays"),
+        ({"stays": "forever"}, "stays must be server, session, or an object such as"),
+        ({"stays": {"workers": 2}}, "stays must be server, session, or an object such as"),
+        ({"stays": {"for": "ever"}}, "stays.for must be one of server, session, found"),
+        ({"stays": {"for": "server", "workers": 0}}, "stays.workers must be an integer from 1 to 64"),
+        ({"stays": {"for": "server", "startSecs": "soon"}}, "stays.startSecs must be a positive number"),
+        ({"stays": {"for": "server", "worker": 2}}, "stays.worker is unknown; stays has for, workers,"),
+        ({"stays": {"for": "session", "workers": 2}}, "stays.workers must be 1 for a session"),
         ({"timeoutHint": 1}, "timeoutHint must be a string"),
         ({"scopes": "files:read"}, "scopes must be an array of at most 50 scopes"),
         ({"scopes": ["files:read files:write"]}, "scopes must be an array"),

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.cli.test_commands import run_tool
+from tests.cli.test_commands import mcpgreen, run_tool
 from tests.support.project import ProjectBuilder
 
 
@@ -91,3 +91,39 @@ def test_a_file_to_source_may_lie_in_the_project(project: ProjectBuilder) -> Non
     assert json.loads(done.stdout)["content"][0]["text"] == "1 after 1"
     done = run_tool(project, "show", "--source", "three.sh")
     assert (done.returncode, done.stdout) == (2, "")
+
+
+COUNTER = """#!/usr/bin/env python3
+import mcp_tool
+count = 0
+@mcp_tool.tool(stays="session")
+def add(step: int = 1) -> int:
+    global count
+    count += step
+    return count
+"""
+
+
+def test_further_calls_come_from_stdin_and_find_the_same_state(project: ProjectBuilder) -> None:
+    project.program("tools/add.py", COUNTER)
+    lines = b'step=5\nnonsense\nstep=x\n{"step": 10}\n{"step": \nstep=\xff\n\n'
+    (project.root / "lines").write_bytes(lines)
+    with (project.root / "lines").open("rb") as stdin:
+        done = run_tool(project, "add", "--repeat", "2", "--stay", "--plain", stdin=stdin.fileno())
+    assert done.stdout.split() == ["1", "2", "7", "17", "18"]
+    for said in ("nonsense: write key=value", "step=x: ", "The line is not valid JSON", "can't decode byte"):
+        assert said in done.stderr
+    assert done.returncode == 0
+
+
+@pytest.mark.parametrize("times", ["0", "x", "-1", "9999999", "²"])
+def test_the_number_of_calls_is_bounded(project: ProjectBuilder, times: str) -> None:
+    project.tool("one", "echo 1")
+    done = run_tool(project, "one", f"--repeat={times}")
+    assert (done.returncode, "--repeat must be a number from 1 to 999999." in done.stderr) == (2, True)
+
+
+def test_processes_of_running_servers_are_not_listed_yet(project: ProjectBuilder) -> None:
+    done = mcpgreen("list", "--processes", cwd=project.root)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "cannot ask running servers" in done.stderr

@@ -62,6 +62,7 @@ TAKEN_BY: dict[str, Read | str] = {
     "prompts.md": Read(needs=("jq",)),
     "python-tools.md": Read(),
     "registration.md": Read(needs=("jq",)),
+    "resident-tools.md": Read(needs=("node", "perl")),
     "resources.md": Read(),
     "roots.md": "../features/test_roots.py",
     "sdk-python.md": "test_sdk_pages.py",

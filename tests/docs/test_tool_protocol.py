@@ -53,6 +53,15 @@ def test_what_the_page_shows_happens(project_of_the_page: Path) -> None:
     assert project_of_the_page.is_dir()
 
 
+def test_the_tool_that_stays_remembers(project_of_the_page: Path) -> None:
+    (project_of_the_page / "tools/remember.cjs").chmod(0o755)
+    with Wire(project_of_the_page) as server:
+        server.handshake()
+        assert server.call_tool("remember", {"key": "a"})["isError"] is True
+        assert text_of(server.call_tool("remember", {"key": "a", "value": "one"})) == "one"
+        assert text_of(server.call_tool("remember", {"key": "a"})) == "one"
+
+
 @pytest.fixture
 def run(project_of_the_page: Path, tmp_path: Path) -> Any:
     """Run a tool of the page beside the stand-in."""

@@ -9,10 +9,13 @@ import pytest
 
 from mcpgreen.files.confined import holds
 from tests.features.test_roots import HAS_ROOTS, answered, naming, requests_in
+from tests.support import ways
 from tests.support.client import Client, Json, Speak
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually
 from tests.support.wire import MODERN, Start, text_of
+
+way, project, per_call = ways.way, ways.project, ways.per_call
 
 TOKEN: Json = {"mcpbash/remoteToken": "correct-horse-battery-staple-4711"}
 ENVIRON = "file:///proc/self/environ"

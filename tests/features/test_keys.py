@@ -10,9 +10,12 @@ import pytest
 from mcpgreen.catalog.tools import MAX_VARIABLES, discover_tools
 from mcpgreen.catalog.tree_scan import survey
 from mcpgreen.project.project import Project
+from tests.support import ways
 from tests.support.client import Speak
 from tests.support.project import ProjectBuilder
 from tests.support.wire import text_of
+
+way, project, per_call = ways.way, ways.project, ways.per_call
 
 KEY = "hunter2-weather"
 SHOW = 'echo "key=${WEATHER_API_KEY-none} other=${OTHER_KEY-none}"'
@@ -53,6 +56,7 @@ def test_a_call_without_a_required_variable_says_which_and_how_to_set_it(project
     assert not (project.root / "was-run").exists()
 
 
+@pytest.mark.usefixtures("per_call")
 def test_values_reach_neither_the_client_nor_the_log_when_the_tool_fails(project: ProjectBuilder, speak: Speak) -> None:
     """Their names say nothing: they are secret because a description names them."""
     given = {"CITY": "Springfield", "LINES_OF": "first part\nsecond part"}

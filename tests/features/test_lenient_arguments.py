@@ -8,9 +8,12 @@ from typing import Any
 import pytest
 
 from tests.features.test_costly_checks import EMAIL, ENDLESS
+from tests.support import ways
 from tests.support.client import ALL_REVISIONS, Client, Speak
 from tests.support.project import ProjectBuilder
 from tests.support.wire import MODERN, Json, text_of
+
+way, project, shared_project, per_call = ways.way, ways.project, ways.shared_project, ways.per_call
 
 SHOW = 'if [ -n "$MCP_TOOL_ARGS_FILE" ]; then cat "$MCP_TOOL_ARGS_FILE"; else printf %s "$MCP_TOOL_ARGS_JSON"; fi'
 PLAIN: Json = {
@@ -110,6 +113,7 @@ def test_what_takes_too_long_is_not_meant_any_more(project: ProjectBuilder, spea
     assert "checking it took longer than 0.3 s" in text_of(result)
 
 
+@pytest.mark.usefixtures("per_call")
 def test_a_client_that_comes_back_sends_what_it_sent_before(project: ProjectBuilder, speak: Speak) -> None:
     """The state belongs to the arguments as they were sent, also if these are large and something else was meant."""
     schema = {"type": "object", "properties": {"count": {"type": "integer"}, "text": {"type": "string"}}}

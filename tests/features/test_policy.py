@@ -7,9 +7,12 @@ from typing import Any
 
 import pytest
 
+from tests.support import ways
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually, is_alive
 from tests.support.wire import Json, Start, Wire, text_of
+
+way, project, per_call = ways.way, ways.project, ways.per_call
 
 NOT_PUBLIC = """
 mcp_tools_policy_check() {

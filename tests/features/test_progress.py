@@ -8,9 +8,12 @@ from typing import Any
 
 import pytest
 
+from tests.support import ways
 from tests.support.client import ALL_REVISIONS, Client, Speak
 from tests.support.project import ProjectBuilder
 from tests.support.wire import Json, text_of
+
+way, project, shared_project, per_call = ways.way, ways.project, ways.shared_project, ways.per_call
 
 
 def report(progress: Any, **more: Any) -> str:
@@ -38,6 +41,7 @@ def len_or_sign(token: Any) -> str:
 
 
 @pytest.mark.requirement("P-255", "P-026")
+@pytest.mark.usefixtures("per_call")
 @pytest.mark.parametrize("revision", ALL_REVISIONS)
 @pytest.mark.parametrize(
     ("token", "length"),

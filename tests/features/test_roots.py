@@ -10,10 +10,13 @@ from typing import Any
 import pytest
 
 from mcpgreen.links.roots import MAX_PATH_BYTES, MAX_ROOTS
+from tests.support import ways
 from tests.support.client import HANDSHAKE_REVISIONS, Client, Json, Speak
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually
 from tests.support.wire import CHECKOUT, MODERN, Wire, text_of
+
+way, project, per_call = ways.way, ways.project, ways.per_call
 
 HAS_ROOTS: Json = {"roots": {"listChanged": True}}
 FOR_EVER = 600  # longer than any test waits
@@ -384,6 +387,7 @@ def test_a_file_may_be_a_root(speak: Speak, tmp_path: Path) -> None:
 
 
 @pytest.mark.requirement("G-embedding", "G-roots")
+@pytest.mark.usefixtures("per_call")
 def test_files_are_embedded_from_the_roots_of_the_client(
     project: ProjectBuilder, speak: Speak, folders: dict[str, Path]
 ) -> None:
@@ -397,6 +401,7 @@ def test_files_are_embedded_from_the_roots_of_the_client(
     assert [block["resource"]["text"] for block in blocks if block["type"] == "resource"] == ["wanted"]
 
 
+@pytest.mark.usefixtures("per_call")
 def test_the_tool_on_the_page_reads_inside_the_roots_only(
     project: ProjectBuilder, speak: Speak, folders: dict[str, Path]
 ) -> None:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from tests.support import ways
 from tests.support.client import Speak
 from tests.support.project import ProjectBuilder
 from tests.support.wire import MODERN, Wire, modern_meta
+
+way, project, per_call = ways.way, ways.project, ways.per_call
 
 SHOWS_PAGES = {"extensions": {"io.modelcontextprotocol/ui": {"mimeTypes": ["text/html;profile=mcp-app"]}}}
 

@@ -101,6 +101,31 @@ def comm() -> Iterator[str]:
         os.kill(pid, signal.SIGKILL)
 
 
+RESIDENT = f"""#!{sys.executable} -S
+import json, os, subprocess
+own = [subprocess.Popen(["setsid", "-f", "sh", "-c", "echo $$ > daemon; exec sleep 600"]).wait()]
+calls, answers = (int(os.environ[f"MCP_{{name}}_FD"]) for name in ("CALLS", "ANSWERS"))
+os.write(answers, b'{{"ready":true}}\\n')
+for line in os.fdopen(calls):
+    os.write(answers, b'{{"result":"%d","call":%d}}\\n' % (os.getpid(), json.loads(line)["call"]))
+"""
+
+
+def test_a_process_that_stays_does_not_shield_one_that_hides(project: ProjectBuilder, client: Wire) -> None:
+    """The daemon of a process that stays carries its tag, and lives as long."""
+    project.tool("resident", RESIDENT, stays="server")
+    project.tool("hiding", HIDING)
+    resident = text_of(client.call_tool("resident"))
+    daemon = eventually(lambda: (project.root / "daemon").exists() and project.read("daemon").strip())
+    client.call_tool("hiding")
+
+    eventually(lambda: not any(map(is_alive, noted_pids(project))))
+    assert is_alive(daemon)
+    assert text_of(client.call_tool("resident")) == resident
+    client.close_stdin()
+    eventually(lambda: not is_alive(daemon) and not is_alive(resident))
+
+
 def test_a_process_that_hides_whose_it_is_ends_with_a_lone_call(project: ProjectBuilder, client: Wire) -> None:
     project.tool("hiding", HIDING)
     client.call_tool("hiding")
@@ -264,9 +289,9 @@ def test_one_that_is_about_to_be_known_is_left_alone() -> None:
     own.put_on(tag)
     with subprocess.Popen(["sleep", "600"], start_new_session=True) as process:
         own.take_off()
-        assert not strays.kill()
+        assert not strays.kill_others({})
         expected.clear()
-        assert strays.kill()
+        assert strays.kill_others({})
         assert process.wait() == -signal.SIGKILL
     strays.close()
 
@@ -298,7 +323,7 @@ def before_it_leaves(question):
 
 getpgid, getsid = os.getpgid, os.getsid
 os.getpgid, os.getsid = before_it_leaves(getpgid), before_it_leaves(getsid)
-assert strays.kill()
+assert strays.kill_others({})
 pid, status = os.waitpid(child, 0)
 assert os.WTERMSIG(status) == signal.SIGKILL
 assert os.getpgid is getpgid

@@ -65,6 +65,7 @@ class ServerProcess:
         directory: str | None = None,
         new_session: bool = False,
         is_fresh: bool = False,
+        pass_fds: Sequence[int] = (),
     ) -> None:
         self.process: subprocess.Popen[bytes] | Forked
         if command is None and not is_fresh and can_fork(environment):
@@ -78,6 +79,7 @@ class ServerProcess:
                 env=environment,
                 cwd=directory,
                 start_new_session=new_session,
+                pass_fds=pass_fds,
             )
         self._threads: list[threading.Thread] = []
 
@@ -127,9 +129,10 @@ class Wire(Asker, ServerProcess):
         cwd: Path | str | None = None,
         new_session: bool = False,
         is_fresh: bool = False,
+        pass_fds: Sequence[int] = (),
     ) -> None:
         words = [*(arguments if command is None else ()), *([] if root is None else ["--project-root", str(root)])]
-        options = {"command": command, "new_session": new_session, "is_fresh": is_fresh}
+        options = {"command": command, "new_session": new_session, "is_fresh": is_fresh, "pass_fds": pass_fds}
         super().__init__(words, clean_environment(env), directory=str(cwd) if cwd else None, **options)
         self.root = Path(root or "")
         self.revision: str | None = None
@@ -141,6 +144,8 @@ class Wire(Asker, ServerProcess):
         self._unclaimed: list[Json] = []
         self._stderr: list[bytes] = []
         self._next_id = 0
+        self.may_read = threading.Event()  # a client that reads slowly clears it for a while
+        self.may_read.set()
         self._begin_thread(self._read)
         self._begin_thread(self._read_stderr)
 
@@ -300,6 +305,7 @@ class Wire(Asker, ServerProcess):
     def _read(self) -> None:
         assert self.process.stdout is not None
         for line in self.process.stdout:
+            self.may_read.wait()
             self._lines.put(line)
         self._lines.put(None)
 

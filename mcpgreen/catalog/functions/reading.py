@@ -31,7 +31,7 @@ HINTS = {
     "idempotent": "idempotentHint",
     "open_world": "openWorldHint",
 }
-PLAIN_OPTIONS = ("name", "title", "description", "scopes", "env")
+PLAIN_OPTIONS = ("name", "title", "description", "scopes", "env", "stays")
 MAX_PARAMETERS = 256
 MAX_FUNCTIONS = 100  # in a file
 # What a marked function looks like in a file that cannot be parsed.

@@ -21,7 +21,7 @@ from mcpgreen.catalog.descriptions.metadata import completions_beside, described
 from mcpgreen.catalog.prompts import discover_prompts
 from mcpgreen.catalog.resources import discover_resources
 from mcpgreen.catalog.schemes import PROVIDERS
-from mcpgreen.catalog.tools import Tool, discover_tools
+from mcpgreen.catalog.tools import SCOPES_OF_STAYS, Tool, discover_tools
 from mcpgreen.catalog.tree_scan import survey
 from mcpgreen.cli import children
 from mcpgreen.cli.clients.launch import program_words, shell_words
@@ -217,8 +217,9 @@ def run(options: Options) -> int:
     if kind == "tool" and name[0] in "0123456789-":
         raise ProjectError(name, "some clients reject tool names that don't begin with a letter; choose another name")
     hints = [f"Try it: {shell_words(os.environ)} {TRIALS[kind].format(name)}"] if kind in TRIALS else []
+    hints = [f"{hint} --repeat 3" for hint in hints] if options["--stays"] else hints
     draft = Draft()
-    if kind == "tool" and name == FIRST_TOOL:
+    if kind == "tool" and name == FIRST_TOOL and not options["--stays"]:
         first = Draft()
         place = _add_tool(first, project.tools_dir, FIRST_TOOL, language)
         _name_schemas(first, project.server_dir)
@@ -244,7 +245,7 @@ def _add(draft: Draft, project: Project, kind: str, name: str, language: Languag
         place = os.path.join(project.tools_dir, name if options["--ui"] else "").rstrip("/")
         if options["--ui"]:
             _add_page(draft, os.path.join(place, "ui"), name)
-        return _add_tool(draft, place, name, language)
+        return _add_tool(draft, place, name, language, options["--stays"] or "")
     if kind == "template":
         _require_free(project.resources_dir, name)
         scheme = require_scheme(name.lower().replace("_", "-").strip("-"))
@@ -280,12 +281,17 @@ def _fill(draft: Draft, place: str, name: str, files: dict[str, str], **values: 
     return f"{place}/{next(iter(files))}"
 
 
-def _add_tool(draft: Draft, place: str, name: str, language: Language) -> str:
+def _add_tool(draft: Draft, place: str, name: str, language: Language, stays: str = "") -> str:
     function = name.replace("-", "_")
     if language.name == "python" and (name in sys.stdlib_module_names or name == "mcp_tool"):
         raise ProjectError(f"{name}.py", f"it would hide the module {name} from the tools; choose another name")
     function += "_" if iskeyword(function) else ""
-    return _fill(draft, place, name, {f"{name}.{language.suffix}": f"tool.{language.name}"}, function=function)
+    if stays not in ("", *SCOPES_OF_STAYS):
+        raise ProjectError(f"--stays {stays}", f"choose one of {', '.join(SCOPES_OF_STAYS)}")
+    if stays and language.name == "sh":
+        raise ProjectError("--lang sh", "a tool that stays needs the SDK for bash; use --lang bash")
+    template = f"{'staying' if stays else 'tool'}.{language.name}"
+    return _fill(draft, place, name, {f"{name}.{language.suffix}": template}, function=function, stays=stays)
 
 
 def _add_provider(draft: Draft, project: Project, scheme: str, language: Language) -> str:

@@ -8,17 +8,21 @@ Questions go to stderr, because stdout is for the result.
 from __future__ import annotations
 
 import re
+import shlex
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import date
 from functools import partial
+from itertools import repeat
 from typing import Any
 
 import gevent
 
+from mcpgreen import journal
 from mcpgreen.catalog.descriptions.metadata import is_instant
+from mcpgreen.cli.commands import Options
 from mcpgreen.cli.output import tell
-from mcpgreen.errors import UsageError
+from mcpgreen.errors import McpgreenError, UsageError
 from mcpgreen.protocol.input.requests import ELICIT, SAMPLE, blocks_of, problems_with_form
 from mcpgreen.text import jsontext
 from mcpgreen.text.json_types import Json
@@ -43,6 +47,37 @@ TRUTHS = {"true": True, "yes": True, "y": True, "on": True, "1": True}
 TRUTHS |= {"false": False, "no": False, "n": False, "off": False, "0": False}
 
 Answer = Callable[[str, Json], Json]  # takes a method and its params; returns `{"result": ...}` or `{"error": ...}`
+
+
+def arguments_of(text: str, given: str = "--args") -> Json:
+    """Return the arguments in a text, for instance that of `--args`. Raises McpgreenError."""
+    given = f"--args {text}" if text.startswith("@") else given
+    try:
+        value = jsontext.loads(content_of(text))
+    except UsageError as error:
+        raise McpgreenError(f"--args {error}") from error
+    except ValueError as error:
+        raise McpgreenError(f"{given} is not valid JSON: {error}") from error
+    if not isinstance(value, dict):
+        raise McpgreenError(f"{given} must be a JSON object.")
+    return value
+
+
+def calls_of(params: Json, options: Options, properties: Json) -> Iterator[Json]:
+    """Yield the call as often as `--repeat` says; with `--stay`, also one for each line of stdin."""
+    if not re.fullmatch("[1-9][0-9]{0,5}", options["--repeat"]):
+        raise UsageError("--repeat must be a number from 1 to 999999.")
+    yield from repeat(params, int(options["--repeat"]))
+    in_thread = gevent.get_hub().threadpool.apply  # the process goes on while a person types
+    while options["--stay"] and (typed := in_thread(sys.stdin.buffer.readline, (MAX_FILE_BYTES,))):
+        try:
+            line = typed.decode("utf-8")
+            is_json = line.lstrip().startswith("{")
+            arguments = arguments_of(line, "The line") if is_json else values_of(shlex.split(line), properties)
+        except (McpgreenError, ValueError) as error:
+            journal.warning("%s", error)
+        else:
+            yield {**params, "arguments": arguments}
 
 
 def values_of(words: Sequence[str], properties: Json) -> Json:

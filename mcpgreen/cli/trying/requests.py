@@ -26,7 +26,7 @@ from mcpgreen.cli.checking.validate import registration_of
 from mcpgreen.cli.commands import Options
 from mcpgreen.cli.opening import open_named, seconds
 from mcpgreen.cli.output import print_json, say, tell
-from mcpgreen.cli.trying.person import CAPABILITIES, Answer, answer_for, content_of, unknown, values_of
+from mcpgreen.cli.trying.person import CAPABILITIES, Answer, answer_for, arguments_of, calls_of, unknown, values_of
 from mcpgreen.cli.trying.screen import Bars, Screen, wants_json
 from mcpgreen.engine.server import Server
 from mcpgreen.errors import InternalError, InvalidParams, McpgreenError, RpcError, UsageError
@@ -79,6 +79,7 @@ class LocalClient:
     def __init__(
         self, server: Server, *, answer: Answer | None = None, on_notification: Callable[[Json], object] | None = None
     ) -> None:
+        self.server = server
         self._answer = answer
         self._sink = MemorySink(on_request=partial(gevent.spawn, self._answer_script), on_notification=on_notification)
         self._link = server.connect(Stream(self._sink, transport="stdio"))
@@ -165,6 +166,8 @@ def _report(project: Project, warnings: list[str], hints: list[str], *, name: st
 
 def run_list(options: Options) -> int:
     word = options["KIND"]
+    if options["--processes"]:
+        raise McpgreenError("This version cannot ask running servers. At level info, their log names the processes.")
     if word is not None and word not in [kind.word for kind in KINDS]:
         raise UsageError(f"{word}: the kind must be one of {', '.join(kind.word for kind in KINDS)}.")
     kinds = [kind for kind in KINDS if word in (None, kind.word)]
@@ -320,7 +323,7 @@ def suggestions(name: str, names: Iterable[str]) -> list[str]:
 def run_tool(options: Options) -> int:
     """Return 1 if the script fails or is not started, or with `--check` if the tool reports an error; else 0."""
     timeout_secs = seconds(options)
-    arguments = _arguments(options["--args"])
+    arguments = arguments_of(options["--args"])
     adapt = partial(_with_options, options=options, timeout_secs=timeout_secs)
     with serving(options, environ=_source_files(options), adapt=adapt, kind="tools") as (server, project):
         tool = server.services.snapshot("tools").by_name.get(options["NAME"])
@@ -337,7 +340,7 @@ def run_tool(options: Options) -> int:
             return _dry_run(server, options["NAME"], arguments, timeout_secs)
         params: Json = {"name": options["NAME"], "arguments": arguments}
         params |= {} if timeout_secs is None else {"timeoutSecs": timeout_secs}
-        status = _call(server, params, options)
+        status = _call(server, calls_of(params, options, schema.get("properties") or {}), options)
         for variable in tool.description.env if tool is not None else ():
             if variable.endswith("!") and not server.services.environ.get(variable[:-1]):
                 journal.info("Set it in this shell (export %s=...), and run the tool again.", variable[:-1])
@@ -354,34 +357,37 @@ def _report_unknown_arguments(name: str, arguments: Json, schema: Json) -> None:
         journal.info("%s", " ".join([f"{name} has no argument {key}.", *hint]))
 
 
-def _call(server: Server, params: Json, options: Options) -> int:
-    is_for_programs = wants_json(options)
+def _call(server: Server, calls: Iterable[Json], options: Options) -> int:
     screen = Screen(options)
-    bars = None if is_for_programs else Bars(screen)
+    bars = None if wants_json(options) else Bars(screen)
     on_notification = bars.tell if bars is not None else _print_frame if options["--verbose"] else None
-    if on_notification is not None:
-        params = {**params, "_meta": {"progressToken": "run-tool"}}
+    meta = {} if on_notification is None else {"_meta": {"progressToken": "run-tool"}}
     client = LocalClient(server, answer=answer_for(options["--answer"]), on_notification=on_notification)
+    statuses = [_call_once(client, {**params, **meta}, options, screen, bars) for params in calls]
+    if options["--verbose"]:
+        _report_start(server, options["NAME"])
+    return max(statuses)
+
+
+def _call_once(client: LocalClient, params: Json, options: Options, screen: Screen, bars: Bars | None) -> int:
     try:
         result = client.ask("tools/call", params)
     except Refused as refused:
-        if is_for_programs:
+        if bars is None:
             print_json({"_mcpToolError": True, **refused.error})
         else:
             screen.problem(str(refused))
         if refused.error["code"] == InvalidParams.code:
-            _report_similar(server, "tools", params["name"])
+            _report_similar(client.server, "tools", params["name"])
         return 1
     finally:
         if bars is not None:
             bars.close()
-    if options["--verbose"]:
-        _report_start(server, params["name"])
     meta = result.get("_meta", {})
     # A script that was never started has no exit code.
     has_failed = result["isError"] and (meta.get("exitCode") != 0 or options["--check"])
     said = meta.get("stderr", "")
-    if is_for_programs:
+    if bars is None:
         if options["--verbose"]:
             tell(said)
         print_json(result)
@@ -397,7 +403,7 @@ def _report_start(server: Server, name: str) -> None:
     services = server.services
     snapshot = services.snapshot("tools")
     tool = snapshot.by_name.get(name)
-    script = terms_of(services, snapshot, tool).script if tool else None
+    script = terms_of(services, snapshot, tool).script if tool and not tool.description.stays else None
     reason = why_fresh(script, services.environment.with_more()) if script else None
     if reason is not None:
         so = f"a server would, too: {reason}" if reason else "a server would fork a running one"
@@ -432,19 +438,6 @@ def _source_files(options: Options) -> Mapping[str, str]:
             raise UsageError(f"--source {file}: no such file here or in the project.")
         environ = sourced_variables(path, environ, directory=os.getcwd()).applied_to(environ)
     return environ
-
-
-def _arguments(text: str) -> Json:
-    given = f"--args {text}" if text.startswith("@") else "--args"
-    try:
-        value = jsontext.loads(content_of(text))
-    except UsageError as error:
-        raise McpgreenError(f"--args {error}") from error
-    except ValueError as error:
-        raise McpgreenError(f"{given} is not valid JSON: {error}") from error
-    if not isinstance(value, dict):
-        raise McpgreenError(f"{given} must be a JSON object.")
-    return value
 
 
 def _with_options(settings: Settings, options: Options, timeout_secs: float | None) -> Settings:

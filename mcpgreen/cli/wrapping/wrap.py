@@ -308,7 +308,7 @@ def _run(words: Sequence[str], *, directory: str, secs: float) -> children.Ended
     finally:
         # Kill processes that left the session and became our children; repeatedly, because they may be forking.
         until = time.monotonic() + STRAYS_SECS
-        while strays is not None and strays.kill() and time.monotonic() < until:
+        while strays is not None and strays.kill_others({}) and time.monotonic() < until:
             with suppress(ChildProcessError):
                 while os.waitpid(-1, os.WNOHANG)[0]:
                     pass

@@ -33,6 +33,7 @@ from mcpgreen.errors import InternalError, RpcError
 from mcpgreen.providers.reading import Providers, Request
 from mcpgreen.running.disk_watcher import DiskWatcher
 from mcpgreen.running.shares import OneAtATime, Places, in_turns
+from mcpgreen.running.system import stamp_of_file
 from mcpgreen.settings.settings import Settings
 from mcpgreen.text import jsontext
 from mcpgreen.text.uris import scheme_of
@@ -248,9 +249,9 @@ class Watch:
         give_up_at = time.monotonic() + LONGEST_BURST_SECS
         while True:
             self._news.clear()
-            since, stamp = time.monotonic(), exact_stamp_of(self.path)
+            since, stamp = time.monotonic(), stamp_of_file(self.path)
             gevent.sleep(max(0.0, self._noticed_at + SETTLE_SECS - since))
-            if exact_stamp_of(self.path) != stamp:
+            if stamp_of_file(self.path) != stamp:
                 self.notice()
             if not self._news.is_set() or time.monotonic() > give_up_at:
                 return since
@@ -363,15 +364,5 @@ def failed(error: Exception) -> State:
 
 def stamp_of(path: str | None) -> Stamp:
     """Return the stamp of a file's content, or `UNSETTLED` while the next write might leave the same stamp."""
-    stamp = exact_stamp_of(path)
+    stamp = stamp_of_file(path)
     return stamp if not stamp or stamp[0] <= time.time_ns() - SETTLING_NS else UNSETTLED
-
-
-def exact_stamp_of(path: str | None) -> Stamp:
-    if path is None:
-        return GONE
-    try:
-        status = os.stat(path)
-    except (OSError, ValueError):
-        return GONE
-    return (status.st_ctime_ns, status.st_mtime_ns, status.st_size, status.st_ino)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import gevent
@@ -27,6 +27,7 @@ PLACES = 3
 SMALL_BYTES = 1 << 20  # which need no place
 SMALL_CHUNK_BYTES = 4096
 PIECE_BYTES = 65536
+KEPT_BYTES = 65536  # of what a process that stays has printed
 RETRY_SECS = 0.02
 MAX_DRAIN_READS = 32  # at a time: a full large pipe in small chunks, and twice that
 
@@ -40,6 +41,7 @@ class PipeReader:
 
     def __init__(self, fd: int, on_chunk: OnChunk, *, chunk_bytes: int = CHUNK_BYTES) -> None:
         os.set_blocking(fd, False)
+        self.on_end: Callable[[], None] = lambda: None
         self.fd = fd
         self.is_open = True
         self._on_chunk = on_chunk
@@ -93,6 +95,7 @@ class PipeReader:
                 return False
             if not chunk:
                 self.close()
+                self.on_end()
                 return False
             if len(chunk) == CHUNK_BYTES == self._chunk_bytes:
                 self._grow()
@@ -182,6 +185,28 @@ class Capture:
     def chunks(self) -> list[bytes]:
         """Hand over what was printed; nothing is left here."""
         return self._pieces.take()
+
+
+class Tail(Capture):
+    """The end of what a process that stays has printed. Its pipes are never full, however much that is."""
+
+    def __init__(self) -> None:
+        super().__init__(limit_bytes=0)
+        self._kept = bytearray()
+        self.readers: Sequence[PipeReader] = ()
+
+    def take(self, chunk: bytes) -> None:
+        self.size += len(chunk)
+        self._kept += chunk
+        if len(self._kept) > 2 * KEPT_BYTES:
+            del self._kept[:-KEPT_BYTES]
+
+    def since(self, size: int) -> bytes:
+        """Return what was printed since the size was this, as far as it is kept."""
+        for reader in self.readers:
+            reader.drain()
+        new_bytes = min(self.size - size, KEPT_BYTES)
+        return bytes(self._kept[-new_bytes:]) if new_bytes else b""
 
 
 class Pieces:

@@ -18,7 +18,7 @@ import gevent
 from gevent import subprocess
 from gevent.event import Event
 
-from mcpgreen.running.processes.pipes import Capture, OutputPlace, PipeReader
+from mcpgreen.running.processes.pipes import CHUNK_BYTES, Capture, OutputPlace, PipeReader
 from mcpgreen.running.processes.run import DRAIN_SECS, MAX_DRAINS, Deadline, Ending, Outcome, ScriptRun
 from mcpgreen.running.processes.spawning import Spawner, reaper
 
@@ -70,6 +70,7 @@ class Child(subprocess.Popen):  # type: ignore[misc]  # gevent has no type infor
         self.args = command
         self.tag = tag
         self.way = spawner.way
+        self.stays = False
         self._spawner = spawner
         self.stdin = self.stdout = self.stderr = None
         self.returncode: int | None = None
@@ -116,14 +117,23 @@ class RunningScript:
             _close_all(write_ends)
         stdout, stderr, control = read_ends
         self._place = place
-        # A script that prints too much is stopped at once.
-        self._stdout = Capture(limit_bytes=run.limits.stdout_bytes, place=place, on_overflow=self.child.bell.set)
-        self._stderr = Capture(limit_bytes=run.limits.stderr_bytes, place=place, on_overflow=self.child.bell.set)
+        chunk_bytes = CONTROL_CHUNK_BYTES
+        if run.tail is None:
+            # A script that prints too much is stopped at once.
+            limits, on_overflow = run.limits, self.child.bell.set
+            self._stdout = Capture(limit_bytes=limits.stdout_bytes, place=place, on_overflow=on_overflow)
+            self._stderr = Capture(limit_bytes=limits.stderr_bytes, place=place, on_overflow=on_overflow)
+        else:
+            self._stdout = self._stderr = run.tail
+            self.child.stays, chunk_bytes = True, CHUNK_BYTES
         self._stdout_reader = PipeReader(stdout, self._stdout.take)
         self._stderr_reader = PipeReader(stderr, self._stderr.take)
-        self._control_reader = PipeReader(control, run.on_control, chunk_bytes=CONTROL_CHUNK_BYTES)
+        self._control_reader = PipeReader(control, run.on_control, chunk_bytes=chunk_bytes)
         self._readers = (self._stdout_reader, self._stderr_reader, self._control_reader)
         self._stdout_reader.watch()
+        if run.tail is not None:
+            run.tail.readers, self._control_reader.on_end = self._readers[:2], run.on_closed
+            self._control_reader.watch()
 
     def become(self, state: str) -> None:
         """Enter another state. Raises IllegalTransition for one that cannot come after this one."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from mcpgreen.errors import Denied
@@ -15,8 +15,9 @@ from mcpgreen.running.trust import Ground
 from mcpgreen.settings.settings import Settings
 
 if TYPE_CHECKING:
-    from mcpgreen.running.processes.pipes import OnChunk, OutputPlace
+    from mcpgreen.running.processes.pipes import OnChunk, OutputPlace, Tail
     from mcpgreen.running.processes.process import Child
+    from mcpgreen.running.resident.process import Exchange
 
 MIN_LEFT_SECS = 0.1
 KILL_GRACE_SECS = 1.0  # after SIGTERM comes SIGKILL
@@ -100,9 +101,24 @@ class Deadline:
         return time.monotonic() if self._paused_at is None else self._paused_at
 
 
+class Stays(NamedTuple):
+    """How a process is kept between calls: for the `server`, or for each `session`. A limit of 0 is none."""
+
+    scope: str
+    workers: int = 1  # processes
+    concurrency: int = 1  # calls that each of them serves at a time
+    idle_secs: float = 300.0
+    max_calls: int = 0
+    max_memory_mb: int = 0
+    start_secs: float = 20.0
+
+
 class ScriptRun(NamedTuple):
     """One run of a script. `serial` is the number of the call that it is for: its files have it in their names, its
-    processes as their tag. What it prints counts for the share of the `owner`."""
+    processes as their tag. What it prints counts for the share of the `owner`.
+
+    A process that stays has a `tail` for the end of what it prints. It reads calls from `calls_fd`, and its control
+    pipe carries the answers; `on_closed` is called when it has closed that."""
 
     script: Script
     env: dict[bytes, bytes]
@@ -111,6 +127,9 @@ class ScriptRun(NamedTuple):
     serial: int
     on_control: OnChunk
     owner: Hashable = None
+    tail: Tail | None = None
+    calls_fd: int = -1
+    on_closed: Callable[[], None] = lambda: None
 
 
 def unheard(chunk: bytes) -> None:
@@ -132,4 +151,5 @@ class Outcome(NamedTuple):
     stderr: bytes
     ended_by: str
     place: OutputPlace  # in memory, until it is given back
-    child: Child
+    child: Child | Exchange
+    fault: str = ""  # of a process that stays, as the beginning of a sentence

@@ -35,6 +35,7 @@ Variables = Mapping[bytes, bytes]
 OnChange = Callable[[int, struct_rusage], None]
 
 CONTROL_FD = fitting_descriptor(descriptor_limit())
+CALLS_FD = CONTROL_FD - 1  # of a process that stays
 NO_INPUT = (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0)
 # All that can be: a script ignores no signal that we, or the program that started us, ignore.
 RESET_SIGNALS = list(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP})
@@ -73,7 +74,9 @@ class PosixSpawner:
 
     def spawn(self, run: ScriptRun, *, outputs: Sequence[int], tag: int) -> int:
         stdout, stderr, control = outputs
-        places = ((stdout, 1), (stderr, 2), (control, CONTROL_FD))
+        places = [(stdout, 1), (stderr, 2), (control, CONTROL_FD)]
+        if run.calls_fd >= 0:
+            places.append((run.calls_fd, CALLS_FD))
         actions = [NO_INPUT, *((os.POSIX_SPAWN_DUP2, ours, theirs) for ours, theirs in places)]
         return self.start(run.script.command, run.env, actions, tag=tag)
 

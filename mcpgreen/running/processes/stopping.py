@@ -20,7 +20,7 @@ import resource
 import signal
 import sys
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -164,14 +164,19 @@ class Strays:
     def _of_call(self, tag: int) -> Iterator[int]:
         return (pid for pid in self._hunt() if tag_of(pid) == tag and is_alive(pid))
 
-    def kill(self, tag: int | None = None) -> bool:
-        """Kill the strays of one call, or all; return whether there were any."""
-        return self._kill(lambda pid: tag_of(pid) == tag if tag is not None else not self._is_expected(pid))
+    def kill(self, tag: int) -> bool:
+        """Kill the strays of one call; return whether there were any."""
+        return self._kill(lambda pid: tag_of(pid) == tag, set())
+
+    def kill_others(self, staying: Mapping[int, int]) -> bool:
+        """Kill all but those of processes that stay, which are given with their tags; say if there were any."""
+        spared = {*staying.values(), *self._expected_tags}
+        return self._kill(lambda pid: tag_of(pid) not in spared, set(staying))
 
     def kill_tagged(self, tags: range, *, running: set[int]) -> bool:
         """Kill the strays with one of these tags, unless it is expected or of a running call; say if there were any."""
         spared = running | self._expected_tags
-        return self._kill(lambda pid: (tag := tag_of(pid)) is not None and tag in tags and tag not in spared)
+        return self._kill(lambda pid: (tag := tag_of(pid)) is not None and tag in tags and tag not in spared, set())
 
     def close(self) -> None:
         os.close(self._children_fd)
@@ -204,10 +209,9 @@ class Strays:
                     return
             looked_at.update(b"%d" % pid for pid in fresh)
 
-    def _kill(self, is_wanted: Callable[[int], bool]) -> bool:
+    def _kill(self, is_wanted: Callable[[int], bool], groups: set[int]) -> bool:
         """Kill each process as soon as it is recognised: if all were looked at first, a process that keeps forking and
-        ending would be gone. Return whether there were any."""
-        groups: set[int] = set()
+        ending would be gone. These `groups` are left alone. Return whether there were any."""
         is_any_found = False
         for pid in self._hunt():
             if is_wanted(pid):

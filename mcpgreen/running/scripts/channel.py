@@ -41,13 +41,15 @@ class Listener(Protocol):
 class Channel:
     """Cuts the bytes of the pipe into lines and turns each into a call on the listener."""
 
+    max_line_bytes = MAX_LINE_BYTES
+
     def __init__(self, listener: Listener) -> None:
         self._listener = listener
         self._begun: list[bytes] = []  # pieces of a line without its end
         self._begun_bytes = 0
         self._is_skipping = False  # to the end of a line that is too long
         self._lines: list[bytes] = []  # that have yet to be heard, the last one first
-        self._credit_secs = BURST_SECS
+        self.credit_secs = BURST_SECS
         self._counted_at = 0.0
         self._has_warned = False
 
@@ -70,8 +72,8 @@ class Channel:
         if rest and not self._is_skipping:
             self._begun.append(rest)
             self._begun_bytes += len(rest)
-            if self._begun_bytes > MAX_LINE_BYTES:
-                self._warn(f"of more than {MAX_LINE_BYTES} bytes")
+            if self._begun_bytes > self.max_line_bytes:
+                self._warn(f"of more than {self.max_line_bytes} bytes")
                 self._is_skipping = True
                 self._begun.clear()
 
@@ -86,10 +88,10 @@ class Channel:
         earned_secs = (began_at - self._counted_at) * SHARE
         # Not the clock: the script is not to blame if other processes had their turn meanwhile.
         used_secs = time.thread_time() - used_before_secs
-        self._credit_secs = min(BURST_SECS, self._credit_secs + earned_secs) - used_secs
+        self.credit_secs = min(BURST_SECS, self.credit_secs + earned_secs) - used_secs
         self._counted_at = began_at
-        if self._credit_secs < 0:
-            return -self._credit_secs / SHARE
+        if self.credit_secs < 0:
+            return -self.credit_secs / SHARE
         return NEXT_TURN_SECS if self._lines else 0.0
 
     def _hear(self, line: bytes) -> None:
@@ -98,18 +100,9 @@ class Channel:
         except ValueError:
             self._warn("that is not JSON")
             return
-        if isinstance(message, dict) and "ask" in message:
-            secs = _number(message.get("timeoutSecs"))
-            patience_secs = min(secs, MAX_SECS) if secs and secs > 0 else None
-            self._listener.ask(message["ask"], message.get("reply"), patience_secs, size_bytes=len(line))
-            return
-        params = message.get("params") if isinstance(message, dict) else None
-        if not isinstance(params, dict):
-            return
-        if message.get("method") == "notifications/progress":
-            self._hear_progress(params)
-        elif message.get("method") == "notifications/message":
-            self._hear_log(params)
+        fault = report(self._listener, message, message.get("reply"), len(line)) if isinstance(message, dict) else ""
+        if fault:
+            self._warn(fault)
 
     def _warn(self, what: str) -> None:
         """Log it once a call: a script that writes rubbish writes a lot of it."""
@@ -117,19 +110,26 @@ class Channel:
             self._has_warned = True
             journal.warning("ignored a control line %s from a script", what)
 
-    def _hear_progress(self, params: dict[str, Any]) -> None:
-        progress, total, message = _number(params.get("progress")), _number(params.get("total")), params.get("message")
-        if progress is not None:
-            self._listener.progress(progress, total, message if isinstance(message, str) else None)
 
-    def _hear_log(self, params: dict[str, Any]) -> None:
-        level, logger = params.get("level"), params.get("logger")
-        if level not in journal.LEVELS or params.get("data") is None:
-            return
-        if not jsontext.is_writable(params["data"]):
-            self._warn("with a number that is too large")
-            return
-        self._listener.log(level, logger if isinstance(logger, str) else None, params["data"])
+def report(listener: Listener, message: dict[str, Any], reply: Any, size_bytes: int) -> str:
+    """Pass on a question, progress or a log message. Return what is wrong with the line, if that is known."""
+    params, method = message.get("params"), message.get("method")
+    progress = params if method == "notifications/progress" else message.get("progress")
+    log = params if method == "notifications/message" else message.get("log")
+    if "ask" in message:
+        secs = _number(message.get("timeoutSecs"))
+        patience_secs = min(secs, MAX_SECS) if secs and secs > 0 else None
+        listener.ask(message["ask"], reply, patience_secs, size_bytes=size_bytes)
+    elif isinstance(progress, dict):
+        done, total, text = _number(progress.get("progress")), _number(progress.get("total")), progress.get("message")
+        if done is not None:
+            listener.progress(done, total, text if isinstance(text, str) else None)
+    elif isinstance(log, dict) and log.get("level") in journal.LEVELS and log.get("data") is not None:
+        if not jsontext.is_writable(log["data"]):
+            return "with a number that is too large"
+        logger = log.get("logger")
+        listener.log(log["level"], logger if isinstance(logger, str) else None, log["data"])
+    return ""
 
 
 def _number(value: Any) -> float | None:

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from mcpgreen.files.regular_files import without_waiting
 from mcpgreen.running.scripts.shebang import is_python, program_of
+from mcpgreen.running.system import stamp_of_file
 
 PLACE = ".environments"
 READY = "mcpgreen-ready"  # a file that is written when everything is installed
@@ -53,12 +54,7 @@ class Packages(NamedTuple):
 
 def packages_of(root: str, path: str) -> Packages | None:
     """Return the packages of a script of this project; None if it needs none, or gets them in another way."""
-    stamps = []
-    for file in (path, f"{root}/{REQUIREMENTS}"):
-        with suppress(OSError):
-            status = os.stat(file)
-            stamps.append((file, status.st_mtime_ns, status.st_size, status.st_ino))
-    return _packages_in(root, path, *stamps)
+    return _packages_in(root, path, stamp_of_file(path), stamp_of_file(f"{root}/{REQUIREMENTS}"))
 
 
 @lru_cache(1000)

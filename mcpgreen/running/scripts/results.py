@@ -82,6 +82,9 @@ def _result(outcome: Outcome, expected: Expectation, *, error_report: bytes, las
         raise OutputTooLarge(f"Tool stderr exceeded {expected.stderr_limit_bytes} bytes")
     if outcome.ended_by == Ending.DEADLINE:
         raise _timeout(outcome, expected)
+    if outcome.fault:
+        reason = last_words().reason
+        raise ToolFailure(f"{outcome.fault}: {reason}" if reason else f"{outcome.fault}.")
     printed = Printed(outcome.stdout, limit_bytes=expected.response_limit_bytes)
     with LANE if printed.is_large else nullcontext():
         result = _understood(outcome, printed, last_words, is_declared=expected.output_problems is not None)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from mcp_tool_content import *  # noqa: F403
     from mcp_tool_documents import *  # noqa: F403
     from mcp_tool_functions import *  # noqa: F403
+    from mcp_tool_staying import *  # noqa: F403
     from mcp_tool_testing import *  # noqa: F403
 
     Json = dict[str, Any]
@@ -40,10 +41,13 @@ _ELSEWHERE = {
     "result_text_with_resource result_with_ui text_block",
     "mcp_tool_documents": "config_get config_load extract_cli_error json_truncate",
     "mcp_tool_functions": "Arg ToolError run tool",
+    "mcp_tool_staying": "lifespan shutdown startup",
     "mcp_tool_testing": "testing",
 }
 
 _ABSENT: Any = object()  # because None may be a default
+_environ: Any = os.environ  # in a process that stays, the variables of the current call
+_staying: Any = None  # what serves the calls of a process that stays
 _documents: dict[tuple[str, str], Json] = {}
 _HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -157,7 +161,7 @@ def result_success(value: object, max_text_bytes: int | None = None) -> None:
     envelope = {"success": True, "result": value}
     text = json.dumps(envelope, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     if max_text_bytes is None:
-        configured = os.environ.get("MCPBASH_MAX_TEXT_BYTES", "")
+        configured = _environ.get("MCPBASH_MAX_TEXT_BYTES", "")
         max_text_bytes = int(configured) if configured.isdigit() else 102400
     if len(text.encode("utf-8", "replace")) > max_text_bytes:
         text = _summary(value)
@@ -188,7 +192,9 @@ def error(type: str, message: str | None = None, *, hint: str | None = None, dat
 def fail(code: int, message: str = "Tool failed", data: object = None) -> NoReturn:
     """End the script with a JSON-RPC error for the client. Outside of the main thread, only the thread ends."""
     line = _line({"code": code, "message": message, "data": data}, default=str)
-    if target := os.environ.get("MCP_TOOL_ERROR_FILE"):
+    if _staying is not None:
+        _staying.note("error", json.loads(line))
+    if target := _environ.get("MCP_TOOL_ERROR_FILE"):
         try:
             with open(target, "w", encoding="utf-8") as file:
                 file.write(line)
@@ -268,7 +274,7 @@ def debug(*words: Any) -> None:
 def _write_debug(text: str) -> None:
     from time import strftime
 
-    if target := os.environ.get("MCPBASH_DEBUG_LOG"):
+    if target := _environ.get("MCPBASH_DEBUG_LOG"):
         try:
             with open(target, "a", encoding="utf-8", errors="replace") as file:
                 file.write(f"[{strftime('%H:%M:%S')}] {text}\n")
@@ -278,12 +284,14 @@ def _write_debug(text: str) -> None:
 
 def is_cancelled() -> bool:
     """Tell whether the client has cancelled this call."""
-    return os.path.exists(os.environ.get("MCP_CANCEL_FILE", ""))
+    if _staying is not None:
+        return bool(_staying.is_cancelled())
+    return os.path.exists(_environ.get("MCP_CANCEL_FILE", ""))
 
 
 def auth() -> Json:
     """Return the claims of the caller's token; empty if the transport does not identify callers."""
-    claims: Json = json.loads(os.environ.get("MCP_AUTH_JSON") or "{}")
+    claims: Json = json.loads(_environ.get("MCP_AUTH_JSON") or "{}")
     return claims
 
 
@@ -295,7 +303,7 @@ def auth_get(name: str, default: object = None) -> Any:
 
 def roots() -> list[str]:
     """Return the directories that this call may work in."""
-    return [path for path in os.environ.get("MCP_ROOTS_PATHS", "").split("\n") if path]
+    return [path for path in _environ.get("MCP_ROOTS_PATHS", "").split("\n") if path]
 
 
 def roots_count() -> int:
@@ -331,6 +339,9 @@ def require_path(name: str, *, default_to_single_root: bool = False, allow_empty
 
 
 def _document(name: str) -> Json:
+    if _staying is not None:
+        found: Json = _staying.document(name)
+        return found
     path, text = os.environ.get(f"{name}_FILE", ""), os.environ.get(f"{name}_JSON", "")
     if (path, text) not in _documents:
         _documents[path, text] = json.loads(_text(name) if path else text or "{}")
@@ -338,11 +349,11 @@ def _document(name: str) -> Json:
 
 
 def _text(name: str) -> str:
-    path = os.environ.get(f"{name}_FILE", "")
+    path = _environ.get(f"{name}_FILE", "")
     if path and os.path.isfile(path):
         with open(path, encoding="utf-8") as file:
             return file.read()
-    return os.environ.get(f"{name}_JSON", "") or "{}"
+    return _environ.get(f"{name}_JSON", "") or "{}"
 
 
 def _value_or_default(name: str, default: object) -> Any:
@@ -389,13 +400,16 @@ def _summary(value: object) -> str:
 
 
 def _tool_name() -> str:
-    return os.environ.get("MCP_TOOL_NAME") or "tool"
+    return _environ.get("MCP_TOOL_NAME") or "tool"
 
 
 def _notify(stream_variable: str, method: str, params: Json) -> None:
     try:
+        if _staying is not None:
+            _staying.notify(method, params)
+            return
         line = _line({"jsonrpc": "2.0", "method": method, "params": params}, default=str)
-        if stream := os.environ.get(stream_variable):
+        if stream := _environ.get(stream_variable):
             _send(stream, line.encode("ascii"))
     except (OSError, TypeError, ValueError):
         pass  # the server has closed the pipe, or JSON cannot express the data; the tool can go on

@@ -138,7 +138,8 @@ def ask(requests: Mapping[str, Mapping[str, object]], timeout: float | None = No
     if timeout is not None and not timeout > 0:
         raise ValueError("ask: timeout must be a positive number of seconds")
     prefix, stream = os.environ.get("MCP_ASK_REPLY"), os.environ.get("MCP_LOG_STREAM")
-    if not prefix or not stream:
+    staying = mcp_tool._staying
+    if not (prefix and stream) and staying is None:
         return {key: Reply("unsupported", {}, "There is no client to ask.") for key in requests}
     path = f"{prefix}.{os.getpid()}.{next(_numbers)}"
     question: Json = {"ask": dict(requests), "reply": path}
@@ -147,7 +148,9 @@ def ask(requests: Mapping[str, Mapping[str, object]], timeout: float | None = No
     line = mcp_tool._line(question).encode("ascii")
     if len(line) > MAX_LINE_BYTES:
         raise ValueError(f"ask: the questions are {len(line)} bytes long; the limit is {MAX_LINE_BYTES}")
-    replies = _round_trip(stream, line, path)
+    replies = _round_trip(str(stream), line, path) if staying is None else staying.ask(question)
+    if replies is None:
+        replies = Reply("cancelled", {})
     if isinstance(replies, Reply):
         return dict.fromkeys(requests, replies)
     by_key = {key: _reply(replies.get(key)) for key in requests}
@@ -169,20 +172,20 @@ def input_responses() -> Json:
 
 def request_state() -> str:
     """Return the state that the tool passed to `input_required`."""
-    return os.environ.get("MCP_REQUEST_STATE", "")
+    return str(mcp_tool._environ.get("MCP_REQUEST_STATE", ""))
 
 
 def can_elicit(mode: str = "form") -> bool:
     """Tell whether the client shows forms (or, with "url", opens URLs)."""
-    modes = os.environ.get("MCP_ELICIT_MODES")
+    modes = mcp_tool._environ.get("MCP_ELICIT_MODES")
     if modes is None:
-        return mode == "form" and os.environ.get("MCP_ELICIT_SUPPORTED") == "1"
+        return mode == "form" and mcp_tool._environ.get("MCP_ELICIT_SUPPORTED") == "1"
     return mode in modes.split()
 
 
 def can_sample() -> bool:
     """Tell whether the client lets tools ask its model."""
-    return os.environ.get("MCP_SAMPLING_SUPPORTED") == "1"
+    return bool(mcp_tool._environ.get("MCP_SAMPLING_SUPPORTED") == "1")
 
 
 def form_request(message: str, schema: Mapping[str, object]) -> Json:

@@ -91,7 +91,9 @@ def resource_block(
 def result_text_with_resource(value: object, *resources: Path | Mapping[str, str]) -> None:
     """Print a success with embedded files: paths or {"path", "mimeType"?, "uri"?}. Unreadable files are left out."""
     entries = [entry for entry in map(_resource_entry, resources) if entry is not None]
-    if target := os.environ.get("MCP_TOOL_RESOURCES_FILE"):
+    if mcp_tool._staying is not None:
+        mcp_tool._staying.note("resources", entries)
+    elif target := os.environ.get("MCP_TOOL_RESOURCES_FILE"):
         with open(target, "w", encoding="utf-8") as file:
             file.write(mcp_tool._line(entries))
     mcp_tool.result_success(value)
@@ -99,7 +101,7 @@ def result_text_with_resource(value: object, *resources: Path | Mapping[str, str
 
 def client_supports_ui() -> bool:
     """Tell whether the client shows MCP Apps."""
-    return os.environ.get("MCPBASH_CLIENT_SUPPORTS_UI") == "1"
+    return bool(mcp_tool._environ.get("MCPBASH_CLIENT_SUPPORTS_UI") == "1")
 
 
 def result_with_ui(text: str, data: object = None, *, uri: str | None = None) -> None:

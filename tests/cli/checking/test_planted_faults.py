@@ -99,6 +99,15 @@ SDK = 'import os, sys\nsys.path.insert(0, os.environ["MCP_SDK"])\n'
 PYTHON = '#!/usr/bin/env python3\n# mcp: {"description": "Counts words", "inputSchema": {"type": "object"}}\n'
 ARGUMENTS = "#!/bin/sh\n# Says a text.\n# @arg {}\n# @arg b  Another text\n"
 FUNCTION = '#!/usr/bin/env python3\n"""Calls f."""\nimport mcp_tool\n@mcp_tool.tool\ndef f({}):\n    """Does it."""\n'
+CHANGES = """#!/usr/bin/env python3
+import mcp_tool
+n = 0
+seen: list = []
+users = {{}}
+@mcp_tool.tool{}
+def f() -> str:
+    \"\"\"Does it.\"\"\"
+"""
 MARK = "import mcp_tool\n@mcp_tool.tool\n"
 ALONE = PYTHON.replace("env python3", "env -S python3 -I")
 GREET_FILE, COUNT_FILE = "tools/greet.meta.json", "tools/count.py"
@@ -288,6 +297,14 @@ BY_LINT = [
           "result-text", "tools/count.py", 11),
     Fault("block-returned", script("tools/count.py", COUNT + "def f():\n    return [image_block('a')]\n"),
           "result-text", "tools/count.py", 11),
+    Fault("state-global", script("tools/f.py", CHANGES.format("") + "    global n\n    n += 1\n"), "state-lost",
+          "tools/f.py", 10),
+    Fault("state-list", script("tools/f.py", CHANGES.format("") + "    seen.append(1)\n"), "state-lost",
+          "tools/f.py", 9),
+    Fault("state-member", script("tools/f.py", CHANGES.format("") + "    users['a'].age = 1\n"), "state-lost",
+          "tools/f.py", 9),
+    Fault("secret-shared", script("tools/f.py", CHANGES.format("(stays='server')") + "    users[1] = auth()\n"),
+          "secret-shared", "tools/f.py", 9),
     Fault("boolean-schema", arguments(a=True), "boolean-schema", GREET_FILE, 7),
     Fault("no-items", arguments(a={**TEXT, "type": "array"}), "array-items", GREET_FILE, 8),
     Fault("types", arguments(a={**TEXT, "type": ["string", "null"]}), "types", GREET_FILE, 8),
@@ -409,6 +426,21 @@ def test_a_picture_or_link_with_a_text_is_no_fault(correct: ProjectBuilder) -> N
     correct.program("tools/greet.sh", shell)
     python = "mcp_tool.result('A map', image_block('a'))\nmcp_tool.result(image_block('a'), structured={})\n"
     correct.program("tools/count.py", COUNT + "import mcp_tool\nfrom mcp_tool import image_block\n" + python)
+
+    assert faults_in(linted(correct)) == []
+
+
+@pytest.mark.parametrize(
+    ("options", "body"),
+    [
+        ("", "n = 1\n    seen.sort()\n    print(users['a'])"),
+        ("", "users = {}\n    users['a'] = 1\n    return users.pop('a')"),
+        ('(stays="server")', "users['key'] = 1"),
+        ('(stays="session")', "users['token'] = mcp_tool.auth()"),
+    ],
+)
+def test_state_in_the_right_place_is_no_fault(correct: ProjectBuilder, options: str, body: str) -> None:
+    correct.program("tools/f.py", f"{CHANGES.format(options)}    {body}\n")
 
     assert faults_in(linted(correct)) == []
 

@@ -71,6 +71,28 @@ def test_a_tool_of_every_language_is_valid_and_runs(root: Path, language: str) -
     assert said("--args", "@long.json") == f"Hello, {'x' * 200_000}!"
 
 
+@pytest.mark.parametrize("language", [language for language in LANGUAGES if language != "sh"])
+def test_a_tool_that_stays_of_every_language_keeps_its_state(root: Path, language: str) -> None:
+    require_language(language)
+    done = scaffold(root, "tool", "greet-all", "--lang", language, "--stays", "session")
+    assert done.stdout.endswith("run-tool greet-all --repeat 3\n")
+    assert says_nothing_bad(root)
+    ran = mcpgreen("run-tool", "greet-all", "name=Äda", "--repeat", "2", "--plain", cwd=root)
+    assert ran.stdout.splitlines() == ["Hello, Äda! Greeting 1.", "Hello, Äda! Greeting 2."]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--stays", "ever"), "--stays ever: choose one of server, session"),
+        (("--stays", "server", "--lang", "sh"), "--lang sh: a tool that stays needs the SDK for bash; use --lang bash"),
+    ],
+)
+def test_a_tool_cannot_stay_in_any_way(root: Path, options: tuple[str, ...], said: str) -> None:
+    done = mcpgreen("scaffold", "tool", "greet-all", *options, cwd=root)
+    assert (done.returncode, said in done.stderr) == (1, True)
+
+
 @pytest.mark.parametrize(("name", "function"), [("word-count", "word_count"), ("pass", "pass_"), ("yes", "yes")])
 def test_a_python_function_is_named_like_the_tool(root: Path, name: str, function: str) -> None:
     scaffold(root, "tool", name, "--lang", "python")

@@ -113,6 +113,27 @@ def test_a_scope_too_few_is_403_with_the_scopes_that_are_needed(
     assert reply.error()["data"]["missingScopes"] == ["files:write"]
 
 
+COUNTER = """#!/bin/bash
+source "${MCP_SDK:?}/tool-sdk.sh"
+count=0
+while mcp_next_call; do mcp_answer "$((count += 1)) $$ $(mcp_auth_get .sub)"; done
+"""
+
+
+@pytest.mark.parametrize("is_stateless", [True, False], ids=["stateless", "with a session"])
+def test_a_process_that_stays_for_a_caller_serves_no_other(
+    project: ProjectBuilder, server: HttpServer, issuer: Issuer, is_stateless: bool
+) -> None:
+    project.tool("count", COUNTER, stays="session")
+    connect = server.stateless if is_stateless else server.session
+    people = {name: connect(token=issuer.token(sub=name)) for name in ("ada", "bob")}
+    calls = ("ada", "ada", "bob", "ada")
+    served = [people[name].call_tool("count")["content"][0]["text"].split() for name in calls]
+
+    assert [(count, name) for count, _, name in served] == [("1", "ada"), ("2", "ada"), ("1", "bob"), ("3", "ada")]
+    assert served[0][1] == served[1][1] == served[3][1] != served[2][1]
+
+
 BLOCK = "#!/bin/sh\n# mcp:\n#   scopes:\n#     - admin\necho RAN\n"
 PROTECTED_TOOLS = {
     "block": (BLOCK, '{"description": "d"}'),

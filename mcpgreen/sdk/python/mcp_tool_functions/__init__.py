@@ -132,6 +132,7 @@ if TYPE_CHECKING:
         open_world: bool | None = None,
         scopes: list[str] | None = None,
         env: list[str] | None = None,
+        stays: str | Json | None = None,
     ) -> Callable[[Marked], Marked]: ...
 
 
@@ -147,6 +148,7 @@ def tool(
     open_world: bool | None = None,
     scopes: list[str] | None = None,
     env: list[str] | None = None,
+    stays: str | Json | None = None,
 ) -> Any:
     """Mark a function as a tool. The one that a client calls is run at the end of the file, unless `run` was called;
     importing the file runs none. The server reads the options from the source. The scopes are checked here as well, in
@@ -246,6 +248,10 @@ def _has_ended_well() -> bool:
 
 
 def _run(function: Function | None) -> int:
+    if "MCP_CALLS_FD" in os.environ:
+        import mcp_tool_staying
+
+        return mcp_tool_staying.serve(function)
     try:
         if not _is_called():
             return _run_by_hand(function)
@@ -312,7 +318,7 @@ def _public_functions() -> list[Function]:
 
 
 def _run_for_a_client(function: Function, placed: list[Any], named: Json) -> int:
-    kind = conversion.resolved(conversion.Signature(function).kinds.get("return", object), function.__globals__)
+    kind = conversion.result_kind(function)
     printed = _Registered.printed or Printed(function)
     try:
         result = _outcome(function, placed, named)
@@ -337,6 +343,9 @@ def _run_for_a_client(function: Function, placed: list[Any], named: Json) -> int
 
 
 def _outcome(function: Function, placed: list[Any], named: Json) -> object:
+    staying = sys.modules.get("mcp_tool_staying")
+    if staying is not None and any(staying.hooks) and mcp_tool._staying is None:
+        raise ToolError("startup, shutdown and lifespan are for tools that stay: add stays= to @mcp_tool.tool.")
     result = function(*placed, **named)
     if hasattr(result, "__await__"):
         import asyncio
@@ -357,7 +366,7 @@ def _print_traceback(problem: BaseException) -> None:
     from traceback import print_exception
 
     trace = problem.__traceback__
-    while trace is not None and trace.tb_frame.f_globals is globals():
+    while trace is not None and trace.tb_frame.f_globals.get("__name__") in (__name__, "mcp_tool_staying"):
         trace = trace.tb_next  # skip our own frames
     print_exception(type(problem), problem, trace)
 
@@ -372,7 +381,7 @@ def _run_by_hand(function: Function | None) -> int:
         sys.argv[0] += f" {given[0]}"  # for the usage
         function = _called_function(given.pop(0))
     function = function or _called_function("")
-    signature = conversion.Signature(function)
+    signature = conversion.signature_of(function)
     words = {}
     for word in given:
         name, equals, text = word.partition("=")

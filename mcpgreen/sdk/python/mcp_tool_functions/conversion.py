@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import sys
+from functools import cache
 
 import mcp_tool
 
@@ -71,9 +72,16 @@ class Signature:
         self.required = [name for name in self.names if name not in optional]
 
 
+signature_of = cache(Signature)  # a process that stays needs it for each call
+
+
+def result_kind(function: Function) -> Any:
+    return resolved(signature_of(function).kinds.get("return", object), function.__globals__)
+
+
 def call_arguments(function: Function, given: Json) -> tuple[list[Any], Json]:
     """Return the converted arguments of a call, by position and by name. Raises Unfit."""
-    signature = Signature(function)
+    signature = signature_of(function)
     for name in signature.required:
         if name not in given:
             raise Unfit("the call", f"one with {name}", given)
