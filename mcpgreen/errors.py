@@ -219,4 +219,4 @@ class RefusedByClient(Unanswered):
 
 
 class UsageError(McpgreenError):
-    """The command line is wrong: message on stderr, exit status 2."""
+    """The command line is invalid: message on stderr, exit status 2."""

@@ -235,7 +235,7 @@ def blueprint_of(name: str, command: Sequence[str], documented: Documented, *, a
     arguments = [*options[:before], *operands, *options[before:]]
     if documented.reads_stdin:
         stdin = {"type": "string", "description": "Text for the command's standard input."}
-        guesses = ("it reads its standard input, which the help mentions",)
+        guesses = ("it reads standard input, according to its help",)
         arguments.append(Argument(take_name("stdin", taken), stdin, "stdin", guesses=guesses))
     pairs = zip(operands, documented.operands, strict=True)
     separated = next((argument.name for argument, operand in pairs if operand.is_after_separator), None)
@@ -277,7 +277,7 @@ def _option_argument(option: Option, documented: Documented, taken: set[str]) ->
     # Without a value, it would take a following word for one.
     can_be_bare = option.joint != " " or all(operand.is_after_separator for operand in documented.operands)
     if option.is_value_optional and not can_be_bare:
-        guesses.append("its value may be left out at a terminal; here it has to be given")
+        guesses.append("its value may be left out in a terminal; here it has to be given")
     elif option.is_value_optional and not is_list and len(kinds) == 1:
         keywords = (("bare", option.name),)
         about = plain(f"{about.rstrip('.')}. If empty, the option is passed without a value.")

@@ -287,7 +287,7 @@ def _ask_help(command: Sequence[str], *, directory: str, secs: float | None) -> 
         if text := next(filter(is_help, (ended.stdout, ended.stderr)), ""):
             return text, option
         if ended.is_late:
-            reason = f"it did not end within {secs:g} s, and was stopped; allow it more time with --timeout"
+            reason = f"it did not finish within {secs:g} s, and was stopped; allow it more time with --timeout"
             raise ProjectError(f"{shown} {option}", reason)
         if is_known:
             break  # it knows --help, and prints nothing
