@@ -19,7 +19,7 @@ class McpgreenError(Exception):
 
 
 class RpcError(McpgreenError):
-    """A request cannot be served; becomes a JSON-RPC error object."""
+    """A request cannot be served; the client gets a JSON-RPC error object."""
 
     code = -32603
     stateless_code: int | None = None  # if it differs in the stateless era
@@ -86,7 +86,7 @@ class OutputTooLarge(InternalError):
 
 
 class NotInitialized(RpcError, code=-32000, summary="Server not initialized"):
-    """Handshake era only: a request before `initialize`, or over a pipe before `notifications/initialized`."""
+    """Handshake era only: a request came before `initialize` or, over a pipe, before `notifications/initialized`."""
 
     remedy = (
         "Send initialize and then notifications/initialized; or, as a stateless client, "
@@ -95,11 +95,11 @@ class NotInitialized(RpcError, code=-32000, summary="Server not initialized"):
 
 
 class ShuttingDown(RpcError, code=-32003, summary="Server shutting down"):
-    """Handshake era only: a request after `shutdown`."""
+    """Handshake era only: a request came after `shutdown`."""
 
 
 class ShutdownNotRequested(RpcError, code=-32005, summary="Shutdown not requested"):
-    """Handshake era only: `exit` as a request before `shutdown`."""
+    """Handshake era only: `exit` came as a request before `shutdown`."""
 
 
 class MissingClientCapability(RpcError, stateless_code=-32021, summary="Missing client capability"):
@@ -123,7 +123,7 @@ class ScriptError(RpcError):
 
 
 class ToolFailure(McpgreenError):
-    """The tool failed, or its arguments are wrong; becomes a result with `isError` that the model can act on.
+    """The tool failed, or its arguments are wrong; the model gets a result with `isError` that it can act on.
 
     `meta` and `structured` become `_meta` and `structuredContent` of the result; the strings of `more_text` become
     further blocks. `problems` are appended to the text; they repeat values, so a log shows `what` only.
@@ -163,7 +163,7 @@ class UnexpectedOutput(ToolFailure):
 
 
 class InputNeeded(McpgreenError):
-    """A stateless client has to come back with answers; becomes an `input_required` result."""
+    """A stateless client has to come back with answers; it gets an `input_required` result."""
 
     def __init__(self, questions: Json, state: str) -> None:
         super().__init__("input is needed")
@@ -180,7 +180,7 @@ class ScriptAsks(McpgreenError):
 
 
 class ProjectError(McpgreenError):
-    """A project file is invalid: a warning if the rest can be served; otherwise, the server does not start."""
+    """A project file is invalid: there is a warning if the rest can be served; otherwise, the server does not start."""
 
     def __init__(self, path: str, reason: str) -> None:
         super().__init__(f"{path}: {reason}")
@@ -219,4 +219,4 @@ class RefusedByClient(Unanswered):
 
 
 class UsageError(McpgreenError):
-    """The command line is invalid: message on stderr, exit status 2."""
+    """The command line is invalid: the message goes to stderr, and the exit status is 2."""

@@ -56,7 +56,7 @@ MESSAGES: dict[str, tuple[Known, ...]] = {
         Known(
             "… is not a URL; write …",
             "`MCPGREEN_HTTP_PUBLIC_URL` lacks `https://`, or a host name.",
-            "Set it to the whole URL that clients use.",
+            "Set it to the full URL that clients use.",
         ),
         Known(
             "cannot be used for TLS: …",
@@ -140,7 +140,7 @@ MESSAGES: dict[str, tuple[Known, ...]] = {
         ),
         Known(
             "Tool failed: …",
-            "The script exited with a nonzero code. The last lines of its stderr follow, or the code if it wrote none.",
+            "The script exited with a nonzero code. The last lines of its stderr follow, or the code if stderr is empty.",
             "Run the tool with `mcpgreen run-tool NAME --verbose`. See [Troubleshooting](debugging.md).",
         ),
         Known(
@@ -162,14 +162,14 @@ MESSAGES: dict[str, tuple[Known, ...]] = {
         ),
         Known(
             "The process was not ready after … s (startSecs)",
-            "A tool that stays did not write its `ready` line in time: it still loads, or waits for something.",
+            "A tool that stays did not write its `ready` line in time: it is still loading, or is waiting.",
             "Raise `startSecs` in [`stays`](resident-tools.md#options), or load less; the rest of the message is what "
             "it printed last.",
         ),
         Known(
             "The process ended with exit code …",
-            "The process of a tool that stays ended while it had this call, or before it was ready.",
-            "The rest of the message is what it printed last. The next call starts another one: [Tools that "
+            "The process of a tool that stays ended while it was handling this call, or before it was ready.",
+            "The rest of the message is what it printed last. The next call starts a new process: [Tools that "
             "stay](resident-tools.md#the-life-of-a-process).",
         ),
         Known(
@@ -179,7 +179,7 @@ MESSAGES: dict[str, tuple[Known, ...]] = {
         ),
         Known(
             "Too many processes stay for you already (…, resident_max_per_principal)",
-            "All sessions of this caller together have as many processes of tools with `stays: session` as they may.",
+            "This caller already has the maximum number of processes for tools with `stays: session`, in all its sessions.",
             "End a session, lower `idleSecs` of the tools, or raise the setting.",
         ),
         Known(
@@ -248,7 +248,8 @@ MESSAGES: dict[str, tuple[Known, ...]] = {
             "Server not initialized",
             "A client that uses an older revision sent a request before `initialize` or, over a pipe, before "
             "`notifications/initialized`.",
-            "This is a bug in the client. By hand: send `initialize`, wait for the answer, then send the notification.",
+            "This is a bug in the client. If you type messages yourself, send "
+            "`initialize`, wait for the answer, then send the notification.",
         ),
         Known(
             "Unsupported protocol version",
