@@ -140,7 +140,7 @@ MESSAGES: dict[str, tuple[Known, ...]] = {
         ),
         Known(
             "Tool failed: …",
-            "The script exited with a nonzero code. The last lines of its stderr follow, or the code if stderr is empty.",
+            "The script exited with a nonzero code. The end of its stderr follows, or the code if stderr is empty.",
             "Run the tool with `mcpgreen run-tool NAME --verbose`. See [Troubleshooting](debugging.md).",
         ),
         Known(
@@ -179,7 +179,7 @@ MESSAGES: dict[str, tuple[Known, ...]] = {
         ),
         Known(
             "Too many processes stay for you already (…, resident_max_per_principal)",
-            "This caller already has the maximum number of processes for tools with `stays: session`, in all its sessions.",
+            "This caller already has the most processes that it may have for tools with `stays: session`.",
             "End a session, lower `idleSecs` of the tools, or raise the setting.",
         ),
         Known(

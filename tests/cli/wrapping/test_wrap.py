@@ -351,7 +351,8 @@ def test_a_command_that_does_not_end_is_ended_with_all_it_started(project: Proje
     done = wrap(project, "--timeout", "1", "--", "stuck")
 
     assert (done.returncode, done.stdout) == (1, "")
-    assert "stuck --help: it did not finish within 1 s, and was stopped; allow it more time with --timeout" in done.stderr
+    message = "stuck --help: it did not finish within 1 s, and was stopped; allow it more time with --timeout"
+    assert message in done.stderr
     eventually(lambda: not any(map(is_alive, project.read("pids").split())))
 
 
