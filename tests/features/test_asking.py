@@ -58,7 +58,7 @@ def test_the_author_learns_that_a_form_has_no_pattern(project: ProjectBuilder, s
 
     assert "pattern" not in params["requestedSchema"]["properties"]["name"]
     assert replies["who"]["status"] == "answered"
-    assert "MCP forms don't support pattern" in client.wire.stderr
+    eventually(lambda: "MCP forms don't support pattern" in client.wire.stderr)
 
 
 @pytest.mark.requirement("G-ask-live")

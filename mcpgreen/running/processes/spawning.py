@@ -144,7 +144,7 @@ class Processors:
             self._count = sys.maxsize
 
     def make_way(self, pid: int, *, scripts: int) -> None:
-        """Move a child off our processor, if scripts keep all of them busy. Afterwards it may use any."""
+        """Move a child off our processor, if scripts keep all of them busy. For a moment, it may use fewer."""
         if scripts <= self._count:
             return
         try:
