@@ -9,11 +9,14 @@ from typing import Any
 
 import pytest
 
+from tests.support import ways
 from tests.support.client import HANDSHAKE_REVISIONS, Client, Speak
 from tests.support.project import ProjectBuilder
 from tests.support.questions import ALL, ASK, FORM, accept, form, printing, said, sample, url
 from tests.support.waiting import eventually, is_alive
 from tests.support.wire import Json, text_of
+
+way, project = ways.way, ways.project
 
 WITH_FORMS = ("2025-06-18", "2025-11-25")
 NAME = form("Who are you?", name={"type": "string"})

@@ -11,11 +11,14 @@ from typing import Any
 
 import pytest
 
+from tests.support import ways
 from tests.support.client import Client, Speak
 from tests.support.project import ProjectBuilder
 from tests.support.questions import ALL, ASK, FORM, ROOTS, Talk, accept, form, printing, said, sample, url
 from tests.support.waiting import eventually, is_alive
 from tests.support.wire import MODERN, Json, text_of
+
+way, project = ways.way, ways.project
 
 NAME = form("Who?", name={"type": "string", "minLength": 1})
 EXPIRED = "This interaction has expired; start again without requestState."

@@ -8,10 +8,13 @@ import time
 
 import pytest
 
+from tests.support import ways
 from tests.support.client import Client, Speak
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually
 from tests.support.wire import Json, text_of
+
+way, project = ways.way, ways.project
 
 MIB = 1 << 20
 FILL = "head -c {} /dev/zero | tr '\\0' '\\1'"  # a character of which JSON makes six

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from tests.support import ways
 from tests.support.processes import MIB, peak_bytes
 from tests.support.project import ProjectBuilder
 from tests.support.wire import Start, Wire, text_of
+
+way, project = ways.way, ways.project
 
 OUTPUTS = {
     "text": ("head -c 5000000 /dev/zero | tr '\\0' x", lambda text: text == "x" * 5_000_000),

@@ -7,9 +7,12 @@ from typing import Any
 
 import pytest
 
+from tests.support import ways
 from tests.support.client import ALL_REVISIONS, HANDSHAKE_REVISIONS, Client, Speak
 from tests.support.project import ProjectBuilder
 from tests.support.wire import MODERN, Json, Start, text_of
+
+way, project, shared_project = ways.way, ways.project, ways.shared_project
 
 IMAGE = {"type": "image", "data": "iVBORw0KGgo=", "mimeType": "image/png"}
 AUDIO = {"type": "audio", "data": "UklGRg==", "mimeType": "audio/wav"}
@@ -34,6 +37,7 @@ def said(client: Client, output: Any) -> Json:
 
 
 @pytest.mark.requirement("P-110")
+@ways.cheapest(revision=[MODERN])
 @pytest.mark.parametrize("revision", ALL_REVISIONS)
 @pytest.mark.parametrize(
     "output",
@@ -64,6 +68,7 @@ def test_text_is_one_block_verbatim(shared_speak: Speak, revision: str, output: 
 
 
 @pytest.mark.requirement("P-003", "P-043")
+@ways.cheapest(revision=[MODERN])
 @pytest.mark.parametrize("revision", ALL_REVISIONS)
 @pytest.mark.parametrize(
     "value", [{"a": 1}, {}, {"nested": {"list": [1, {"b": None}]}}, {"content": "no list"}], ids=str
@@ -76,6 +81,7 @@ def test_a_json_object_is_structured_content_with_a_text_twin(shared_speak: Spea
 
 
 @pytest.mark.requirement("P-004", "P-110")
+@ways.cheapest(revision=[MODERN])
 @pytest.mark.parametrize("revision", ALL_REVISIONS)
 def test_a_ready_made_result_passes_with_every_kind_of_block(shared_speak: Speak, revision: str) -> None:
     blocks = [TEXT, IMAGE, AUDIO, EMBEDDED, BLOB, LINK]
@@ -93,6 +99,7 @@ def test_a_ready_made_result_passes_with_every_kind_of_block(shared_speak: Speak
 
 
 @pytest.mark.requirement("P-043")
+@ways.cheapest(revision=[MODERN])
 @pytest.mark.parametrize("revision", ALL_REVISIONS)
 def test_members_of_blocks_that_came_later_are_dropped(shared_speak: Speak, revision: str) -> None:
     block = {**TEXT, "annotations": {"priority": 1, "lastModified": "2026-01-01T00:00:00Z"}, "_meta": {"a.b/c": 1}}
@@ -103,6 +110,7 @@ def test_members_of_blocks_that_came_later_are_dropped(shared_speak: Speak, revi
 
 
 @pytest.mark.requirement("P-110")
+@ways.cheapest(revision=[MODERN])
 @pytest.mark.parametrize("revision", ALL_REVISIONS)
 def test_a_ready_made_error_passes_as_it_is(shared_speak: Speak, revision: str) -> None:
     result = said(shared_speak(revision), {"content": [TEXT], "isError": True, "_meta": {"com.example/why": "x"}})
@@ -121,6 +129,7 @@ def test_content_without_is_error_is_a_ready_made_result_too(shared_speak: Speak
 
 
 @pytest.mark.requirement("P-003", "P-043")
+@ways.cheapest(revision=["2025-11-25"])
 @pytest.mark.parametrize("revision", HANDSHAKE_REVISIONS)
 def test_structured_content_that_a_revision_does_not_have_becomes_text(shared_speak: Speak, revision: str) -> None:
     """Otherwise such a client would get an empty result."""
@@ -152,6 +161,7 @@ def test_a_block_that_clients_would_choke_on_is_an_error_result(shared_speak: Sp
 
 
 @pytest.mark.requirement("P-115")
+@ways.cheapest(revision=[MODERN])
 @pytest.mark.parametrize("revision", ALL_REVISIONS)
 def test_bytes_that_are_no_text_are_replaced(shared_speak: Speak, revision: str) -> None:
     text = text_of(shared_speak(revision).call_tool("bytes"))
@@ -200,12 +210,12 @@ def test_a_success_tells_exit_code_and_stderr_only_where_a_setting_says_so(
     ],
 )
 def test_a_failure_tells_exit_code_and_stderr(
-    project: ProjectBuilder, speak: Speak, settings: dict[str, str], meta: dict[str, Any] | None
+    project: ProjectBuilder, speak: Speak, way: str, settings: dict[str, str], meta: dict[str, Any] | None
 ) -> None:
     project.tool("failing", "echo err in /usr/lib/x >&2; exit 3")
     result = speak(**settings).call_tool("failing")
 
-    assert (result.get("_meta"), text_of(result)) == (meta, "Tool failed: err in x")
+    assert (result.get("_meta"), text_of(result)) == (meta, ways.failure(way, 3, "err in x"))
 
 
 @pytest.mark.requirement("G-diagnostics")

@@ -6,11 +6,13 @@ import json
 
 import pytest
 
+from tests.support import ways
 from tests.support.client import ALL_REVISIONS, Speak
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually, is_alive
 from tests.support.wire import text_of
 
+way, project = ways.way, ways.project
 REPORT = json.dumps({"method": "notifications/progress", "params": {"progress": 1}})
 SINCE_STRUCTURE = ("2025-06-18", "2025-11-25", "2026-07-28")
 
