@@ -42,6 +42,7 @@ def ask_once(client: Client, method: str, answer: Any = None, **options: Any) ->
 
 
 @pytest.mark.requirement("G-ask-live")
+@ways.cheapest(revision=["2025-11-25"])
 @pytest.mark.parametrize("revision", WITH_FORMS)
 def test_a_form_is_asked_and_its_answer_reaches_the_script(
     project: ProjectBuilder, speak: Speak, revision: str
@@ -65,6 +66,7 @@ def test_the_author_learns_that_a_form_has_no_pattern(project: ProjectBuilder, s
 
 
 @pytest.mark.requirement("G-ask-live")
+@ways.cheapest(revision=["2025-11-25"])
 @pytest.mark.parametrize("revision", HANDSHAKE_REVISIONS)
 def test_a_model_is_asked_and_its_answer_reaches_the_script(
     project: ProjectBuilder, speak: Speak, revision: str
@@ -78,6 +80,7 @@ def test_a_model_is_asked_and_its_answer_reaches_the_script(
 
 
 @pytest.mark.requirement("G-ask-live")
+@ways.cheapest(revision=["2025-11-25"])
 @pytest.mark.parametrize("revision", HANDSHAKE_REVISIONS)
 def test_roots_are_asked_for_in_the_middle_of_a_call(project: ProjectBuilder, speak: Speak, revision: str) -> None:
     asker(project, {"roots": {"method": "roots/list"}})
@@ -89,6 +92,7 @@ def test_roots_are_asked_for_in_the_middle_of_a_call(project: ProjectBuilder, sp
 
 
 @pytest.mark.requirement("P-204", "G-ask-live")
+@ways.cheapest(revision=["2025-11-25"])
 @pytest.mark.parametrize("revision", HANDSHAKE_REVISIONS)
 def test_what_a_client_did_not_declare_is_not_asked(project: ProjectBuilder, speak: Speak, revision: str) -> None:
     asker(
@@ -238,6 +242,7 @@ def test_what_makes_no_sense_is_an_error_of_the_script(
     assert reply["status"] == "invalid" and message in reply["message"]
 
 
+@ways.per_call("files")
 @pytest.mark.requirement("G-ask-live")
 @pytest.mark.parametrize("place", ["/tmp/elsewhere", "$MCP_ASK_REPLY/../x", "$MCP_ASK_REPLY\\u0000", "", "5"])
 def test_an_answer_is_written_only_where_answers_belong(project: ProjectBuilder, speak: Speak, place: str) -> None:
@@ -296,7 +301,7 @@ def test_a_script_that_waits_for_an_answer_leaves_its_slot_to_others(project: Pr
     asker(project, {"who": NAME})
     project.tool("other", "echo here")
     client = speak(capabilities=FORM, max_concurrent_requests=2)
-    ids = [client.start_tool("asker") for _ in range(5)]
+    ids = [client.start_tool("asker") for _ in range(4)]
     requests = [client.asked("elicitation/create") for _ in ids]
 
     assert text_of(client.call_tool("other")) == "here\n"
@@ -306,6 +311,7 @@ def test_a_script_that_waits_for_an_answer_leaves_its_slot_to_others(project: Pr
 
 
 @pytest.mark.requirement("P-017", "G-needs")
+@ways.cheapest(revision=["2025-11-25"])
 @pytest.mark.parametrize("revision", HANDSHAKE_REVISIONS)
 def test_a_tool_that_needs_more_than_the_client_has_does_not_start(
     project: ProjectBuilder, speak: Speak, revision: str

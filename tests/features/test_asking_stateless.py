@@ -391,12 +391,11 @@ report(3)
 def test_a_script_that_ends_while_parked_keeps_its_result_for_the_retry(
     project: ProjectBuilder, client: Client
 ) -> None:
-    body = f"{ASK}\nnote('pid', os.getpid())\npost({{'who': {NAME!r}}})\nwait_for('parked')\nprint('done', end='')"
+    body = f"{ASK}\npost({{'who': {NAME!r}}})\nwait_for('parked')\nprint('done', end='')"
     project.python_tool("asker", body)
     talk = Talk(client, name="asker").begun()
     project.write("parked", "")
-    eventually(lambda: not is_alive(project.read("pid")))
-    # Until the server has noticed as well, it asks again.
+    # Until the server has noticed, it asks again.
     result = eventually(lambda: (answer := talk.come_back({})).get("content") and answer)
 
     assert text_of(result) == "done"
@@ -433,8 +432,8 @@ def test_parked_scripts_leave_their_slots_and_their_time_stands_still(project: P
 @pytest.mark.requirement("G-parked")
 def test_one_more_than_may_be_parked_drives_the_oldest_away(project: ProjectBuilder, speak: Speak) -> None:
     project.python_tool("asker", ACTS_FIRST)
-    client = speak(MODERN, capabilities=FORM)
-    talks = [Talk(client, name="asker", arguments={"n": number}) for number in range(33)]
+    client = speak(MODERN, capabilities=FORM, MAX_PARKED=3)
+    talks = [Talk(client, name="asker", arguments={"n": number}) for number in range(4)]
     for talk in talks:
         talk.begin()
     pids = project.read("pid").split()
@@ -482,6 +481,7 @@ def test_printed_questions_that_the_client_cannot_be_asked_are_a_failure(project
     )
 
 
+@ways.per_call("files")
 @pytest.mark.requirement("G-ask-printed")
 def test_long_answers_reach_a_printing_script_as_a_file(project: ProjectBuilder, client: Client) -> None:
     body = (

@@ -34,12 +34,17 @@ SHELL = {
     "resident": r"""#!/bin/bash
 {comments}
 source "${{MCP_SDK:?}}/tool-sdk.sh"
+source() {{ # a snippet that loads the SDK has it already
+  if [[ $1 == */tool-sdk.sh ]]; then set -euo pipefail; else builtin source "$@"; fi
+}}
 of_call='.meta | .client + {{
   MCP_TOOL_META_JSON: (._meta | tojson),
   MCP_ROOTS_JSON: (.roots | tojson),
   MCP_ROOTS_COUNT: (.roots | length | tostring),
   MCP_ROOTS_PATHS: ([.roots[].path] | join("\n"))
 }} | to_entries[] | "export \(.key)=\(.value | @sh)"'
+named='fromjson? // (split("\n") | map(select(. != "") | split("\t")
+  | {{path: .[0], mimeType: .[1], uri: .[2]}} | with_entries(select(.value))))'
 printed=$PWD/.printed.$$
 export MCP_TOOL_ERROR_FILE=$PWD/.error.$$ MCP_TOOL_RESOURCES_FILE=$PWD/.resources.$$
 while mcp_next_call; do
@@ -52,11 +57,12 @@ while mcp_next_call; do
   status=$?
   ((status == 0)) || exit "$status"
   if [[ -e $MCP_TOOL_ERROR_FILE ]]; then
-    answer=$(jq -c "{{error: ., call: $__MCP_CALL}}" "$MCP_TOOL_ERROR_FILE")
+    answer=$(jq -Rsc "{{error: (fromjson? // .), call: $__MCP_CALL}}" "$MCP_TOOL_ERROR_FILE")
+  elif [[ -s $MCP_TOOL_RESOURCES_FILE ]]; then
+    answer=$(jq -Rsc --rawfile files "$MCP_TOOL_RESOURCES_FILE" \
+      "{{result: ., call: $__MCP_CALL, resources: (\$files | $named)}}" "$printed")
   else
-    [[ -e $MCP_TOOL_RESOURCES_FILE ]] || echo null >"$MCP_TOOL_RESOURCES_FILE"
-    answer=$(jq -Rsc --slurpfile resources "$MCP_TOOL_RESOURCES_FILE" \
-      "{{result: ., call: $__MCP_CALL}} + ({{resources: \$resources[0]}} | select(.resources) // {{}})" "$printed")
+    answer=$(jq -Rsc "{{result: ., call: $__MCP_CALL}}" "$printed")
   fi
   rm -f "$printed" "$MCP_TOOL_ERROR_FILE" "$MCP_TOOL_RESOURCES_FILE"
   printf '%s\n' "$answer" >&"$MCP_ANSWERS_FD"
