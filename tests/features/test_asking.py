@@ -283,6 +283,7 @@ def test_a_cancelled_call_takes_its_question_back_and_ends(project: ProjectBuild
     assert not [message for message in client.wire.settle() if message.get("id") == id and "method" not in message]
 
 
+@ways.cheapest(way=["resident"])
 @pytest.mark.requirement("G-ask-rest")
 def test_time_stands_still_while_a_question_is_open(project: ProjectBuilder, speak: Speak) -> None:
     asker(project, {"who": NAME}, timeoutSecs=2)

@@ -416,6 +416,7 @@ def test_a_retry_that_is_cancelled_ends_the_script(project: ProjectBuilder, clie
     assert not [message for message in client.wire.seen if message.get("id") == id]
 
 
+@ways.cheapest(way=["resident"])
 @pytest.mark.requirement("G-ask-rest")
 def test_parked_scripts_leave_their_slots_and_their_time_stands_still(project: ProjectBuilder, speak: Speak) -> None:
     asker(project, {"who": NAME}, timeoutSecs=2)
@@ -443,13 +444,14 @@ def test_one_more_than_may_be_parked_drives_the_oldest_away(project: ProjectBuil
     assert all(replies_in(talk.answer(accept(name="x")))["status"] == "answered" for talk in talks[1:])
 
 
+@ways.cheapest(way=["resident"])
 @pytest.mark.requirement("G-parked")
 def test_a_server_with_something_parked_is_not_idle(project: ProjectBuilder, speak: Speak) -> None:
     project.python_tool("asker", ACTS_FIRST)
     client = speak(MODERN, capabilities=FORM, idle_timeout_secs=0.2)
     talk = Talk(client, name="asker").begun()
     with pytest.raises(subprocess.TimeoutExpired):
-        client.wire.wait(within_secs=2)
+        client.wire.wait(within_secs=1)
 
     assert replies_in(talk.answer(accept(name="x")))["status"] == "answered"
 

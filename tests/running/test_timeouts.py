@@ -17,10 +17,11 @@ REPORT = json.dumps({"method": "notifications/progress", "params": {"progress": 
 SINCE_STRUCTURE = ("2025-06-18", "2025-11-25", "2026-07-28")
 
 
+@ways.cheapest(revision=["2025-11-25"])
 @pytest.mark.requirement("G-timeout")
 @pytest.mark.parametrize("revision", ALL_REVISIONS)
 def test_a_tool_past_its_time_is_stopped_with_its_children(
-    project: ProjectBuilder, speak: Speak, revision: str
+    project: ProjectBuilder, speak: Speak, way: str, revision: str
 ) -> None:
     project.tool("stuck", "sleep 600 & echo $! > child.pid; echo late >&2; wait", timeoutSecs=1.5)
     result = speak(revision).call_tool("stuck")
@@ -28,6 +29,8 @@ def test_a_tool_past_its_time_is_stopped_with_its_children(
     assert result["isError"] is True
     assert text_of(result) == "Tool timed out after 1.5s"
     assert result["_meta"]["stderr"] == "late\n"
+    if way == "resident":  # it was told, and has a moment to go on with other calls
+        eventually(lambda: not is_alive(project.read("child.pid")))
     assert not is_alive(project.read("child.pid"))
     if revision in SINCE_STRUCTURE:
         assert result["structuredContent"] == {
@@ -63,6 +66,7 @@ def test_the_request_decides_over_the_tool_and_the_tool_over_the_setting(project
     assert "after 0.3s" in text_of(client.call_tool("none"))
 
 
+@ways.cheapest(way=["resident"])
 @pytest.mark.requirement("G-timeout")
 def test_a_client_cannot_hold_a_place_for_longer_than_the_operator_allows(
     project: ProjectBuilder, speak: Speak
@@ -85,6 +89,7 @@ def test_a_client_cannot_hold_a_place_for_longer_than_the_operator_allows(
     assert client.error("completion/complete", {**asked, "timeoutSecs": 1e9})["message"].endswith("after 1s")
 
 
+@ways.per_call("signals")
 @pytest.mark.requirement("G-timeout")
 def test_a_tool_that_ignores_the_polite_signal_is_killed(project: ProjectBuilder, speak: Speak) -> None:
     project.tool("deaf", "trap '' TERM; echo $$ > deaf.pid; while :; do sleep 0.05; done", timeoutSecs=1.5)
@@ -94,6 +99,7 @@ def test_a_tool_that_ignores_the_polite_signal_is_killed(project: ProjectBuilder
     assert not is_alive(project.read("deaf.pid"))
 
 
+@ways.cheapest(way=["resident"])
 @pytest.mark.requirement("G-timeout-progress")
 def test_progress_extends_the_time_of_a_tool_that_says_so(project: ProjectBuilder, speak: Speak) -> None:
     # Twelve reports, each within the time, together far beyond it.
@@ -104,6 +110,7 @@ def test_progress_extends_the_time_of_a_tool_that_says_so(project: ProjectBuilde
     assert text_of(speak().call_tool("steady")) == "done\n"
 
 
+@ways.cheapest(way=["resident"])
 @pytest.mark.requirement("G-timeout-progress")
 def test_a_tool_that_falls_silent_has_timed_out_for_lack_of_progress(project: ProjectBuilder, speak: Speak) -> None:
     project.tool("silent", "sleep 600", timeoutSecs=0.2, progressExtendsTimeout=True, maxTimeoutSecs=60)
@@ -114,6 +121,7 @@ def test_a_tool_that_falls_silent_has_timed_out_for_lack_of_progress(project: Pr
     assert (error["reason"], error["progressExtendsTimeout"], error["maxTimeoutSecs"]) == ("idle", True, 60)
 
 
+@ways.cheapest(way=["resident"])
 @pytest.mark.requirement("G-timeout-progress")
 def test_progress_does_not_extend_the_time_beyond_its_cap(project: ProjectBuilder, speak: Speak) -> None:
     script = f"""while :; do echo '{REPORT}' >> "$MCP_PROGRESS_STREAM"; sleep 0.02; done"""
@@ -124,6 +132,7 @@ def test_progress_does_not_extend_the_time_beyond_its_cap(project: ProjectBuilde
     assert result["structuredContent"]["error"]["reason"] == "max_exceeded"
 
 
+@ways.cheapest(way=["resident"])
 @pytest.mark.requirement("G-timeout-progress")
 def test_without_the_setting_progress_does_not_extend_the_time(project: ProjectBuilder, speak: Speak) -> None:
     script = f"""while :; do echo '{REPORT}' >> "$MCP_PROGRESS_STREAM"; sleep 0.02; done"""
@@ -132,6 +141,7 @@ def test_without_the_setting_progress_does_not_extend_the_time(project: ProjectB
     assert text_of(speak().call_tool("endless")) == "Tool timed out after 0.3s"
 
 
+@ways.cheapest(way=["resident"])
 @pytest.mark.requirement("G-timeout")
 def test_waiting_for_a_slot_does_not_count(project: ProjectBuilder, speak: Speak) -> None:
     project.tool("first", "touch running; sleep 1.2; echo first")

@@ -48,7 +48,9 @@ named='fromjson? // (split("\n") | map(select(. != "") | split("\t")
 printed=$PWD/.printed.$$
 export MCP_TOOL_ERROR_FILE=$PWD/.error.$$ MCP_TOOL_RESOURCES_FILE=$PWD/.resources.$$
 while mcp_next_call; do
-  export MCP_TOOL_ARGS_JSON MCP_TOOL_NAME
+  export MCP_TOOL_NAME
+  export -n MCP_TOOL_ARGS_JSON
+  ((${{#MCP_TOOL_ARGS_JSON}} > 100000)) || export MCP_TOOL_ARGS_JSON # longer ones fit into no environment
   eval "$(jq -r "$of_call" <<<"$__MCP_CALL_LINE")"
   set +euo pipefail # as without the SDK
   (
@@ -156,8 +158,9 @@ def project(way: str, tmp_path: Path) -> ProjectBuilder:
 
 
 def choose(items: list[pytest.Item]) -> list[pytest.Item]:
-    """Take the cases out that need not run. `per_call(REASON)` has no resident case, or not `unless` its arguments
-    are others. With `cheapest(NAME=VALUES)`, other ways than the fresh start are tried with these arguments only."""
+    """Take the cases out that need not run. `per_call(REASON, NAME=VALUES)` has no resident case with these arguments.
+    With `cheapest(NAME=VALUES)`, other ways than the fresh start are tried with these arguments only;
+    `cheapest(way=["resident"])` is for what takes long, and is the same for each process that serves one call."""
     return [item for item in items if _is_chosen(item, getattr(item, "callspec", None))]
 
 
