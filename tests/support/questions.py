@@ -14,8 +14,8 @@ SAMPLING: Json = {"sampling": {}}
 ROOTS: Json = {"roots": {}}
 ALL: Json = {"elicitation": {"form": {}, "url": {}}, "sampling": {"tools": {}}}  # but roots
 
-# A script without an SDK, in Python; `ask` waits on a FIFO, or for a line if the process stays and `call` is there. What
-# it says goes to stdout as JSON.
+# A script without an SDK, in Python; `ask` waits on a FIFO, or for a line in a process that stays, which has `call`.
+# What it says goes to stdout as JSON.
 ASK = """
 import json, os, sys, time
 numbers = iter(range(1, 1000))

@@ -8,6 +8,7 @@ the snippet fails, the process ends in the same way, as a script would that know
 from __future__ import annotations
 
 import json
+import re
 import signal
 import sys
 from itertools import takewhile
@@ -85,8 +86,9 @@ for line in calls:
         os.environ["MCP_TOOL_ARGS_JSON"] = json.dumps(call["arguments"])
         os.environ["MCP_INPUT_RESPONSES_JSON"] = json.dumps(call["meta"].get("inputResponses") or {{{{}}}})
         os.environ["MCP_REQUEST_STATE"] = call["meta"].get("requestState") or ""
+        names = {{{{"__name__": "__main__", "call": call["call"], "calls": calls}}}}
         with contextlib.redirect_stdout(io.StringIO()) as printed:
-            exec(compile({{script!r}}, __file__, "exec"), {{{{"__name__": "__main__", "call": call["call"], "calls": calls}}}})
+            exec(compile({{script!r}}, __file__, "exec"), names)
         print(json.dumps({{{{"result": printed.getvalue(), "call": call["call"]}}}}), file=answers, flush=True)
 """,
 }
@@ -116,7 +118,7 @@ class WayProject(ProjectBuilder):
     def tool(self, name: str, script: str, *, meta: Json | None = None, **fields: Any) -> Path:
         own = WAYS[self.way]
         first, _, body = script.partition("\n")
-        if first.startswith(f"#!{sys.executable}") and "@mcp_tool" not in script:
+        if first.startswith(f"#!{sys.executable}") and not re.search(r"@mcp_tool|mcp_tool\.run\(", body):
             served = WITH_SDK if "import mcp_tool" in body and self.way == "resident" else PYTHON[self.way]
             script = served.format(name=name, script=body if self.way != "resident" else f"\n{body}")
         if script.startswith("#!"):
