@@ -96,6 +96,7 @@ def test_a_second_round_waits_for_the_first(project: ProjectBuilder, client: Cli
     assert (first["a"]["result"], second["b"]["result"]) == (accept(name="A"), accept(name="B"))
 
 
+@ways.cheapest(action=["decline"])
 @pytest.mark.requirement("P-211")
 @pytest.mark.parametrize("action", ["decline", "cancel"])
 def test_the_script_learns_that_the_person_does_not_want_to(
@@ -108,6 +109,7 @@ def test_the_script_learns_that_the_person_does_not_want_to(
     assert [reply["result"] for reply in replies.values()] == [{"action": action}] * 2
 
 
+@ways.cheapest(declared=[{}])
 @pytest.mark.requirement("P-204")
 @pytest.mark.parametrize("declared", [{}, {"elicitation": {"url": {}}}, {"sampling": {"tools": {}}}])
 def test_what_this_request_did_not_declare_is_not_asked(project: ProjectBuilder, speak: Speak, declared: Json) -> None:
@@ -160,6 +162,7 @@ def test_what_is_missing_or_does_not_fit_is_asked_again(project: ProjectBuilder,
     assert [reply["result"]["content"]["name"] for reply in replies.values()] == ["A", "B", "C"]
 
 
+@ways.cheapest(responses=["x"])
 @pytest.mark.parametrize("responses", [[], "x", 5, None, True])
 def test_responses_that_are_no_object_are_refused_and_cost_nothing(
     project: ProjectBuilder, client: Client, responses: Any
@@ -179,6 +182,7 @@ def tampered(state: str) -> str:
     return f"{version}.{forged}.{mac}"
 
 
+@ways.cheapest(bad=[tampered])
 @pytest.mark.requirement("P-205")
 @pytest.mark.parametrize("bad", [tampered, lambda state: state[:-4] + "AAAA", lambda state: "", lambda state: 5])
 def test_a_state_that_was_tampered_with_is_refused_and_the_true_one_still_works(
@@ -194,6 +198,7 @@ def test_a_state_that_was_tampered_with_is_refused_and_the_true_one_still_works(
     assert project.read("acts") == "\n"
 
 
+@ways.cheapest(method=["prompts/get"])
 @pytest.mark.requirement("P-205")
 @pytest.mark.parametrize(
     ("method", "params"),
@@ -248,6 +253,7 @@ def test_of_two_retries_at_once_one_goes_on(project: ProjectBuilder, client: Cli
     assert project.read("acts") == "\n"
 
 
+@ways.cheapest(way=["resident"])
 @pytest.mark.requirement("P-205", "G-parked")
 def test_a_state_expires_with_its_script(project: ProjectBuilder, speak: Speak) -> None:
     project.python_tool("asker", ACTS_FIRST, annotations={"readOnlyHint": True})
@@ -271,6 +277,7 @@ REPLAYABLE = [
 ONCE_ONLY: list[Json] = [{}, {"interaction": "park", "annotations": {"readOnlyHint": True}}]
 
 
+@ways.cheapest(fields=REPLAYABLE[:1])
 @pytest.mark.requirement("G-replay")
 @pytest.mark.parametrize("fields", REPLAYABLE, ids=str)
 def test_a_tool_that_may_be_repeated_is_run_anew_with_the_answers(
@@ -418,9 +425,12 @@ def test_a_retry_that_is_cancelled_ends_the_script(project: ProjectBuilder, clie
 
 @ways.cheapest(way=["resident"])
 @pytest.mark.requirement("G-ask-rest")
-def test_parked_scripts_leave_their_slots_and_their_time_stands_still(project: ProjectBuilder, speak: Speak) -> None:
-    asker(project, {"who": NAME}, timeoutSecs=2)
-    project.tool("other", "sleep 2.5; echo here")
+def test_parked_scripts_leave_their_slots_and_their_time_stands_still(
+    project: ProjectBuilder, speak: Speak, way: str
+) -> None:
+    is_started = way == "resident"  # its start does not count
+    asker(project, {"who": NAME}, timeoutSecs=0.5 if is_started else 2)
+    project.tool("other", f"sleep {0.8 if is_started else 2.5}; echo here")
     client = speak(MODERN, capabilities=FORM, max_concurrent_requests=2)
     talks = [Talk(client, name="asker", arguments={"n": number}) for number in range(4)]
     for talk in talks:

@@ -60,6 +60,7 @@ def test_files_may_be_named_as_json_or_as_lines(project: ProjectBuilder, speak: 
 
 
 @pytest.mark.requirement("G-embedding")
+@ways.cheapest(how=["link"])
 @pytest.mark.parametrize("how", ["absolute", "relative", "link"])
 def test_a_file_outside_the_roots_is_left_out(project: ProjectBuilder, speak: Speak, tmp_path: Path, how: str) -> None:
     secret = tmp_path / "secret.txt"
@@ -92,6 +93,7 @@ def test_a_failed_tool_embeds_nothing(project: ProjectBuilder, speak: Speak) -> 
 
 
 @pytest.mark.requirement("G-embedding")
+@ways.cheapest(how=["linked"], name=[".env"])
 @pytest.mark.parametrize("how", ["named", "linked", "absolute", "by a detour"])
 @pytest.mark.parametrize("name", [".env", "server.d/env", ".git/config", "data/.cache/x"])
 def test_what_is_never_served_is_not_embedded_either(

@@ -105,6 +105,7 @@ CLEAN += "bash: run.sh: gone, see tool-sdk.sh"
 
 
 @pytest.mark.requirement("G-diagnostics")
+@ways.cheapest(meta=["failures"])
 @pytest.mark.parametrize("meta", ["failures", "never"])
 def test_a_model_reads_no_paths_of_the_machine_and_no_secrets(
     project: ProjectBuilder, speak: Speak, tmp_path_factory: pytest.TempPathFactory, way: str, meta: str
@@ -145,6 +146,7 @@ LEAKING_OUTPUTS = {
 
 
 @pytest.mark.requirement("G-diagnostics")
+@ways.cheapest(case=["one long line", "a wrong value"])
 @pytest.mark.parametrize("case", LEAKING_OUTPUTS)
 def test_a_model_reads_none_either_in_what_a_failed_script_printed(
     project: ProjectBuilder, speak: Speak, case: str
@@ -181,6 +183,7 @@ def test_what_a_script_says_itself_about_a_failure_is_kept(project: ProjectBuild
 
 
 @pytest.mark.requirement("G-diagnostics")
+@ways.cheapest(name=["PWD"])
 @pytest.mark.parametrize("name", ["PWD", "OLDPWD", "PASSWORD_STORE_DIR"])
 def test_a_directory_is_no_secret(project: ProjectBuilder, speak: Speak, way: str, name: str) -> None:
     """PWD sounds like a password. Models read `[redacted]/shop/data/none`."""

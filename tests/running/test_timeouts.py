@@ -17,22 +17,23 @@ REPORT = json.dumps({"method": "notifications/progress", "params": {"progress": 
 SINCE_STRUCTURE = ("2025-06-18", "2025-11-25", "2026-07-28")
 
 
-@ways.cheapest(revision=["2025-11-25"])
+@ways.cheapest(way=["resident"])
 @pytest.mark.requirement("G-timeout")
-@pytest.mark.parametrize("revision", ALL_REVISIONS)
-def test_a_tool_past_its_time_is_stopped_with_its_children(
-    project: ProjectBuilder, speak: Speak, way: str, revision: str
-) -> None:
-    project.tool("stuck", "sleep 600 & echo $! > child.pid; echo late >&2; wait", timeoutSecs=1.5)
-    result = speak(revision).call_tool("stuck")
+def test_a_tool_past_its_time_is_stopped_with_its_children(project: ProjectBuilder, speak: Speak, way: str) -> None:
+    project.tool("stuck", "sleep 600 & echo $! >> children; echo late >&2; wait", timeoutSecs=1.5)
+    clients = {revision: speak(revision) for revision in ALL_REVISIONS}
+    ids = {revision: client.start_tool("stuck") for revision, client in clients.items()}
+    results = {revision: clients[revision].wire.response(id)["result"] for revision, id in ids.items()}
 
-    assert result["isError"] is True
-    assert text_of(result) == "Tool timed out after 1.5s"
-    assert result["_meta"]["stderr"] == "late\n"
+    children = project.read("children").split()
     if way == "resident":  # it was told, and has a moment to go on with other calls
-        eventually(lambda: not is_alive(project.read("child.pid")))
-    assert not is_alive(project.read("child.pid"))
-    if revision in SINCE_STRUCTURE:
+        eventually(lambda: not any(map(is_alive, children)))
+    assert (len(children), any(map(is_alive, children))) == (len(ALL_REVISIONS), False)
+    for result in results.values():
+        assert result["isError"] is True
+        assert text_of(result) == "Tool timed out after 1.5s"
+        assert result["_meta"]["stderr"] == "late\n"
+    for result in map(results.__getitem__, SINCE_STRUCTURE):
         assert result["structuredContent"] == {
             "success": False,
             "error": {
@@ -79,17 +80,19 @@ def test_a_client_cannot_hold_a_place_for_longer_than_the_operator_allows(
     project.program("prompts/stuck.completion", "exec sleep 600")
     client = speak(default_tool_timeout=0.1, resource_timeout_secs=1, max_timeout_secs=0.2)
 
+    asked = {"ref": {"type": "ref/prompt", "name": "stuck"}, "argument": {"name": "a", "value": ""}}
+    completion = client.start("completion/complete", {**asked, "timeoutSecs": 1e9})
     secs = {name: client.start("tools/call", {"name": name, "timeoutSecs": 1e9}) for name in ("plain", "short", "long")}
     texts = {name: text_of(client.wire.response(id)["result"]) for name, id in secs.items()}
     assert "after 0.2s" in texts["plain"]
     assert "after 0.1s" in texts["short"]
     assert "after 0.4s" in texts["long"]  # as it may have without asking
     assert client.error("prompts/get", {"name": "stuck", "timeoutSecs": 1e9})["message"].endswith("after 0.2s")
-    asked = {"ref": {"type": "ref/prompt", "name": "stuck"}, "argument": {"name": "a", "value": ""}}
-    assert client.error("completion/complete", {**asked, "timeoutSecs": 1e9})["message"].endswith("after 1s")
+    assert client.wire.response(completion)["error"]["message"].endswith("after 1s")
 
 
 @ways.per_call("signals")
+@ways.cheapest(way=["resident"])
 @pytest.mark.requirement("G-timeout")
 def test_a_tool_that_ignores_the_polite_signal_is_killed(project: ProjectBuilder, speak: Speak) -> None:
     project.tool("deaf", "trap '' TERM; echo $$ > deaf.pid; while :; do sleep 0.05; done", timeoutSecs=1.5)
@@ -99,7 +102,7 @@ def test_a_tool_that_ignores_the_polite_signal_is_killed(project: ProjectBuilder
     assert not is_alive(project.read("deaf.pid"))
 
 
-@ways.cheapest(way=["resident"])
+@ways.cheapest(way=["fresh"])  # test_ways.py has it for the others
 @pytest.mark.requirement("G-timeout-progress")
 def test_progress_extends_the_time_of_a_tool_that_says_so(project: ProjectBuilder, speak: Speak) -> None:
     # Twelve reports, each within the time, together far beyond it.
