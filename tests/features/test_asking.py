@@ -42,7 +42,6 @@ def ask_once(client: Client, method: str, answer: Any = None, **options: Any) ->
 
 
 @pytest.mark.requirement("G-ask-live")
-@ways.cheapest(revision=["2025-11-25"])
 @pytest.mark.parametrize("revision", WITH_FORMS)
 def test_a_form_is_asked_and_its_answer_reaches_the_script(
     project: ProjectBuilder, speak: Speak, revision: str
@@ -66,7 +65,6 @@ def test_the_author_learns_that_a_form_has_no_pattern(project: ProjectBuilder, s
 
 
 @pytest.mark.requirement("G-ask-live")
-@ways.cheapest(revision=["2025-11-25"])
 @pytest.mark.parametrize("revision", HANDSHAKE_REVISIONS)
 def test_a_model_is_asked_and_its_answer_reaches_the_script(
     project: ProjectBuilder, speak: Speak, revision: str
@@ -80,7 +78,6 @@ def test_a_model_is_asked_and_its_answer_reaches_the_script(
 
 
 @pytest.mark.requirement("G-ask-live")
-@ways.cheapest(revision=["2025-11-25"])
 @pytest.mark.parametrize("revision", HANDSHAKE_REVISIONS)
 def test_roots_are_asked_for_in_the_middle_of_a_call(project: ProjectBuilder, speak: Speak, revision: str) -> None:
     asker(project, {"roots": {"method": "roots/list"}})
@@ -92,7 +89,6 @@ def test_roots_are_asked_for_in_the_middle_of_a_call(project: ProjectBuilder, sp
 
 
 @pytest.mark.requirement("P-204", "G-ask-live")
-@ways.cheapest(revision=["2025-11-25"])
 @pytest.mark.parametrize("revision", HANDSHAKE_REVISIONS)
 def test_what_a_client_did_not_declare_is_not_asked(project: ProjectBuilder, speak: Speak, revision: str) -> None:
     asker(
@@ -315,7 +311,6 @@ def test_a_script_that_waits_for_an_answer_leaves_its_slot_to_others(project: Pr
 
 
 @pytest.mark.requirement("P-017", "G-needs")
-@ways.cheapest(revision=["2025-11-25"])
 @pytest.mark.parametrize("revision", HANDSHAKE_REVISIONS)
 def test_a_tool_that_needs_more_than_the_client_has_does_not_start(
     project: ProjectBuilder, speak: Speak, revision: str

@@ -16,7 +16,7 @@ from tests.support.waiting import eventually
 from tests.support.wire import MODERN, Json, text_of
 
 way, project = ways.way, ways.project
-pytestmark = ways.per_call("files")
+pytestmark = [ways.per_call("files"), ways.cheapest(way=["resident"])]
 
 # `asked REQUEST` prints the response. The request is written in place, as a script without care does it.
 ASKED = """
@@ -96,7 +96,6 @@ def test_the_files_are_named_if_the_client_can_be_asked(
     assert named == ("requestresponse" if capabilities else "")
 
 
-@ways.cheapest(way=["resident"])
 @pytest.mark.parametrize(
     ("request_text", "reason"),
     [
@@ -125,7 +124,6 @@ def test_a_question_that_is_too_long_is_an_error(project: ProjectBuilder, speak:
     assert "more than 1048576 bytes" in answer["message"]
 
 
-@ways.cheapest(way=["resident"])
 def test_a_question_that_is_written_piece_by_piece_is_asked_when_it_is_whole(
     project: ProjectBuilder, speak: Speak
 ) -> None:
@@ -157,7 +155,6 @@ def test_the_response_may_be_a_fifo(project: ProjectBuilder, speak: Speak) -> No
     assert answers(client, id) == [accept(name="Zoë")]
 
 
-@ways.cheapest(way=["resident"])
 @pytest.mark.parametrize(
     "thing",
     ["mkfifo", "mkdir", "ln -s /dev/zero", "ln -s /etc/passwd", ":>"],

@@ -9,10 +9,9 @@ import pytest
 from tests.support import ways
 from tests.support.client import ALL_REVISIONS, Speak
 from tests.support.project import ProjectBuilder
-from tests.support.wire import LATEST_HANDSHAKE, MODERN, Json, Wire, text_of
+from tests.support.wire import MODERN, Json, Wire, text_of
 
 way, project, shared_project = ways.way, ways.project, ways.shared_project
-TWO_ERAS = (LATEST_HANDSHAKE, MODERN)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -42,7 +41,6 @@ def _tools(shared_project: ProjectBuilder) -> None:
 
 
 @pytest.mark.requirement("G-exit-status")
-@ways.cheapest(revision=TWO_ERAS)
 @pytest.mark.parametrize("revision", ALL_REVISIONS)
 @pytest.mark.parametrize(
     ("name", "reason", "exit_code"),
@@ -206,7 +204,6 @@ def test_a_forked_traceback_has_only_frames_of_the_project(project: ProjectBuild
 
 
 @ways.per_call("exit status", name=["stdout"])
-@ways.cheapest(revision=TWO_ERAS)
 @pytest.mark.requirement("G-chosen-error")
 @pytest.mark.parametrize("revision", ALL_REVISIONS)
 @pytest.mark.parametrize(
@@ -232,7 +229,6 @@ def test_an_error_file_that_holds_no_error_is_told_as_data(shared_speak: Speak, 
     assert words in error["data"]
 
 
-@ways.cheapest(revision=TWO_ERAS)
 @pytest.mark.requirement("P-011")
 @pytest.mark.parametrize("revision", ALL_REVISIONS)
 def test_a_script_cannot_use_a_code_that_the_stateless_era_reserves(shared_speak: Speak, revision: str) -> None:

@@ -37,7 +37,6 @@ def said(client: Client, output: Any) -> Json:
 
 
 @pytest.mark.requirement("P-110")
-@ways.cheapest(revision=[MODERN])
 @pytest.mark.parametrize("revision", ALL_REVISIONS)
 @pytest.mark.parametrize(
     "output",
@@ -68,7 +67,6 @@ def test_text_is_one_block_verbatim(shared_speak: Speak, revision: str, output: 
 
 
 @pytest.mark.requirement("P-003", "P-043")
-@ways.cheapest(revision=[MODERN])
 @pytest.mark.parametrize("revision", ALL_REVISIONS)
 @pytest.mark.parametrize(
     "value", [{"a": 1}, {}, {"nested": {"list": [1, {"b": None}]}}, {"content": "no list"}], ids=str
@@ -81,7 +79,6 @@ def test_a_json_object_is_structured_content_with_a_text_twin(shared_speak: Spea
 
 
 @pytest.mark.requirement("P-004", "P-110")
-@ways.cheapest(revision=[MODERN])
 @pytest.mark.parametrize("revision", ALL_REVISIONS)
 def test_a_ready_made_result_passes_with_every_kind_of_block(shared_speak: Speak, revision: str) -> None:
     blocks = [TEXT, IMAGE, AUDIO, EMBEDDED, BLOB, LINK]
@@ -99,7 +96,6 @@ def test_a_ready_made_result_passes_with_every_kind_of_block(shared_speak: Speak
 
 
 @pytest.mark.requirement("P-043")
-@ways.cheapest(revision=[MODERN])
 @pytest.mark.parametrize("revision", ALL_REVISIONS)
 def test_members_of_blocks_that_came_later_are_dropped(shared_speak: Speak, revision: str) -> None:
     block = {**TEXT, "annotations": {"priority": 1, "lastModified": "2026-01-01T00:00:00Z"}, "_meta": {"a.b/c": 1}}
@@ -110,7 +106,6 @@ def test_members_of_blocks_that_came_later_are_dropped(shared_speak: Speak, revi
 
 
 @pytest.mark.requirement("P-110")
-@ways.cheapest(revision=[MODERN])
 @pytest.mark.parametrize("revision", ALL_REVISIONS)
 def test_a_ready_made_error_passes_as_it_is(shared_speak: Speak, revision: str) -> None:
     result = said(shared_speak(revision), {"content": [TEXT], "isError": True, "_meta": {"com.example/why": "x"}})
@@ -129,7 +124,6 @@ def test_content_without_is_error_is_a_ready_made_result_too(shared_speak: Speak
 
 
 @pytest.mark.requirement("P-003", "P-043")
-@ways.cheapest(revision=["2025-11-25"])
 @pytest.mark.parametrize("revision", HANDSHAKE_REVISIONS)
 def test_structured_content_that_a_revision_does_not_have_becomes_text(shared_speak: Speak, revision: str) -> None:
     """Otherwise such a client would get an empty result."""
@@ -161,7 +155,6 @@ def test_a_block_that_clients_would_choke_on_is_an_error_result(shared_speak: Sp
 
 
 @pytest.mark.requirement("P-115")
-@ways.cheapest(revision=[MODERN])
 @pytest.mark.parametrize("revision", ALL_REVISIONS)
 def test_bytes_that_are_no_text_are_replaced(shared_speak: Speak, revision: str) -> None:
     text = text_of(shared_speak(revision).call_tool("bytes"))

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from tests.support.project import ProjectBuilder
-from tests.support.wire import Json
+from tests.support.wire import LATEST_HANDSHAKE, MODERN, Json
 
 # What the description of a Python tool says for it.
 WAYS: dict[str, Json] = {
@@ -160,9 +160,10 @@ def project(way: str, tmp_path: Path) -> ProjectBuilder:
 
 
 def choose(items: list[pytest.Item]) -> list[pytest.Item]:
-    """Take the cases out that need not run. `per_call(REASON, NAME=VALUES)` has no resident case with these arguments.
-    With `cheapest(NAME=VALUES)`, other ways than the fresh start are tried with these arguments only;
-    `cheapest(way=["resident"])` is for what takes long, and is the same for each process that serves one call."""
+    """Leave out the cases that need not run. `per_call(REASON, NAME=VALUES)` has no resident case with these arguments.
+    Other ways than the fresh start are tried with two revisions, because a result is converted after it has been served,
+    and with `cheapest(NAME=VALUES)` only with these arguments. `cheapest(way=["resident"])` is for tests that take long:
+    a forked process is watched and stopped in the same way as a fresh one."""
     return [item for item in items if _is_chosen(item, getattr(item, "callspec", None))]
 
 
@@ -172,5 +173,7 @@ def _is_chosen(item: pytest.Item, callspec: Any) -> bool:
     for mark in item.iter_markers("per_call"):
         if way == "resident" and all(callspec.params[name] in values for name, values in mark.kwargs.items()):
             item.add_marker(pytest.mark.skip(reason=f"{mark.args[0]}: {OF_PROCESS[mark.args[0]]}"))
-    marks = item.iter_markers("cheapest")
-    return all(callspec.params[name] in values for mark in marks for name, values in mark.kwargs.items())
+    chosen: Json = {"revision": (LATEST_HANDSHAKE, MODERN)}
+    for mark in item.iter_markers("cheapest"):
+        chosen |= mark.kwargs
+    return all(callspec.params.get(name, values[0]) in values for name, values in chosen.items())
