@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from mcpgreen.running.system import PR_SET_CHILD_SUBREAPER
-from tests.support import apart
+from tests.support import apart, ways
 from tests.support.client import Client, Speak
 from tests.support.constants import variables_of
 from tests.support.http import HttpServer, Serve
@@ -30,6 +30,7 @@ prctl = ctypes.CDLL(None).prctl if sys.platform.startswith("linux") else None
 def pytest_configure(config: pytest.Config) -> None:
     _prefer_real_python()
     config.addinivalue_line("markers", "requirement(id, ...): the rows of requirements.yaml that this test covers")
+    config.addinivalue_line("markers", "per_call(reason, ...), cheapest(...): see tests/support/ways.py")
     apart.set_up(config)
 
 
@@ -57,6 +58,7 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items[:] = ways.choose(items)
     items.sort(key=apart.is_alone)  # last: each of them keeps all workers waiting
 
 

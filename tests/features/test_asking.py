@@ -9,11 +9,14 @@ from typing import Any
 
 import pytest
 
+from tests.support import ways
 from tests.support.client import HANDSHAKE_REVISIONS, Client, Speak
 from tests.support.project import ProjectBuilder
 from tests.support.questions import ALL, ASK, FORM, accept, form, printing, said, sample, url
 from tests.support.waiting import eventually, is_alive
 from tests.support.wire import Json, text_of
+
+way, project = ways.way, ways.project
 
 WITH_FORMS = ("2025-06-18", "2025-11-25")
 NAME = form("Who are you?", name={"type": "string"})
@@ -151,6 +154,7 @@ def test_a_second_round_waits_for_the_first(project: ProjectBuilder, speak: Spea
     assert text_of(client.call_tool("other")) == "here\n"
 
 
+@ways.cheapest(answer=[{"action": "cancel"}, {}])
 @pytest.mark.requirement("P-211", "G-ask-live")
 @pytest.mark.parametrize(
     ("answer", "error", "reply"),
@@ -185,6 +189,7 @@ UNREADABLE = {
 }
 
 
+@ways.cheapest(case=["NaN"])
 @pytest.mark.requirement("G-ask-live")
 @pytest.mark.parametrize("case", UNREADABLE)
 def test_an_answer_that_cannot_be_read_ends_its_question(project: ProjectBuilder, speak: Speak, case: str) -> None:
@@ -235,6 +240,7 @@ def test_what_makes_no_sense_is_an_error_of_the_script(
     assert reply["status"] == "invalid" and message in reply["message"]
 
 
+@ways.per_call("files")
 @pytest.mark.requirement("G-ask-live")
 @pytest.mark.parametrize("place", ["/tmp/elsewhere", "$MCP_ASK_REPLY/../x", "$MCP_ASK_REPLY\\u0000", "", "5"])
 def test_an_answer_is_written_only_where_answers_belong(project: ProjectBuilder, speak: Speak, place: str) -> None:
@@ -275,10 +281,12 @@ def test_a_cancelled_call_takes_its_question_back_and_ends(project: ProjectBuild
     assert not [message for message in client.wire.settle() if message.get("id") == id and "method" not in message]
 
 
+@ways.cheapest(way=["resident"])
 @pytest.mark.requirement("G-ask-rest")
-def test_time_stands_still_while_a_question_is_open(project: ProjectBuilder, speak: Speak) -> None:
-    asker(project, {"who": NAME}, timeoutSecs=2)
-    project.tool("sleeper", "sleep 2.5")
+def test_time_stands_still_while_a_question_is_open(project: ProjectBuilder, speak: Speak, way: str) -> None:
+    is_started = way == "resident"  # its start does not count
+    asker(project, {"who": NAME}, timeoutSecs=0.5 if is_started else 2)
+    project.tool("sleeper", f"sleep {0.8 if is_started else 2.5}")
     client = speak(capabilities=FORM)
     id = client.start_tool("asker")
     request = client.asked("elicitation/create")
@@ -293,7 +301,7 @@ def test_a_script_that_waits_for_an_answer_leaves_its_slot_to_others(project: Pr
     asker(project, {"who": NAME})
     project.tool("other", "echo here")
     client = speak(capabilities=FORM, max_concurrent_requests=2)
-    ids = [client.start_tool("asker") for _ in range(5)]
+    ids = [client.start_tool("asker") for _ in range(4)]
     requests = [client.asked("elicitation/create") for _ in ids]
 
     assert text_of(client.call_tool("other")) == "here\n"

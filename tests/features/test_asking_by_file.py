@@ -8,11 +8,15 @@ from typing import Any
 
 import pytest
 
+from tests.support import ways
 from tests.support.client import Client, Speak
 from tests.support.project import ProjectBuilder
 from tests.support.questions import ALL, FORM, URL, Talk, accept, form, url
 from tests.support.waiting import eventually
 from tests.support.wire import MODERN, Json, text_of
+
+way, project = ways.way, ways.project
+pytestmark = [ways.per_call("files"), ways.cheapest(way=["resident"])]
 
 # `asked REQUEST` prints the response. The request is written in place, as a script without care does it.
 ASKED = """

@@ -11,11 +11,14 @@ from typing import Any
 
 import pytest
 
+from tests.support import ways
 from tests.support.client import Client, Speak
 from tests.support.project import ProjectBuilder
 from tests.support.questions import ALL, ASK, FORM, ROOTS, Talk, accept, form, printing, said, sample, url
 from tests.support.waiting import eventually, is_alive
 from tests.support.wire import MODERN, Json, text_of
+
+way, project = ways.way, ways.project
 
 NAME = form("Who?", name={"type": "string", "minLength": 1})
 EXPIRED = "This interaction has expired; start again without requestState."
@@ -93,6 +96,7 @@ def test_a_second_round_waits_for_the_first(project: ProjectBuilder, client: Cli
     assert (first["a"]["result"], second["b"]["result"]) == (accept(name="A"), accept(name="B"))
 
 
+@ways.cheapest(action=["decline"])
 @pytest.mark.requirement("P-211")
 @pytest.mark.parametrize("action", ["decline", "cancel"])
 def test_the_script_learns_that_the_person_does_not_want_to(
@@ -105,6 +109,7 @@ def test_the_script_learns_that_the_person_does_not_want_to(
     assert [reply["result"] for reply in replies.values()] == [{"action": action}] * 2
 
 
+@ways.cheapest(declared=[{}])
 @pytest.mark.requirement("P-204")
 @pytest.mark.parametrize("declared", [{}, {"elicitation": {"url": {}}}, {"sampling": {"tools": {}}}])
 def test_what_this_request_did_not_declare_is_not_asked(project: ProjectBuilder, speak: Speak, declared: Json) -> None:
@@ -157,6 +162,7 @@ def test_what_is_missing_or_does_not_fit_is_asked_again(project: ProjectBuilder,
     assert [reply["result"]["content"]["name"] for reply in replies.values()] == ["A", "B", "C"]
 
 
+@ways.cheapest(responses=["x"])
 @pytest.mark.parametrize("responses", [[], "x", 5, None, True])
 def test_responses_that_are_no_object_are_refused_and_cost_nothing(
     project: ProjectBuilder, client: Client, responses: Any
@@ -176,6 +182,7 @@ def tampered(state: str) -> str:
     return f"{version}.{forged}.{mac}"
 
 
+@ways.cheapest(bad=[tampered])
 @pytest.mark.requirement("P-205")
 @pytest.mark.parametrize("bad", [tampered, lambda state: state[:-4] + "AAAA", lambda state: "", lambda state: 5])
 def test_a_state_that_was_tampered_with_is_refused_and_the_true_one_still_works(
@@ -191,6 +198,7 @@ def test_a_state_that_was_tampered_with_is_refused_and_the_true_one_still_works(
     assert project.read("acts") == "\n"
 
 
+@ways.cheapest(method=["prompts/get"])
 @pytest.mark.requirement("P-205")
 @pytest.mark.parametrize(
     ("method", "params"),
@@ -245,6 +253,7 @@ def test_of_two_retries_at_once_one_goes_on(project: ProjectBuilder, client: Cli
     assert project.read("acts") == "\n"
 
 
+@ways.cheapest(way=["resident"])
 @pytest.mark.requirement("P-205", "G-parked")
 def test_a_state_expires_with_its_script(project: ProjectBuilder, speak: Speak) -> None:
     project.python_tool("asker", ACTS_FIRST, annotations={"readOnlyHint": True})
@@ -268,6 +277,7 @@ REPLAYABLE = [
 ONCE_ONLY: list[Json] = [{}, {"interaction": "park", "annotations": {"readOnlyHint": True}}]
 
 
+@ways.cheapest(fields=REPLAYABLE[:1])
 @pytest.mark.requirement("G-replay")
 @pytest.mark.parametrize("fields", REPLAYABLE, ids=str)
 def test_a_tool_that_may_be_repeated_is_run_anew_with_the_answers(
@@ -388,12 +398,11 @@ report(3)
 def test_a_script_that_ends_while_parked_keeps_its_result_for_the_retry(
     project: ProjectBuilder, client: Client
 ) -> None:
-    body = f"{ASK}\nnote('pid', os.getpid())\npost({{'who': {NAME!r}}})\nwait_for('parked')\nprint('done', end='')"
+    body = f"{ASK}\npost({{'who': {NAME!r}}})\nwait_for('parked')\nprint('done', end='')"
     project.python_tool("asker", body)
     talk = Talk(client, name="asker").begun()
     project.write("parked", "")
-    eventually(lambda: not is_alive(project.read("pid")))
-    # Until the server has noticed as well, it asks again.
+    # Until the server has noticed, it asks again.
     result = eventually(lambda: (answer := talk.come_back({})).get("content") and answer)
 
     assert text_of(result) == "done"
@@ -414,10 +423,14 @@ def test_a_retry_that_is_cancelled_ends_the_script(project: ProjectBuilder, clie
     assert not [message for message in client.wire.seen if message.get("id") == id]
 
 
+@ways.cheapest(way=["resident"])
 @pytest.mark.requirement("G-ask-rest")
-def test_parked_scripts_leave_their_slots_and_their_time_stands_still(project: ProjectBuilder, speak: Speak) -> None:
-    asker(project, {"who": NAME}, timeoutSecs=2)
-    project.tool("other", "sleep 2.5; echo here")
+def test_parked_scripts_leave_their_slots_and_their_time_stands_still(
+    project: ProjectBuilder, speak: Speak, way: str
+) -> None:
+    is_started = way == "resident"  # its start does not count
+    asker(project, {"who": NAME}, timeoutSecs=0.5 if is_started else 2)
+    project.tool("other", f"sleep {0.8 if is_started else 2.5}; echo here")
     client = speak(MODERN, capabilities=FORM, max_concurrent_requests=2)
     talks = [Talk(client, name="asker", arguments={"n": number}) for number in range(4)]
     for talk in talks:
@@ -430,8 +443,8 @@ def test_parked_scripts_leave_their_slots_and_their_time_stands_still(project: P
 @pytest.mark.requirement("G-parked")
 def test_one_more_than_may_be_parked_drives_the_oldest_away(project: ProjectBuilder, speak: Speak) -> None:
     project.python_tool("asker", ACTS_FIRST)
-    client = speak(MODERN, capabilities=FORM)
-    talks = [Talk(client, name="asker", arguments={"n": number}) for number in range(33)]
+    client = speak(MODERN, capabilities=FORM, MAX_PARKED=3)
+    talks = [Talk(client, name="asker", arguments={"n": number}) for number in range(4)]
     for talk in talks:
         talk.begin()
     pids = project.read("pid").split()
@@ -441,13 +454,14 @@ def test_one_more_than_may_be_parked_drives_the_oldest_away(project: ProjectBuil
     assert all(replies_in(talk.answer(accept(name="x")))["status"] == "answered" for talk in talks[1:])
 
 
+@ways.cheapest(way=["resident"])
 @pytest.mark.requirement("G-parked")
 def test_a_server_with_something_parked_is_not_idle(project: ProjectBuilder, speak: Speak) -> None:
     project.python_tool("asker", ACTS_FIRST)
     client = speak(MODERN, capabilities=FORM, idle_timeout_secs=0.2)
     talk = Talk(client, name="asker").begun()
     with pytest.raises(subprocess.TimeoutExpired):
-        client.wire.wait(within_secs=2)
+        client.wire.wait(within_secs=1)
 
     assert replies_in(talk.answer(accept(name="x")))["status"] == "answered"
 
@@ -479,6 +493,7 @@ def test_printed_questions_that_the_client_cannot_be_asked_are_a_failure(project
     )
 
 
+@ways.per_call("files")
 @pytest.mark.requirement("G-ask-printed")
 def test_long_answers_reach_a_printing_script_as_a_file(project: ProjectBuilder, client: Client) -> None:
     body = (

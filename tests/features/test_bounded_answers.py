@@ -8,10 +8,13 @@ import time
 
 import pytest
 
+from tests.support import ways
 from tests.support.client import Client, Speak
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually
 from tests.support.wire import Json, text_of
+
+way, project = ways.way, ways.project
 
 MIB = 1 << 20
 FILL = "head -c {} /dev/zero | tr '\\0' '\\1'"  # a character of which JSON makes six
@@ -21,6 +24,8 @@ def longest_line(client: Client) -> int:
     return max(map(len, client.wire.raw_lines))
 
 
+@ways.per_call("files")
+@ways.cheapest(kind=["a message"])
 @pytest.mark.parametrize("kind", ["NULs", "a message", "data", "nested data"])
 def test_an_error_that_a_script_chooses_is_cut(project: ProjectBuilder, speak: Speak, kind: str) -> None:
     """A file of 20 MiB became a reply of 96 MiB, whatever the limit of a response is."""
@@ -62,6 +67,8 @@ def test_an_id_that_is_too_long_is_none(speak: Speak) -> None:
     assert answer["error"]["code"] == -32600
 
 
+@ways.per_call("output")
+@ways.cheapest(beginning=["{"], exit_code=[0])
 @pytest.mark.parametrize("beginning", ["", "{", "["])
 @pytest.mark.parametrize("exit_code", [0, 1])
 def test_output_that_is_too_long_as_json_is_refused(
@@ -73,6 +80,8 @@ def test_output_that_is_too_long_as_json_is_refused(
     assert error == {"code": -32603, "message": "Response exceeded response size limit (10485760 bytes)"}
 
 
+@ways.per_call("output")
+@ways.cheapest(line=["a line"])
 @pytest.mark.parametrize("line", ["", "a line", "строка"], ids=["empty lines", "ASCII", "Cyrillic"])
 def test_what_a_script_may_print_also_fits_into_a_response(project: ProjectBuilder, speak: Speak, line: str) -> None:
     """Ten megabytes of lines are more as JSON, and the limit of the one was that of the other."""

@@ -15,7 +15,7 @@ from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually
 from tests.support.wire import MODERN, Start, text_of
 
-way, project, per_call = ways.way, ways.project, ways.per_call
+way, project = ways.way, ways.project
 
 TOKEN: Json = {"mcpbash/remoteToken": "correct-horse-battery-staple-4711"}
 ENVIRON = "file:///proc/self/environ"

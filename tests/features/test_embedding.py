@@ -7,9 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.support import ways
 from tests.support.client import Client, Json, Speak
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually
+
+way, project = ways.way, ways.project
 
 
 def embedded(client: Client, name: str = "embed") -> list[Json]:
@@ -57,6 +60,7 @@ def test_files_may_be_named_as_json_or_as_lines(project: ProjectBuilder, speak: 
 
 
 @pytest.mark.requirement("G-embedding")
+@ways.cheapest(how=["link"])
 @pytest.mark.parametrize("how", ["absolute", "relative", "link"])
 def test_a_file_outside_the_roots_is_left_out(project: ProjectBuilder, speak: Speak, tmp_path: Path, how: str) -> None:
     secret = tmp_path / "secret.txt"
@@ -89,6 +93,7 @@ def test_a_failed_tool_embeds_nothing(project: ProjectBuilder, speak: Speak) -> 
 
 
 @pytest.mark.requirement("G-embedding")
+@ways.cheapest(how=["linked"], name=[".env"])
 @pytest.mark.parametrize("how", ["named", "linked", "absolute", "by a detour"])
 @pytest.mark.parametrize("name", [".env", "server.d/env", ".git/config", "data/.cache/x"])
 def test_what_is_never_served_is_not_embedded_either(

@@ -6,9 +6,12 @@ import re
 
 import pytest
 
+from tests.support import ways
 from tests.support.client import ALL_REVISIONS, Speak
 from tests.support.project import ProjectBuilder
 from tests.support.wire import MODERN, Json, Wire, text_of
+
+way, project, shared_project = ways.way, ways.project, ways.shared_project
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -40,28 +43,29 @@ def _tools(shared_project: ProjectBuilder) -> None:
 @pytest.mark.requirement("G-exit-status")
 @pytest.mark.parametrize("revision", ALL_REVISIONS)
 @pytest.mark.parametrize(
-    ("name", "text", "exit_code"),
+    ("name", "reason", "exit_code"),
     [
-        ("silent", "Tool failed: exit code 3", 3),
-        ("complains", "Tool failed: first reason\nsecond", 4),
-        ("warned", "Tool failed: disk full", 3),
-        ("misused", "Tool failed: mcp_json_obj: expected pairs", 1),
-        ("traced", "Tool failed: ValueError: 5", 1),
-        ("killed", "Tool failed: killed by SIGKILL (exit code 137)", 137),
+        ("silent", "", 3),
+        ("complains", "first reason\nsecond", 4),
+        ("warned", "disk full", 3),
+        ("misused", "mcp_json_obj: expected pairs", 1),
+        ("traced", "ValueError: 5", 1),
+        ("killed", "", 137),
     ],
 )
 def test_a_failed_script_is_an_error_result_with_its_reason(
-    shared_speak: Speak, revision: str, name: str, text: str, exit_code: int
+    shared_speak: Speak, way: str, revision: str, name: str, reason: str, exit_code: int
 ) -> None:
     """The reason is what the script said last. What the SDK says of its functions hid it, and a warning before it hid
     the end of a traceback."""
     result = shared_speak(revision).call_tool(name)
 
     assert result["isError"] is True
-    assert result["content"] == [{"type": "text", "text": text}]
+    assert result["content"] == [{"type": "text", "text": ways.failure(way, exit_code, reason)}]
     assert result["_meta"]["exitCode"] == exit_code
 
 
+@ways.per_call("exit status")
 @pytest.mark.requirement("G-exit-status")
 def test_what_a_failed_script_printed_is_kept(shared_speak: Speak) -> None:
     result = shared_speak().call_tool("partial")
@@ -70,6 +74,7 @@ def test_what_a_failed_script_printed_is_kept(shared_speak: Speak) -> None:
     assert result["_meta"]["stderr"] == "disk full\n"
 
 
+@ways.per_call("exit status")
 @pytest.mark.requirement("G-exit-status")
 def test_a_ready_made_result_of_a_failed_script_is_kept_as_an_error(shared_speak: Speak) -> None:
     result = shared_speak().call_tool("ready")
@@ -77,6 +82,7 @@ def test_a_ready_made_result_of_a_failed_script_is_kept_as_an_error(shared_speak
     assert (result["isError"], text_of(result), result["_meta"]["exitCode"]) == (True, "my own words", 6)
 
 
+@ways.per_call("exit status")
 @pytest.mark.requirement("G-diagnostics")
 def test_what_a_failed_script_printed_is_cleaned_like_its_stderr(shared_speak: Speak) -> None:
     """With `exec 2>&1` a model read what it does not read of stderr."""
@@ -97,9 +103,10 @@ CLEAN += "bash: run.sh: gone, see tool-sdk.sh"
 
 
 @pytest.mark.requirement("G-diagnostics")
+@ways.cheapest(meta=["failures"])
 @pytest.mark.parametrize("meta", ["failures", "never"])
 def test_a_model_reads_no_paths_of_the_machine_and_no_secrets(
-    project: ProjectBuilder, speak: Speak, tmp_path_factory: pytest.TempPathFactory, meta: str
+    project: ProjectBuilder, speak: Speak, tmp_path_factory: pytest.TempPathFactory, way: str, meta: str
 ) -> None:
     """Many clients hand `_meta` and the text of a failure to the model, and so to its vendor."""
     home = str(tmp_path_factory.mktemp("home"))
@@ -115,8 +122,9 @@ def test_a_model_reads_no_paths_of_the_machine_and_no_secrets(
     client = speak(result_meta=meta, env={"HOME": home, "API_TOKEN": "abc-defghi-jkl"})
 
     results = {name: client.call_tool(name) for name in ("failing", "slow", "told", "odd", "repeats")}
-    assert text_of(results["failing"]) == f"Tool failed: {CLEAN}"
-    assert text_of(results["repeats"]) == f"sh failed with exit status 7.\n{CLEAN}"
+    assert text_of(results["failing"]) == ways.failure(way, 1, CLEAN)
+    own_words = f"sh failed with exit status 7.\n{CLEAN}"  # printed by a script that fails
+    assert text_of(results["repeats"]) == (ways.failure(way, 7, CLEAN) if way == "resident" else own_words)
     for result in results.values():
         assert result["isError"]
         assert result.get("_meta", {}).get("stderr") == (f"{CLEAN}\n" if meta == "failures" else None)
@@ -136,6 +144,7 @@ LEAKING_OUTPUTS = {
 
 
 @pytest.mark.requirement("G-diagnostics")
+@ways.cheapest(case=["one long line", "a wrong value"])
 @pytest.mark.parametrize("case", LEAKING_OUTPUTS)
 def test_a_model_reads_none_either_in_what_a_failed_script_printed(
     project: ProjectBuilder, speak: Speak, case: str
@@ -153,6 +162,7 @@ def test_a_model_reads_none_either_in_what_a_failed_script_printed(
         assert leak not in str(result["content"])
 
 
+@ways.per_call("exit status")
 @pytest.mark.requirement("G-diagnostics")
 def test_what_a_wrapped_command_printed_is_cleaned(project: ProjectBuilder, speak: Speak) -> None:
     command = "'sh', '-c', 'echo /usr/lib/x pwd=hunter2; exit 3'"
@@ -171,15 +181,17 @@ def test_what_a_script_says_itself_about_a_failure_is_kept(project: ProjectBuild
 
 
 @pytest.mark.requirement("G-diagnostics")
+@ways.cheapest(name=["PWD"])
 @pytest.mark.parametrize("name", ["PWD", "OLDPWD", "PASSWORD_STORE_DIR"])
-def test_a_directory_is_no_secret(project: ProjectBuilder, speak: Speak, name: str) -> None:
+def test_a_directory_is_no_secret(project: ProjectBuilder, speak: Speak, way: str, name: str) -> None:
     """PWD sounds like a password. Models read `[redacted]/shop/data/none`."""
     project.tool("fails", 'echo "no $MCPGREEN_PROJECT_ROOT/data/none" >&2; exit 1')
     client = speak(env={name: str(project.root.parent)})
 
-    assert text_of(client.call_tool("fails")) == "Tool failed: no data/none"
+    assert text_of(client.call_tool("fails")) == ways.failure(way, 1, "no data/none")
 
 
+@ways.per_call("start")
 @pytest.mark.requirement("G-diagnostics")
 def test_a_forked_traceback_has_only_frames_of_the_project(project: ProjectBuilder, speak: Speak) -> None:
     project.python_tool("f.py", "import json\ndef g():\n    json.loads('x')\ng()\n")
@@ -191,6 +203,7 @@ def test_a_forked_traceback_has_only_frames_of_the_project(project: ProjectBuild
         assert not re.search(r"[\s\"'](/|<frozen|mcpgreen)", result["_meta"]["stderr"])
 
 
+@ways.per_call("exit status", name=["stdout"])
 @pytest.mark.requirement("G-chosen-error")
 @pytest.mark.parametrize("revision", ALL_REVISIONS)
 @pytest.mark.parametrize(
@@ -204,6 +217,7 @@ def test_a_script_may_choose_its_error(shared_speak: Speak, revision: str, name:
     assert shared_speak(revision).error("tools/call", {"name": name}) == error
 
 
+@ways.per_call("files", name=["file-words", "file-infinite"])
 @pytest.mark.requirement("G-chosen-error")
 @pytest.mark.parametrize(
     ("name", "words"), [("file-words", "just words"), ("file-infinite", '"data":1e999'), ("file-huge", "99999999999")]
@@ -223,6 +237,7 @@ def test_a_script_cannot_use_a_code_that_the_stateless_era_reserves(shared_speak
     assert code == (-32603 if revision == MODERN else -32002)
 
 
+@ways.per_call("output")
 @pytest.mark.requirement("P-115", "G-output-limit")
 @pytest.mark.parametrize("stream", ["stdout", "stderr"])
 @pytest.mark.parametrize(
@@ -237,10 +252,11 @@ def test_output_over_the_limit_is_an_error(project: ProjectBuilder, speak: Speak
 
 
 @pytest.mark.requirement("G-output-limit")
-def test_output_up_to_the_limit_is_delivered(project: ProjectBuilder, speak: Speak) -> None:
+def test_output_up_to_the_limit_is_delivered(project: ProjectBuilder, speak: Speak, way: str) -> None:
     project.tool("full", "head -c 1000 /dev/zero | tr '\\0' x")
+    limit = 1000 + len('{"result":"","call":1}') * (way == "resident")
 
-    assert text_of(speak(max_tool_output_size=1000).call_tool("full")) == "x" * 1000
+    assert text_of(speak(max_tool_output_size=limit).call_tool("full")) == "x" * 1000
 
 
 @pytest.mark.requirement("G-cannot-start")
@@ -269,7 +285,7 @@ def test_an_executable_text_without_shebang_runs_by_the_shell(project: ProjectBu
     ],
 )
 def test_a_syntax_error_is_told_with_its_place(
-    project: ProjectBuilder, speak: Speak, files: dict[str, str], text: str
+    project: ProjectBuilder, speak: Speak, way: str, files: dict[str, str], text: str
 ) -> None:
     """The model read no more than the name of the file, and could not say what was wrong with it."""
     for name, content in files.items():
@@ -277,5 +293,5 @@ def test_a_syntax_error_is_told_with_its_place(
     project.python_tool("f.py", files["f.py"])
 
     said = text_of(speak().call_tool("f"))
-    assert said.startswith(f"Tool failed: {text}")
+    assert said.startswith(ways.failure(way, 1, text))
     assert said.endswith(")")

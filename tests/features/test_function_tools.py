@@ -18,7 +18,7 @@ from tests.support.wire import text_of
 
 Json = dict[str, Any]
 
-way, project, shared_project, per_call = ways.way, ways.project, ways.shared_project, ways.per_call
+way, project, shared_project = ways.way, ways.project, ways.shared_project
 HEAD = f"#!{sys.executable}\nimport mcp_tool\n"
 TYPES = """\
 import datetime
@@ -169,7 +169,7 @@ def test_arguments_that_do_not_fit_never_reach_the_function(project: ProjectBuil
     assert not (project.root / "ran").exists()
 
 
-@pytest.mark.usefixtures("per_call")
+@ways.per_call("output")
 def test_what_is_printed_is_no_part_of_what_is_returned(project: ProjectBuilder, speak: Speak) -> None:
     body = "import os\nprint('early')\n@mcp_tool.tool\ndef f() -> int:\n"
     body += "    print('{}')\n    os.system('echo child')\n    return 5\n"
@@ -195,7 +195,7 @@ def test_none_is_a_good_result_of_a_function_that_may_return_it(
     assert text_of(result) == "null"
 
 
-@pytest.mark.usefixtures("per_call")
+@ways.per_call("output")
 @pytest.mark.parametrize("returned", ["", " -> None", " -> str | None"])
 def test_what_is_printed_is_the_text_if_nothing_is_returned(
     project: ProjectBuilder, speak: Speak, returned: str
@@ -279,7 +279,7 @@ def third() -> list[str]:
 """
 
 
-@pytest.mark.usefixtures("per_call")
+@ways.per_call("output")
 @pytest.mark.parametrize("end", ["", "mcp_tool.run()\n"])
 def test_each_function_of_a_file_is_called_by_its_name(project: ProjectBuilder, speak: Speak, end: str) -> None:
     project.tool("many.py", HEAD + SEVERAL + end)

@@ -15,7 +15,7 @@ from tests.support.client import Speak
 from tests.support.project import ProjectBuilder
 from tests.support.wire import text_of
 
-way, project, per_call = ways.way, ways.project, ways.per_call
+way, project = ways.way, ways.project
 
 KEY = "hunter2-weather"
 SHOW = 'echo "key=${WEATHER_API_KEY-none} other=${OTHER_KEY-none}"'
@@ -56,15 +56,16 @@ def test_a_call_without_a_required_variable_says_which_and_how_to_set_it(project
     assert not (project.root / "was-run").exists()
 
 
-@pytest.mark.usefixtures("per_call")
-def test_values_reach_neither_the_client_nor_the_log_when_the_tool_fails(project: ProjectBuilder, speak: Speak) -> None:
+def test_values_reach_neither_the_client_nor_the_log_when_the_tool_fails(
+    project: ProjectBuilder, speak: Speak, way: str
+) -> None:
     """Their names say nothing: they are secret because a description names them."""
     given = {"CITY": "Springfield", "LINES_OF": "first part\nsecond part"}
     project.tool("weather", 'echo "$CITY" >&2; echo "no $CITY: $LINES_OF" >&2; exit 1', env=["CITY", "LINES_OF"])
     client = speak(env=given, log_level="debug")
     result = client.call_tool("weather", {"note": "in Springfield"})
 
-    assert text_of(result) == "Tool failed: [redacted]\nno [redacted]: [redacted]"
+    assert text_of(result) == ways.failure(way, 1, "[redacted]\nno [redacted]: [redacted]")
     client.wire.close_stdin()
     client.wire.wait()
     for secret in ("Springfield", "second part"):

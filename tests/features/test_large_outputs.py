@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from tests.support import ways
 from tests.support.processes import MIB, peak_bytes
 from tests.support.project import ProjectBuilder
 from tests.support.wire import Start, Wire, text_of
+
+way, project = ways.way, ways.project
 
 OUTPUTS = {
     "text": ("head -c 5000000 /dev/zero | tr '\\0' x", lambda text: text == "x" * 5_000_000),
@@ -21,6 +24,7 @@ OUTPUTS = {
 }
 
 
+@ways.cheapest(case=["json"])
 @pytest.mark.parametrize("case", OUTPUTS)
 def test_many_large_outputs_at_a_time_take_no_more_memory_than_a_few(
     project: ProjectBuilder, client: Wire, case: str
@@ -35,6 +39,8 @@ def test_many_large_outputs_at_a_time_take_no_more_memory_than_a_few(
     assert peak_bytes(client.process.pid) < 160 * MIB
 
 
+@ways.per_call("output")
+@ways.cheapest(way=["resident"])
 def test_a_place_for_large_output_is_given_back_however_a_call_ends(project: ProjectBuilder, start: Start) -> None:
     project.tool("endless", "tr '\\0' x < /dev/zero")
     project.tool("stuck", "head -c 3000000 /dev/zero; sleep 60", timeoutSecs=0.5)

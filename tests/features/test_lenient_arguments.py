@@ -13,7 +13,7 @@ from tests.support.client import ALL_REVISIONS, Client, Speak
 from tests.support.project import ProjectBuilder
 from tests.support.wire import MODERN, Json, text_of
 
-way, project, shared_project, per_call = ways.way, ways.project, ways.shared_project, ways.per_call
+way, project, shared_project = ways.way, ways.project, ways.shared_project
 
 SHOW = 'if [ -n "$MCP_TOOL_ARGS_FILE" ]; then cat "$MCP_TOOL_ARGS_FILE"; else printf %s "$MCP_TOOL_ARGS_JSON"; fi'
 PLAIN: Json = {
@@ -113,7 +113,6 @@ def test_what_takes_too_long_is_not_meant_any_more(project: ProjectBuilder, spea
     assert "checking it took longer than 0.3 s" in text_of(result)
 
 
-@pytest.mark.usefixtures("per_call")
 def test_a_client_that_comes_back_sends_what_it_sent_before(project: ProjectBuilder, speak: Speak) -> None:
     """The state belongs to the arguments as they were sent, also if these are large and something else was meant."""
     schema = {"type": "object", "properties": {"count": {"type": "integer"}, "text": {"type": "string"}}}

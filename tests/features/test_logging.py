@@ -12,7 +12,7 @@ from tests.support.client import HANDSHAKE_REVISIONS, Speak
 from tests.support.project import ProjectBuilder
 from tests.support.wire import META_PREFIX, MODERN, Start, Wire, text_of
 
-way, project, shared_project, per_call = ways.way, ways.project, ways.shared_project, ways.per_call
+way, project, shared_project = ways.way, ways.project, ways.shared_project
 
 LEVELS = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
 LOG_LEVEL = META_PREFIX + "logLevel"

@@ -12,7 +12,7 @@ from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually, is_alive
 from tests.support.wire import Json, Start, Wire, text_of
 
-way, project, per_call = ways.way, ways.project, ways.per_call
+way, project = ways.way, ways.project
 
 NOT_PUBLIC = """
 mcp_tools_policy_check() {

@@ -13,7 +13,7 @@ from tests.support.client import ALL_REVISIONS, Client, Speak
 from tests.support.project import ProjectBuilder
 from tests.support.wire import Json, text_of
 
-way, project, shared_project, per_call = ways.way, ways.project, ways.shared_project, ways.per_call
+way, project, shared_project = ways.way, ways.project, ways.shared_project
 
 
 def report(progress: Any, **more: Any) -> str:
@@ -41,7 +41,7 @@ def len_or_sign(token: Any) -> str:
 
 
 @pytest.mark.requirement("P-255", "P-026")
-@pytest.mark.usefixtures("per_call")
+@ways.per_call("variables")
 @pytest.mark.parametrize("revision", ALL_REVISIONS)
 @pytest.mark.parametrize(
     ("token", "length"),

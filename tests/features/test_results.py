@@ -7,9 +7,12 @@ from typing import Any
 
 import pytest
 
+from tests.support import ways
 from tests.support.client import ALL_REVISIONS, HANDSHAKE_REVISIONS, Client, Speak
 from tests.support.project import ProjectBuilder
 from tests.support.wire import MODERN, Json, Start, text_of
+
+way, project, shared_project = ways.way, ways.project, ways.shared_project
 
 IMAGE = {"type": "image", "data": "iVBORw0KGgo=", "mimeType": "image/png"}
 AUDIO = {"type": "audio", "data": "UklGRg==", "mimeType": "audio/wav"}
@@ -200,12 +203,12 @@ def test_a_success_tells_exit_code_and_stderr_only_where_a_setting_says_so(
     ],
 )
 def test_a_failure_tells_exit_code_and_stderr(
-    project: ProjectBuilder, speak: Speak, settings: dict[str, str], meta: dict[str, Any] | None
+    project: ProjectBuilder, speak: Speak, way: str, settings: dict[str, str], meta: dict[str, Any] | None
 ) -> None:
     project.tool("failing", "echo err in /usr/lib/x >&2; exit 3")
     result = speak(**settings).call_tool("failing")
 
-    assert (result.get("_meta"), text_of(result)) == (meta, "Tool failed: err in x")
+    assert (result.get("_meta"), text_of(result)) == (meta, ways.failure(way, 3, "err in x"))
 
 
 @pytest.mark.requirement("G-diagnostics")

@@ -16,7 +16,7 @@ from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually
 from tests.support.wire import CHECKOUT, MODERN, Wire, text_of
 
-way, project, per_call = ways.way, ways.project, ways.per_call
+way, project = ways.way, ways.project
 
 HAS_ROOTS: Json = {"roots": {"listChanged": True}}
 FOR_EVER = 600  # longer than any test waits
@@ -238,6 +238,7 @@ def test_an_overtaken_answer_is_dropped(speak: Speak, folders: dict[str, Path]) 
 @pytest.mark.requirement("G-roots")
 def test_an_answer_that_makes_no_sense_changes_nothing(speak: Speak, folders: dict[str, Path]) -> None:
     client = answered(speak, folders["red"], DEBOUNCE_SECS=0)
+    assert shown(client) == [str(folders["red"])]  # a change before that makes the server ask again, and forget it
     uri = folders["blue"].as_uri()
     for result in (
         None,
@@ -387,7 +388,6 @@ def test_a_file_may_be_a_root(speak: Speak, tmp_path: Path) -> None:
 
 
 @pytest.mark.requirement("G-embedding", "G-roots")
-@pytest.mark.usefixtures("per_call")
 def test_files_are_embedded_from_the_roots_of_the_client(
     project: ProjectBuilder, speak: Speak, folders: dict[str, Path]
 ) -> None:
@@ -401,7 +401,7 @@ def test_files_are_embedded_from_the_roots_of_the_client(
     assert [block["resource"]["text"] for block in blocks if block["type"] == "resource"] == ["wanted"]
 
 
-@pytest.mark.usefixtures("per_call")
+@ways.per_call("start")
 def test_the_tool_on_the_page_reads_inside_the_roots_only(
     project: ProjectBuilder, speak: Speak, folders: dict[str, Path]
 ) -> None:

@@ -14,7 +14,7 @@ from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually
 from tests.support.wire import MODERN, Json, Wire, text_of
 
-way, project, shared_project, per_call = ways.way, ways.project, ways.shared_project, ways.per_call
+way, project, shared_project = ways.way, ways.project, ways.shared_project
 
 INPUT: Json = {
     "type": "object",
@@ -130,7 +130,6 @@ def test_the_author_hears_of_unfit_output(shared_speak: Speak) -> None:
     assert eventually(lambda: re.search("call wrong failed .*: Tool output does not satisfy", client.wire.stderr))
 
 
-@pytest.mark.usefixtures("per_call")
 @pytest.mark.requirement("P-105")
 @pytest.mark.parametrize("name", ["failed", "exits"])
 def test_an_error_need_not_fit_the_output_schema(shared_speak: Speak, name: str) -> None:

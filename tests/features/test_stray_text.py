@@ -5,10 +5,13 @@ from __future__ import annotations
 import pytest
 
 from mcpgreen.running.scripts.results import CONVERT, MAX_STRAY_BYTES, bad_byte_in, stray_in
+from tests.support import ways
 from tests.support.client import Speak
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually
 from tests.support.wire import text_of
+
+way, project = ways.way, ways.project
 
 SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}}
 REMEDY = "print everything but the result to stderr (>&2)"
@@ -59,6 +62,7 @@ def test_what_stands_before_an_object_is_found(output: str, line: int | None) ->
     assert (found.line if found else None) == line
 
 
+@ways.per_call("exit status")
 def test_a_tool_that_fails_and_prints_another_encoding_is_told_both(project: ProjectBuilder, speak: Speak) -> None:
     project.tool("latin", r"printf 'a\ncaf\xe9\n'; exit 3")
     client = speak()

@@ -9,7 +9,7 @@ from tests.support.client import Speak
 from tests.support.project import ProjectBuilder
 from tests.support.wire import MODERN, Wire, modern_meta
 
-way, project, per_call = ways.way, ways.project, ways.per_call
+way, project = ways.way, ways.project
 
 SHOWS_PAGES = {"extensions": {"io.modelcontextprotocol/ui": {"mimeTypes": ["text/html;profile=mcp-app"]}}}
 

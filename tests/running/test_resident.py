@@ -276,7 +276,7 @@ def test_an_edit_brings_a_new_process_and_the_running_call_finishes(project: Pro
     assert (count, new != old) == ("1", True)
     eventually(lambda: not is_alive(old))
     project.remove("tools/tool")
-    client.tools()
+    eventually(lambda: "tool" not in client.tools())
     eventually(lambda: not is_alive(new))
 
 

@@ -6,28 +6,34 @@ import json
 
 import pytest
 
+from tests.support import ways
 from tests.support.client import ALL_REVISIONS, Speak
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually, is_alive
 from tests.support.wire import text_of
 
+way, project = ways.way, ways.project
 REPORT = json.dumps({"method": "notifications/progress", "params": {"progress": 1}})
 SINCE_STRUCTURE = ("2025-06-18", "2025-11-25", "2026-07-28")
 
 
+@ways.cheapest(way=["resident"])
 @pytest.mark.requirement("G-timeout")
-@pytest.mark.parametrize("revision", ALL_REVISIONS)
-def test_a_tool_past_its_time_is_stopped_with_its_children(
-    project: ProjectBuilder, speak: Speak, revision: str
-) -> None:
-    project.tool("stuck", "sleep 600 & echo $! > child.pid; echo late >&2; wait", timeoutSecs=1.5)
-    result = speak(revision).call_tool("stuck")
+def test_a_tool_past_its_time_is_stopped_with_its_children(project: ProjectBuilder, speak: Speak, way: str) -> None:
+    project.tool("stuck", "sleep 600 & echo $! >> children; echo late >&2; wait", timeoutSecs=1.5)
+    clients = {revision: speak(revision) for revision in ALL_REVISIONS}
+    ids = {revision: client.start_tool("stuck") for revision, client in clients.items()}
+    results = {revision: clients[revision].wire.response(id)["result"] for revision, id in ids.items()}
 
-    assert result["isError"] is True
-    assert text_of(result) == "Tool timed out after 1.5s"
-    assert result["_meta"]["stderr"] == "late\n"
-    assert not is_alive(project.read("child.pid"))
-    if revision in SINCE_STRUCTURE:
+    children = project.read("children").split()
+    if way == "resident":  # it was told, and has a moment to go on with other calls
+        eventually(lambda: not any(map(is_alive, children)))
+    assert (len(children), any(map(is_alive, children))) == (len(ALL_REVISIONS), False)
+    for result in results.values():
+        assert result["isError"] is True
+        assert text_of(result) == "Tool timed out after 1.5s"
+        assert result["_meta"]["stderr"] == "late\n"
+    for result in map(results.__getitem__, SINCE_STRUCTURE):
         assert result["structuredContent"] == {
             "success": False,
             "error": {
@@ -61,6 +67,7 @@ def test_the_request_decides_over_the_tool_and_the_tool_over_the_setting(project
     assert "after 0.3s" in text_of(client.call_tool("none"))
 
 
+@ways.cheapest(way=["resident"])
 @pytest.mark.requirement("G-timeout")
 def test_a_client_cannot_hold_a_place_for_longer_than_the_operator_allows(
     project: ProjectBuilder, speak: Speak
@@ -73,16 +80,19 @@ def test_a_client_cannot_hold_a_place_for_longer_than_the_operator_allows(
     project.program("prompts/stuck.completion", "exec sleep 600")
     client = speak(default_tool_timeout=0.1, resource_timeout_secs=1, max_timeout_secs=0.2)
 
+    asked = {"ref": {"type": "ref/prompt", "name": "stuck"}, "argument": {"name": "a", "value": ""}}
+    completion = client.start("completion/complete", {**asked, "timeoutSecs": 1e9})
     secs = {name: client.start("tools/call", {"name": name, "timeoutSecs": 1e9}) for name in ("plain", "short", "long")}
     texts = {name: text_of(client.wire.response(id)["result"]) for name, id in secs.items()}
     assert "after 0.2s" in texts["plain"]
     assert "after 0.1s" in texts["short"]
     assert "after 0.4s" in texts["long"]  # as it may have without asking
     assert client.error("prompts/get", {"name": "stuck", "timeoutSecs": 1e9})["message"].endswith("after 0.2s")
-    asked = {"ref": {"type": "ref/prompt", "name": "stuck"}, "argument": {"name": "a", "value": ""}}
-    assert client.error("completion/complete", {**asked, "timeoutSecs": 1e9})["message"].endswith("after 1s")
+    assert client.wire.response(completion)["error"]["message"].endswith("after 1s")
 
 
+@ways.per_call("signals")
+@ways.cheapest(way=["resident"])
 @pytest.mark.requirement("G-timeout")
 def test_a_tool_that_ignores_the_polite_signal_is_killed(project: ProjectBuilder, speak: Speak) -> None:
     project.tool("deaf", "trap '' TERM; echo $$ > deaf.pid; while :; do sleep 0.05; done", timeoutSecs=1.5)
@@ -92,6 +102,7 @@ def test_a_tool_that_ignores_the_polite_signal_is_killed(project: ProjectBuilder
     assert not is_alive(project.read("deaf.pid"))
 
 
+@ways.cheapest(way=["fresh"])  # test_ways.py has it for the others
 @pytest.mark.requirement("G-timeout-progress")
 def test_progress_extends_the_time_of_a_tool_that_says_so(project: ProjectBuilder, speak: Speak) -> None:
     # Twelve reports, each within the time, together far beyond it.
@@ -102,6 +113,7 @@ def test_progress_extends_the_time_of_a_tool_that_says_so(project: ProjectBuilde
     assert text_of(speak().call_tool("steady")) == "done\n"
 
 
+@ways.cheapest(way=["resident"])
 @pytest.mark.requirement("G-timeout-progress")
 def test_a_tool_that_falls_silent_has_timed_out_for_lack_of_progress(project: ProjectBuilder, speak: Speak) -> None:
     project.tool("silent", "sleep 600", timeoutSecs=0.2, progressExtendsTimeout=True, maxTimeoutSecs=60)
@@ -112,6 +124,7 @@ def test_a_tool_that_falls_silent_has_timed_out_for_lack_of_progress(project: Pr
     assert (error["reason"], error["progressExtendsTimeout"], error["maxTimeoutSecs"]) == ("idle", True, 60)
 
 
+@ways.cheapest(way=["resident"])
 @pytest.mark.requirement("G-timeout-progress")
 def test_progress_does_not_extend_the_time_beyond_its_cap(project: ProjectBuilder, speak: Speak) -> None:
     script = f"""while :; do echo '{REPORT}' >> "$MCP_PROGRESS_STREAM"; sleep 0.02; done"""
@@ -122,6 +135,7 @@ def test_progress_does_not_extend_the_time_beyond_its_cap(project: ProjectBuilde
     assert result["structuredContent"]["error"]["reason"] == "max_exceeded"
 
 
+@ways.cheapest(way=["resident"])
 @pytest.mark.requirement("G-timeout-progress")
 def test_without_the_setting_progress_does_not_extend_the_time(project: ProjectBuilder, speak: Speak) -> None:
     script = f"""while :; do echo '{REPORT}' >> "$MCP_PROGRESS_STREAM"; sleep 0.02; done"""
@@ -130,6 +144,7 @@ def test_without_the_setting_progress_does_not_extend_the_time(project: ProjectB
     assert text_of(speak().call_tool("endless")) == "Tool timed out after 0.3s"
 
 
+@ways.cheapest(way=["resident"])
 @pytest.mark.requirement("G-timeout")
 def test_waiting_for_a_slot_does_not_count(project: ProjectBuilder, speak: Speak) -> None:
     project.tool("first", "touch running; sleep 1.2; echo first")

@@ -14,7 +14,8 @@ SAMPLING: Json = {"sampling": {}}
 ROOTS: Json = {"roots": {}}
 ALL: Json = {"elicitation": {"form": {}, "url": {}}, "sampling": {"tools": {}}}  # but roots
 
-# A script without an SDK, in Python; `ask` waits on a FIFO. What it says goes to stdout as JSON.
+# A script without an SDK, in Python; `ask` waits on a FIFO, or for a line in a process that stays, which has `call`.
+# What it says goes to stdout as JSON.
 ASK = """
 import json, os, sys, time
 numbers = iter(range(1, 1000))
@@ -22,11 +23,19 @@ def control(line):
     with open(os.environ["MCP_PROGRESS_STREAM"], "a") as stream:
         stream.write(json.dumps(line) + "\\n")
 def post(questions, **more):
+    if "call" in globals():
+        number = next(numbers)
+        control({"ask": questions, "id": number, "call": call, **more})
+        return number
     path = f"{os.environ['MCP_ASK_REPLY']}.{os.getpid()}.{next(numbers)}"
     os.mkfifo(path, 0o600)
     control({"ask": questions, "reply": path, **more})
     return path
 def read(path):
+    if "call" in globals():
+        while (line := json.loads(next(calls))).get("id") != path:
+            "cancel" in line and sys.exit("cancelled")
+        return line["reply"]
     with open(path) as fifo:
         replies = json.loads(fifo.read())
     os.unlink(path)
