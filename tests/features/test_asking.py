@@ -337,6 +337,7 @@ def test_a_script_that_prints_questions_is_run_again_with_the_answers(project: P
     assert text_of(client.wire.response(id)["result"]) == "xx b"
 
 
+@ways.cheapest(reason=["1 to 32 questions", "without NUL"])
 @pytest.mark.requirement("G-ask-printed")
 @pytest.mark.parametrize(
     ("printed", "reason"),

@@ -30,6 +30,7 @@ FUNCTIONS = [
 
 
 @ways.per_call("exit status", script=FUNCTIONS)
+@ways.cheapest(revision=[MODERN])
 @pytest.mark.requirement("P-017", "G-needs")
 @pytest.mark.parametrize(
     "script",

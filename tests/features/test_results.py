@@ -170,6 +170,7 @@ def test_a_lone_surrogate_in_json_is_replaced(shared_speak: Speak) -> None:
 
 
 @pytest.mark.requirement("G-diagnostics")
+@ways.cheapest(settings=[{}, {"result_meta": "always"}])
 @pytest.mark.parametrize(
     ("settings", "meta"),
     [
@@ -192,6 +193,7 @@ def test_a_success_tells_exit_code_and_stderr_only_where_a_setting_says_so(
 
 
 @pytest.mark.requirement("G-diagnostics")
+@ways.cheapest(settings=[{}, {"result_meta": "always"}])
 @pytest.mark.parametrize(
     ("settings", "meta"),
     [

@@ -160,10 +160,10 @@ def project(way: str, tmp_path: Path) -> ProjectBuilder:
 
 
 def choose(items: list[pytest.Item]) -> list[pytest.Item]:
-    """Leave out the cases that need not run. `per_call(REASON, NAME=VALUES)` has no resident case with these
-    arguments. Other ways than the fresh start are tried with two revisions, because a result is converted after it has
-    been served, and with `cheapest(NAME=VALUES)` only with these arguments. `cheapest(way=["resident"])` is for tests
-    that take long: a forked process is watched and stopped in the same way as a fresh one."""
+    """Leave out the cases that need not run. `per_call(REASON, NAME=VALUES)` has no resident case with these arguments.
+    Other ways than the fresh start are tried with two revisions, because a result is converted after the call, and with
+    `cheapest(NAME=VALUES)` only with these arguments. `cheapest(way=["resident"])` is for slow tests: a forked process
+    is watched and stopped in the same way as a fresh one."""
     return [item for item in items if _is_chosen(item, getattr(item, "callspec", None))]
 
 
