@@ -14,7 +14,7 @@ SAMPLING: Json = {"sampling": {}}
 ROOTS: Json = {"roots": {}}
 ALL: Json = {"elicitation": {"form": {}, "url": {}}, "sampling": {"tools": {}}}  # but roots
 
-# A script without an SDK, in Python; `ask` waits on a FIFO, or for a line in a process that stays, which has `call`.
+# A script without an SDK, in Python; `ask` waits on a FIFO, or for a line in a process that stays, which has `calls`.
 # What it says goes to stdout as JSON.
 ASK = """
 import json, os, sys, time
@@ -23,7 +23,7 @@ def control(line):
     with open(os.environ["MCP_PROGRESS_STREAM"], "a") as stream:
         stream.write(json.dumps(line) + "\\n")
 def post(questions, **more):
-    if "call" in globals():
+    if "calls" in globals():
         number = next(numbers)
         control({"ask": questions, "id": number, "call": call, **more})
         return number
@@ -32,7 +32,7 @@ def post(questions, **more):
     control({"ask": questions, "reply": path, **more})
     return path
 def read(path):
-    if "call" in globals():
+    if "calls" in globals():
         while (line := json.loads(next(calls))).get("id") != path:
             "cancel" in line and sys.exit("cancelled")
         return line["reply"]
