@@ -449,5 +449,5 @@ class Body:
 
     def _require_within_limit(self, size_bytes: int) -> None:
         if size_bytes > self._limit_bytes:
-            reason = f"The body may have at most {self._limit_bytes} bytes (setting max_line_bytes)."
+            reason = f"The body may be at most {self._limit_bytes} bytes long (setting max_line_bytes)."
             raise BadRequest(reason, "413 Content Too Large")
