@@ -1,4 +1,4 @@
-"""Many calls through processes that stay, while some are cancelled, crash, stall, are killed or edited: each result
+"""Many calls through resident processes, while some are cancelled, crash, stall, are killed or edited: each result
 proves that it belongs to its call, and nothing grows."""
 
 from __future__ import annotations

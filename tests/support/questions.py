@@ -14,7 +14,7 @@ SAMPLING: Json = {"sampling": {}}
 ROOTS: Json = {"roots": {}}
 ALL: Json = {"elicitation": {"form": {}, "url": {}}, "sampling": {"tools": {}}}  # but roots
 
-# A script without an SDK, in Python; `ask` waits on a FIFO, or for a line in a process that stays, which has `call`.
+# A script without an SDK, in Python; `ask` waits on a FIFO, or for a line in a resident process, which has `call`.
 # What it says goes to stdout as JSON.
 ASK = """
 import json, os, sys, time

@@ -1,6 +1,6 @@
 """The ways to serve a call, as one table: feature tests of calls that use these fixtures run in each of them.
 
-A snippet of shell or Python is a tool in each way. In a process that stays, a loop runs it once for each call. The loop
+A snippet of shell or Python is a tool in each way. In a resident process, a loop runs it once for each call. The loop
 translates what a process of its own has into lines: variables, the files for errors and for resources, and output. If
 the snippet fails, the process ends in the same way, as a script would that knows nothing of staying.
 """
@@ -92,7 +92,7 @@ for line in calls:
         print(json.dumps({{{{"result": printed.getvalue(), "call": call["call"]}}}}), file=answers, flush=True)
 """,
 }
-# The Python SDK takes a process that stays for a function.
+# With the Python SDK, a resident process serves functions.
 WITH_SDK = f"#!{sys.executable}\nimport mcp_tool\n@mcp_tool.tool\ndef {{name}}():\n    exec({{script!r}}, {{{{}}}})\n"
 
 # What belongs to the process if it stays, as docs/resident-tools.md says: tests of this are for a process per call.

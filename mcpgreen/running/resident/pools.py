@@ -1,4 +1,4 @@
-"""The processes that stay, of all tools: which of them serves a call, and when one is started, replaced or let go.
+"""The resident processes of all tools: which of them serves a call, and when one is started, replaced or let go.
 
 A pool has the processes of one script for one scope: the server, a session, or a caller. A call that has its turn (see
 `Pool.places`) takes the process with most room; if none has any, another one is started, up to `workers`. While starts
