@@ -123,7 +123,7 @@ MESSAGES: dict[str, tuple[Known, ...]] = {
         Known(
             "Tool '…' cannot run here: …",
             "The tool needs something from the client (`needs`) that this client does not support.",
-            "Use another client, or let the tool continue without an answer: [Ask the user](asking.md).",
+            "Use another client, or make the tool continue without an answer: [Ask the user](asking.md).",
         ),
         Known(
             "Tool '…' needs … in the server's environment. …",

@@ -320,8 +320,8 @@ def shell_calls(stand: Stand) -> Values:
 
 
 def resident_calls(stand: Stand) -> Values:
-    """Calls of a resident function, back to back and with a rest in between; memory of the server and that
-    one process; then many at a time, by one process and by two."""
+    """Calls of a resident function, back to back and with a rest in between; memory of the server and its
+    process; then many at a time, by one process and by two."""
     count, check = max(2, stand.times(400, slow=200)), says("Hello, Ada!")
     with stand.start("resident") as session:
         session.get_ready()

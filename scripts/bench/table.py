@@ -51,7 +51,7 @@ METRICS = {
     "shell_several_ms": Metric("shell tool p50, several arguments"),
     "shell_several": Metric("several arguments, relative to the floor", "x", "2.3", "2"),
     # Forked Python tools are held against fresh starts. Their ratio to FastMCP's functions is shown, but is no bar.
-    "python_first": Metric("first call of a Python tool"),
+    "python_first": Metric("first call to a Python tool"),
     "python_rested": Metric("Python tool p50, 8 ms between calls", "ms", f"0.25 {FRESH}", "5"),
     "python_p99": Metric("Python tool p99, 8 ms between calls"),
     "python_p50": Metric("Python tool p50, back to back", "ms", f"0.25 {FRESH}", "5"),

@@ -95,7 +95,7 @@ for line in calls:
 # With the Python SDK, a resident process serves functions.
 WITH_SDK = f"#!{sys.executable}\nimport mcp_tool\n@mcp_tool.tool\ndef {{name}}():\n    exec({{script!r}}, {{{{}}}})\n"
 
-# What belongs to the process if it stays, as docs/resident-tools.md says: tests of this are for a process per call.
+# What belongs to a resident process, as docs/resident-tools.md says: tests of this are for a process per call.
 OF_PROCESS = {
     "exit status": "the calls of a process that ends fail, whatever it has printed, and the status says no more",
     "output": "what the process and its programs print is its log, which has no limit; only an answer is a result",
@@ -161,8 +161,8 @@ def project(way: str, tmp_path: Path) -> ProjectBuilder:
 
 def choose(items: list[pytest.Item]) -> list[pytest.Item]:
     """Leave out the cases that need not run. `per_call(REASON, NAME=VALUES)` has no resident case with these arguments.
-    Other ways than the fresh start are tried with two revisions, because a result is converted after it has been served,
-    and with `cheapest(NAME=VALUES)` only with these arguments. `cheapest(way=["resident"])` is for tests that take long:
+    Ways other than the fresh start are tried with two revisions, because a result is converted after it is served,
+    and with `cheapest(NAME=VALUES)` only with these arguments. `cheapest(way=["resident"])` is for slow tests:
     a forked process is watched and stopped in the same way as a fresh one."""
     return [item for item in items if _is_chosen(item, getattr(item, "callspec", None))]
 

@@ -360,7 +360,7 @@ class Buffer:
         """Take everything up to these bytes, which are left out. Raises BadRequest if they come later."""
         while (found := self._data.find(end, 0, at_most_bytes + len(end))) < 0:
             if len(self._data) >= at_most_bytes + len(end):
-                raise BadRequest(f"{what} may have at most {at_most_bytes} bytes.", status)
+                raise BadRequest(f"{what} may be at most {at_most_bytes} bytes long.", status)
             self._data += self._receive()
         taken = bytes(self._data[:found])
         del self._data[: found + len(end)]
