@@ -128,7 +128,7 @@ MESSAGES: dict[str, tuple[Known, ...]] = {
         Known(
             "Tool '…' needs … in the server's environment. …",
             "The tool requires an environment variable, such as an API key, that the server does not have.",
-            "Put the variable into the client's entry with `mcpgreen config --install --env`: [API "
+            "Put the variable in the client's entry with `mcpgreen config --install --env`: [API "
             "keys](tools.md#api-keys).",
         ),
     ),
