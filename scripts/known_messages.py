@@ -31,7 +31,7 @@ MESSAGES: dict[str, tuple[Known, ...]] = {
         Known(
             "no project in or above …: …; using the bundled example",
             "The client started the server in its own folder, and its entry does not name a project.",
-            "Add `--project-root` with the full path to the entry, or run `mcpgreen config --install`.",
+            "In the entry, add `--project-root` with the project's full path, or run `mcpgreen config --install`.",
         ),
         Known(
             "others can reach this address, so set MCPGREEN_HTTP_TOKEN …",
@@ -123,12 +123,12 @@ MESSAGES: dict[str, tuple[Known, ...]] = {
         Known(
             "Tool '…' cannot run here: …",
             "The tool needs something from the client (`needs`) that this client does not support.",
-            "Use another client, or let the tool continue without an answer: [Ask the user](asking.md).",
+            "Use another client, or make the tool continue without an answer: [Ask the user](asking.md).",
         ),
         Known(
             "Tool '…' needs … in the server's environment. …",
             "The tool requires an environment variable, such as an API key, that the server does not have.",
-            "Put the variable into the client's entry with `mcpgreen config --install --env`: [API "
+            "Put the variable in the client's entry with `mcpgreen config --install --env`: [API "
             "keys](tools.md#api-keys).",
         ),
     ),
@@ -162,25 +162,25 @@ MESSAGES: dict[str, tuple[Known, ...]] = {
         ),
         Known(
             "The process was not ready after … s (startSecs)",
-            "A tool that stays did not write its `ready` line in time: it is still loading, or is waiting.",
-            "Raise `startSecs` in [`stays`](resident-tools.md#options), or load less; the rest of the message is what "
-            "it printed last.",
+            "A resident tool did not write its `ready` line in time: it is still loading, or is waiting for something.",
+            "Raise `startSecs` in [`stays`](resident-tools.md#options), or make the tool load less at startup. The "
+            "rest of the message is the last thing that the process printed.",
         ),
         Known(
             "The process ended with exit code …",
-            "The process of a tool that stays ended while it was handling this call, or before it was ready.",
-            "The rest of the message is what it printed last. The next call starts a new process: [Tools that "
-            "stay](resident-tools.md#the-life-of-a-process).",
+            "A resident tool's process ended while it was handling this call, or before it was ready.",
+            "The rest of the message is the last thing that it printed. The next call starts a new process: [Resident "
+            "tools](resident-tools.md#the-life-of-a-process).",
         ),
         Known(
             "The process answered with a line longer than … bytes",
-            "The answer of a tool that stays is longer than `max_tool_output_size`.",
+            "The response from a resident tool is longer than `max_tool_output_size`.",
             "Return less, or raise the setting.",
         ),
         Known(
-            "Too many processes stay for you already (…, resident_max_per_principal)",
-            "This caller already has the most processes that it may have for tools with `stays: session`.",
-            "End a session, lower `idleSecs` of the tools, or raise the setting.",
+            "Too many processes are kept for you already (…, resident_max_per_principal)",
+            "This caller already has as many processes as it is allowed for tools with `stays: session`.",
+            "End a session, lower the tools' `idleSecs`, or raise the setting.",
         ),
         Known(
             "Tool output is not valid JSON for declared outputSchema",
@@ -305,7 +305,7 @@ MESSAGES: dict[str, tuple[Known, ...]] = {
             "Raise the limit, or lower `http_session_idle_secs`: [Limits](limits.md#over-http).",
         ),
         Known(
-            "The body may have at most … bytes (setting max_line_bytes).",
+            "The body may be at most … bytes long (setting max_line_bytes).",
             "Status 413: the message is too long.",
             "Send less, or raise the setting.",
         ),

@@ -146,7 +146,7 @@ class Description(NamedTuple):
     warm: bool | list[str] = True
     env: Sequence[str] = ()  # variables of the server that the tool gets; a ! marks a required one
     stays: Stays | None = None  # between calls
-    process: str = ""  # that it shares with other tools which stay, and are links to the same file
+    process: str = ""  # shared with other resident tools that are links to the same file
 
 
 ATTRIBUTE_OF = {name[0] + name.title().replace("_", "")[1:]: name for name in Description._field_defaults}
@@ -169,7 +169,7 @@ class Tool(NamedTuple):
 
     @property
     def staying(self) -> tuple[str, Stays | None]:
-        """The file whose process serves it, and how long that stays."""
+        """The file whose process serves it, and how long that is kept."""
         described = self.description
         return os.path.realpath(self.path) if described.process else self.path, described.stays
 
@@ -207,7 +207,7 @@ def _with_whole_processes(project: Project, tools: list[Tool], warnings: list[st
     """Return the tools without those that cannot share the process that they name."""
     shared = Counter(name for name, _ in {(tool.description.process, tool.staying) for tool in tools} if name)
     lost = [tool for tool in tools if shared[tool.description.process] > 1]
-    reason = "left out: the tools of the process {} must be links to one file, and stay in the same way"
+    reason = "left out: the tools of the process {} must be links to one file, and have the same stays"
     warnings += [Loss(f"{project.shown(tool.path)}: {reason.format(tool.description.process)}") for tool in lost]
     return [tool for tool in tools if tool not in lost] if lost else tools
 
@@ -367,11 +367,11 @@ def describe_tool(path: str, fields: Json, *, stem: str, private: Private) -> De
     unlisted = {key: value for key, value in fields.items() if key not in LISTED_FIELDS}
     known = {name: fields[key] for key, name in ATTRIBUTE_OF.items() if key in fields}
     if "process" in fields and "stays" not in fields:
-        raise ProjectError(path, "process is for tools that stay; add stays")
+        raise ProjectError(path, "process is for tools with stays; add stays")
     if "stays" in fields:
         known["stays"] = _stays_of(path, fields["stays"])
         if "maxConcurrent" in fields:
-            origin.complaints.append("maxConcurrent has no effect on a tool that stays; use concurrency of stays")
+            origin.complaints.append("maxConcurrent has no effect on a tool with stays; set concurrency in stays")
     for each in fields.get("env", ()):
         for reason in (reason for names, reason in UNFIT_VARIABLES.items() if matches(f"(?:{names})!?", each)):
             known["env"] = [other for other in known["env"] if other != each]
@@ -381,7 +381,7 @@ def describe_tool(path: str, fields: Json, *, stem: str, private: Private) -> De
 
 def _stays_of(path: str, value: Any) -> Stays:
     """Raises ProjectError for an object that has a wrong member."""
-    from mcpgreen.running.processes.run import Stays  # few tools stay
+    from mcpgreen.running.processes.run import Stays  # few tools are resident
 
     given = {"for": value} if isinstance(value, str) else value
     given = metadata.checked(path, given, STAYS_RULES, "stays.")

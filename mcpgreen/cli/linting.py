@@ -190,7 +190,7 @@ def _tool_problems(tool: Tool, source: Source) -> Iterator[Problem]:
         yield source.warning("annotations", sentence, "remove the wrong one", "annotations", "destructiveHint")
     if hints.get("readOnlyHint") and (verb := _CHANGES.match(tool.name)):
         promise = "readOnlyHint says that it changes nothing, so clients run it without asking"
-        fix = f"remove readOnlyHint if it does {verb[1]} something; otherwise rename it"
+        fix = f"remove readOnlyHint if the tool does {verb[1]} something; otherwise rename the tool"
         sentence = f"it is called {tool.name}, but {promise}"
         yield source.warning("annotations", sentence, fix, "annotations", "readOnlyHint")
     tokens = tokens_of(tool.definition)
@@ -300,8 +300,8 @@ def _source_problems(tool: Tool) -> Iterator[Problem]:
 
 
 def _state_problems(tool: Tool, tree: ast.Module) -> Iterator[Problem]:
-    """Find a global variable that the tool's function changes: if its process does not stay, the change is lost; if it
-    stays for the server, all callers share it, also a secret."""
+    """Find a global variable that the tool's function changes: without `stays`, the change is lost; with `server`,
+    all callers share it, even a secret."""
     module, stays = Module(tree), tool.description.stays
     marked = [(each, mark) for each in module.all_functions for mark in each.decorator_list]
     marks = {each: ast.unparse(mark) for each, mark in marked if module.decorator_name(mark) == MARK}

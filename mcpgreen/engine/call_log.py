@@ -152,7 +152,7 @@ def _times(call: Call) -> Json:
     times: Json = {"ms": round((child.ended_at - child.began_at) * 1000), "exit": child.exit_code, "process": child.pid}
     if child.way:
         times[child.way] = True
-    if (calls := getattr(child, "calls", None)) is not None:  # of a process that stays, which has not exited
+    if (calls := getattr(child, "calls", None)) is not None:  # of a resident process, which has not exited
         times["calls"] = calls
         del times["exit"]
     if call.received_at:

@@ -355,7 +355,7 @@ class Slot:
 
     With a `gate`, only one of the calls that share it waits for a place, and the others wait for the gate: so each of
     an owner's sessions queues only once, however many calls it has. A place that `is_kept` is left at the end only: a
-    process that stays serves no other call while it waits for an answer."""
+    resident process serves no other call while it waits for an answer."""
 
     def __init__(
         self, places: Places, owner: Hashable = None, gate: Semaphore | None = None, *, is_kept: bool = False

@@ -1,4 +1,4 @@
-"""Have a process that stays serve a call: choose the process, and send it the call.
+"""Have a resident process serve a call: choose the process, and send it the call.
 
 A script that is started for each call finds everything in its environment. Here, what is the same for all calls is in
 the environment of the process, and the rest is in the line of the call.

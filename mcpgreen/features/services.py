@@ -113,7 +113,7 @@ class Services:
         return Residents(self.runner, lambda: {tool.staying for tool in self.catalog.snapshot("tools").items}, most)
 
     def end_residents(self, session: Session) -> None:
-        """End the processes that stay for a session."""
+        """End the resident processes of a session."""
         if "residents" in self.__dict__:
             self.residents.end_scope(session)
 

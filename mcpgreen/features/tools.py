@@ -93,7 +93,7 @@ def _run_once(call: Call, terms: ToolTerms, arguments_json: bytes) -> Json:
     deadline, expected = terms.time_and_expectation(call)
     stays = tool.description.stays
     if stays is not None:
-        from mcpgreen.features.residents import run_resident  # few projects have tools that stay
+        from mcpgreen.features.residents import run_resident  # few projects have resident tools
 
         secs = expected.timeout_secs
         outcome, error_report, resources_report = run_resident(call, terms, stays, arguments_json, deadline, secs)
@@ -177,7 +177,7 @@ def find_tool(call: Call) -> ToolTerms:
 
 
 def turn(call: Call, terms: ToolTerms) -> Slot | None:
-    """Return the place that a call waits for if its tool has `maxConcurrent`, or a process that stays."""
+    """Return the place that a call waits for if its tool has `maxConcurrent`, or a resident process."""
     tool, stays, most = terms.tool, terms.tool.description.stays, terms.tool.description.max_concurrent
     if stays is not None:
         from mcpgreen.features.residents import pool_for

@@ -1,4 +1,4 @@
-"""The end of a script's stderr as clients may see it: without secrets and local paths.
+"""The end of a script's stderr as clients may see it: without secrets or local paths.
 
 Clients pass it to a model, which often runs on another machine. Paths of the project become relative, the home
 directory becomes `~`, and any other path is reduced to its file name. Frames of our own code are removed.

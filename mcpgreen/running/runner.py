@@ -260,7 +260,7 @@ class Runner:
 
     def _kill_leftovers(self) -> bool:
         """Kill processes that cannot belong to a running call; return whether there were any. A process without
-        its tag can be recognised only when no script runs, apart from processes that stay."""
+        its tag can be recognised only when no script runs, apart from resident processes."""
         if self._strays is None:
             return False
         tags = {pid: child.tag for pid, child in self._leaders.items()}

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Part of the shell SDK: serve calls in a process that stays.
+# Part of the shell SDK: serve calls in a resident process.
 #
 # Sourced by tool-sdk.sh when one of its functions is called; do not source it alone.
 #

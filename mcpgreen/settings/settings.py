@@ -49,8 +49,8 @@ class Project(Values):
     project_root = setting(directory, "", doc=
         "The folder to serve. Empty: the current folder, or the nearest one above it that is a project.")
     server_name = setting(text, "", doc=
-        "The server's name, also in the URIs of its MCP Apps, unless server.d/server.meta.json has one. Empty: the "
-        "folder's name.")
+        "The server's name, which is also used in the URIs of its MCP Apps. A name in server.d/server.meta.json takes "
+        "precedence. Empty: the folder's name.")
     tools_dir = setting(directory, "", doc="Where tools are. Empty: tools/ in the project.")
     resources_dir = setting(directory, "", doc="Where resources are. Empty: resources/ in the project.")
     prompts_dir = setting(directory, "", doc="Where prompts are. Empty: prompts/ in the project.")
@@ -60,7 +60,7 @@ class Project(Values):
         "Where the project's resource providers are. Empty: providers/ in the project.")
     ui_dir = setting(directory, "", doc="Where MCP Apps are. Empty: ui/ in the project.")
     registry_dir = setting(directory, "", doc=
-        "Where the lists of found items are written. Empty: .registry/ in the project.")
+        "Where the lists of discovered items are written. Empty: .registry/ in the project.")
     roots = setting(text, "", doc=
         "The roots: directories that tools are meant to work in, separated by colons, for clients that do not name "
         "any. If one does not exist, the server does not start. Empty: those in config/roots.json, or "
@@ -112,7 +112,7 @@ class Timeouts(Values):
         "How long running calls may take to finish after a shutdown request, in seconds. Then the server exits.")
     idle_timeout_secs = setting(seconds, 3600.0, low=0, high=30 * DAY_SECS, aliases=("MCPBASH_IDLE_TIMEOUT",),
         switches=(Switch("idle_timeout_enabled", False, "0"), Switch("ci_mode", True, "0")), doc=
-        "After how many seconds without input or work the server exits. 0: never.")
+        "How many seconds the server waits without input or work before it exits. 0: forever.")
     orphan_check_interval_secs = setting(seconds, 30.0, low=0, high=DAY_SECS,
         aliases=("MCPBASH_ORPHAN_CHECK_INTERVAL",),
         switches=(Switch("orphan_check_enabled", False, "0"), Switch("ci_mode", True, "0")), doc=
@@ -136,7 +136,7 @@ class Scripts(Values):
         "Confirms tool_env_mode=inherit, which gives every secret in the environment to every tool.")
     result_meta = setting(choice("failures", "always", "never"), "failures", doc=
         "Which tool results contain the exit status and the end of stderr in `_meta`, which many clients show to "
-        "the model. failures: those with isError, at most 20 lines and 1 KiB, without secrets and local paths; "
+        "the model. failures: those with isError, at most 20 lines and 1 KiB, without secrets or local paths; "
         "always: all, with stderr as the tool wrote it; never: none.")
     tool_stderr_tail_limit = setting(integer, 4096, low=0, high=MIB,
         switches=(Switch("tool_stderr_capture", False, "0"),), doc=
@@ -155,8 +155,8 @@ class Resources(Values):
     """Which files and URIs can be read, and how often subscribed resources are checked."""
 
     resources_roots = setting(text, "", aliases=("MCP_RESOURCES_ROOTS",), doc=
-        "Colon-separated directories below which files may be read as resources, besides resources/ and the "
-        "roots.")
+        "Directories, separated by colons, whose files may be read as resources, in addition to those in "
+        "resources/ and the roots.")
     max_resource_bytes = setting(integer, 10 * MIB, low=1, high=GIB, doc=
         "How large a resource, or the page of an MCP App, may be. Larger ones are refused. If it is not set, it "
         "is the same as `max_tool_output_size`.")
@@ -209,7 +209,7 @@ class Policy(Values):
         "The tools that may run, separated by commas or spaces; * allows all, and there are no other patterns. "
         "Other tools are listed, but calls to them are refused. Empty: tool_allow_default applies.")
     tool_allow_default = setting(permission, "allow", doc=
-        "What happens to tools if there is no allow-list: allow or deny. Any other word denies.")
+        "What happens to tools if there is no allow-list: allow or deny. Any other value means deny.")
     allow_project_hooks = setting(flag, False, doc=
         "Whether the server runs server.d/register.sh to learn what the project offers.")
 
@@ -239,7 +239,7 @@ class Http(Values):
         "The web pages that may use the server from a browser, besides those on this machine, e.g. "
         "https://app.example.com; *: any.")
     http_session_idle_secs = setting(seconds, 1800.0, low=0.1, high=30 * DAY_SECS, doc=
-        "After how many seconds an idle session ends.")
+        "How many seconds a session may be idle before it ends.")
     http_max_sessions = setting(integer, 2000, low=1, high=1_000_000, doc=
         "How many sessions there may be at the same time. Further clients are told to try again later.")
     http_max_connections = setting(integer, 1024, low=1, high=100_000, doc=
@@ -254,7 +254,7 @@ class Http(Values):
         "Whether a proxy may choose a new session's id, by sending Mcp-Session-Id with initialize (32 hexadecimal "
         "digits). It can then send all of a session's requests to the same server.")
     http_cert = setting(directory, "", doc=
-        "A file with the certificate (PEM) for HTTPS. Empty: plain HTTP, as behind a proxy.")
+        "A file with the certificate (PEM) for HTTPS. Empty: plain HTTP, for example behind a proxy.")
     http_key = setting(directory, "", doc=
         "A file with the key for http_cert. Empty: the key is in the same file.")
     http_public_url = setting(text, "", doc=
@@ -278,12 +278,12 @@ class Registry(Values):
     """How the list of tools is kept up to date."""
 
     tools_ttl = setting(seconds, 5.0, low=0, high=3600, aliases=("MCP_TOOLS_TTL", "MCPGREEN_REGISTRY_POLL_SECS"), doc=
-        "For how many seconds the lists are treated as current if there are no file events, and how often the "
-        "server then looks for changes. 0: on every request for a list, and every 5 seconds.")
+        "How long, in seconds, the lists are treated as current if there are no file events, and how often the "
+        "server looks for changes in that case. 0: on every request for a list, and every 5 seconds.")
     registry_max_bytes = setting(integer, 100 * MIB, low=1, high=GIB, doc=
         "How large the list of one kind of item may be.")
     register_ttl = setting(seconds, 5.0, low=0, high=3600, doc=
-        "For how many seconds the result of register.json or register.sh is treated as current. 0: 5 seconds.")
+        "How long, in seconds, the result of register.json or register.sh is treated as current. 0: 5 seconds.")
     watch_files = setting(choice("auto", "poll", "never"), "auto",
         switches=(Switch("static_registry", True, "never"),), doc=
         "How changes on disk are noticed. auto: by the system's file events, if there are any; poll: by checking "
@@ -295,18 +295,18 @@ class Diagnostics(Values):
     """The log, and settings that help you find mistakes."""
 
     log_level = setting(level, "info", aliases=("MCPBASH_LOG_LEVEL_DEFAULT",), doc=
-        "The lowest level of log messages for a client that has not chosen one. If it is not set and there is a "
-        "file server.d/.debug, it is debug.")
+        "The lowest level of log messages for a client that has not chosen one. If it is not set and the file "
+        "server.d/.debug exists, the level is debug.")
     stderr_level = setting(level, "warning", doc=
         "The lowest level that the server writes to stderr and to `log_file`. warning: calls that failed, timed "
         "out or were refused; info: every call; debug: every message with its content.")
     log_format = setting(choice("text", "json"), "text", doc=
         "The format of the lines on stderr and in `log_file`: text, or a JSON object for each line.")
     log_file = setting(directory, "", doc=
-        "A file that gets the same lines as stderr, with times. If its path is not absolute, it is relative to the "
-        "project. Empty: none.")
+        "A file that gets the same lines as stderr, with timestamps. If its path is not absolute, it is relative to "
+        "the project. Empty: none.")
     core_dumps = setting(flag, False, doc=
-        "Whether the server may leave a core file, and whether the same user's debuggers may attach to "
+        "Whether the server may write a core dump, and whether the same user's debuggers may attach to "
         "the server. Scripts can then also read its environment and write to its client.")
     preserve_state = setting(flag, False, doc=
         "Whether calls' temporary files stay on disk when the server exits.")
@@ -320,7 +320,7 @@ class Compatibility(Values):
     compat_batches = setting(flag, False, doc="Whether clients may send batches in every revision.")
     replace_dots = setting(flag, False, doc=
         "Whether tools are listed with _ in place of each dot in their names, for clients that reject dots. They "
-        "can be called by both names.")
+        "can be called by either name.")
     force_minimal = setting(flag, False, doc="Whether the server offers only lifecycle, ping and logging.")
 
 

@@ -320,8 +320,8 @@ def shell_calls(stand: Stand) -> Values:
 
 
 def resident_calls(stand: Stand) -> Values:
-    """Calls of a function whose process stays, back to back and with a rest in between; memory of the server and that
-    one process; then many at a time, by one process and by two."""
+    """Calls of a resident function, back to back and with a rest in between; memory of the server and its
+    process; then many at a time, by one process and by two."""
     count, check = max(2, stand.times(400, slow=200)), says("Hello, Ada!")
     with stand.start("resident") as session:
         session.get_ready()
@@ -343,7 +343,7 @@ def resident_calls(stand: Stand) -> Values:
 
 
 def resident_shell_calls(stand: Stand) -> Values:
-    """A loop in a process that stays and the same as a script for each call, in turn."""
+    """A loop in a resident process and the same as a script for each call, in turn."""
     tool = SHELL_TOOLS[0]
     with stand.start("resident") as session:
         session.get_ready()

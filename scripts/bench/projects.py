@@ -65,7 +65,7 @@ async def hello_soon(name: str) -> str:
 
 
 FUNCTIONS: dict[str, Callable[[str], Any]] = {"hello": hello, "marked": marked, "ten": ten, "work": work}
-# Functions whose process stays, with what their scripts say about it.
+# Resident functions, with what their scripts say about it.
 STAYING: dict[str, tuple[Callable[[str], Any], Any]] = {
     "alone": (hello, "server"),
     "side_by_side": (hello_soon, {"for": "server", "concurrency": 16}),
@@ -244,7 +244,7 @@ def _write_python(root: Path) -> None:
 
 
 def _write_resident(root: Path) -> None:
-    """Functions whose process stays; and a shell tool, once as a loop and once as a script for each call."""
+    """Resident functions; and a shell tool, once as a loop and once as a script for each call."""
     for name, (function, stays) in STAYING.items():
         script = f"import mcp_tool\n@mcp_tool.tool(name={name!r}, stays={stays!r})\n{inspect.getsource(function)}"
         write_script(root / "tools" / f"{name}.py", PYTHON + script)

@@ -200,7 +200,7 @@ class Bout:
         self.probe = Probe(process.pid, turns, project=arena.project.root, tmp=arena.tmp)
         self.link = Link(process, self.probe, token=token, mark=arena.mark, project=arena.project.root)
         self.memory_at_first_bytes = 0
-        self._own: set[int] = set()  # processes that stay as long as the server
+        self._own: set[int] = set()  # processes that live as long as the server
         self._descriptors: list[str] = []
 
     def greet(self) -> None:

@@ -219,7 +219,7 @@ def test_the_input_schema_always_has_an_object_at_its_root(fields: dict[str, Any
         ({"timeoutSecs": True}, "timeoutSecs must be a positive number"),
         ({"maxTimeoutSecs": -1}, "maxTimeoutSecs must be a positive number"),
         ({"maxConcurrent": 0}, "maxConcurrent must be a positive integer"),
-        ({"process": "db"}, "process is for tools that stay; add stays"),
+        ({"process": "db"}, "process is for tools with stays; add stays"),
         ({"stays": "forever"}, "stays must be server, session, or an object such as"),
         ({"stays": {"workers": 2}}, "stays must be server, session, or an object such as"),
         ({"stays": {"for": "ever"}}, "stays.for must be one of server, session, found"),

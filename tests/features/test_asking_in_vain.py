@@ -21,7 +21,7 @@ PYTHON = f"#!{sys.executable}\nimport os, sys\nsys.path.insert(0, os.environ['MC
 BARE = f"#!{sys.executable}\n{ASK}\nreply = ask({{'who': {NAME!r}}})['who']\n"
 
 
-# In a process that stays, an error of a function is an answer.
+# In a resident process, an error of a function is an answer.
 FUNCTIONS = [
     f"{PYTHON}print('begun')\nmcp_tool.confirm('Sure?')",
     f"{PYTHON}try: mcp_tool.confirm('Sure?')\nexcept mcp_tool.NotAnswered as e: sys.exit(f'Sorry: {{e}}')",

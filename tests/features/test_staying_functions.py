@@ -1,4 +1,4 @@
-"""Python functions whose process stays: globals are the state, and a call is served as in a process of its own."""
+"""Resident Python functions: globals are the state, and a call is served as in a process of its own."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ def test_hooks_open_and_close_what_calls_share(project: ProjectBuilder, speak: S
 
 def test_hooks_need_a_tool_that_stays(project: ProjectBuilder, speak: Speak) -> None:
     project.tool("add.py", f"{HEAD}state = []\n{HOOKS['functions']}{ADD.format('')}")
-    assert "are for tools that stay: add stays=" in text_of(speak().call_tool("add", {"word": "a"}))
+    assert "are for resident tools: add stays=" in text_of(speak().call_tool("add", {"word": "a"}))
 
 
 def test_a_start_that_fails_says_why(project: ProjectBuilder, speak: Speak) -> None:

@@ -1,4 +1,4 @@
-"""Tools whose process stays between calls: the lines that it reads and writes, its life, and what its end costs."""
+"""Resident tools: the lines that they read and write, the life of a process, and what its end costs."""
 
 from __future__ import annotations
 

@@ -112,7 +112,7 @@ for line in os.fdopen(calls):
 
 
 def test_a_process_that_stays_does_not_shield_one_that_hides(project: ProjectBuilder, client: Wire) -> None:
-    """The daemon of a process that stays carries its tag, and lives as long."""
+    """The daemon of a resident process carries its tag, and lives as long."""
     project.tool("resident", RESIDENT, stays="server")
     project.tool("hiding", HIDING)
     resident = text_of(client.call_tool("resident"))

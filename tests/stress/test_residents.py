@@ -1,4 +1,4 @@
-"""Many calls through processes that stay, while some are cancelled, crash, stall, are killed or edited: each result
+"""Many calls through resident processes, while some are cancelled, crash, stall, are killed or edited: each result
 proves that it belongs to its call, and nothing grows."""
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tests.support.wire import Json
 CALLS = 25 * int(os.environ.get("MCPGREEN_STRESS_ROUNDS", "30"))
 RARE = min(0.003, 10 / CALLS)  # so that a process serves thousands of calls in a long run
 IN_FLIGHT = 12
-# How a tool stays, and how its function waits: one process with one call at a time, or with several, or two processes.
+# The `stays` of a tool, and how its function waits: one process with one call at a time or several, or two processes.
 KINDS = {
     "calm": ("'server'", "def", "time.sleep"),  # all calls through one process, which nothing disturbs
     "one": ("'server'", "def", "time.sleep"),

@@ -147,7 +147,7 @@ def _missing(start: Start, project: Project, settings: Settings, listed: list[st
     lost = sorted({tool.name for tool in tools} - set(listed))
     if lost and not os.path.lexists(project.server_file("register.json")):
         fix = "make sure that the entry names this project and sets the variables it needs"
-        yield Check("missing", WARNING, f"the server does not list these tools in the project: {_some(lost)}", fix)
+        yield Check("missing", WARNING, f"the project has tools that the server does not list: {_some(lost)}", fix)
     unrunnable = []
     for tool in tools:
         fault = shebang.fault_of(tool.path, search_path=start.env["PATH"]) if tool.command[0] == tool.path else None

@@ -289,7 +289,7 @@ def _add_tool(draft: Draft, place: str, name: str, language: Language, stays: st
     if stays not in ("", *SCOPES_OF_STAYS):
         raise ProjectError(f"--stays {stays}", f"choose one of {', '.join(SCOPES_OF_STAYS)}")
     if stays and language.name == "sh":
-        raise ProjectError("--lang sh", "a tool that stays needs the SDK for bash; use --lang bash")
+        raise ProjectError("--lang sh", "a resident tool needs the SDK for bash; use --lang bash")
     template = f"{'staying' if stays else 'tool'}.{language.name}"
     return _fill(draft, place, name, {f"{name}.{language.suffix}": template}, function=function, stays=stays)
 

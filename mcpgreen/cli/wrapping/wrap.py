@@ -166,7 +166,7 @@ def _wrap_command(options: Options, only: Sequence[str] | None, target: Target) 
     if not name:
         raise UsageError(f"no tool name can be derived from {words[0]!r}; choose one with --name")
     if other := target.taken().get(name):  # before the command is run
-        raise ProjectError(other, f"there is already a tool {name}; choose another name with --name")
+        raise ProjectError(other, f"there is already a tool named {name}; choose another name with --name")
     script = next(filter(os.path.isabs, [*rest, program]), "")  # not one that somebody else has installed
     content = content_of(script) or b""
     if program_of(script, content) in SHELLS and not SHOWS_HELP.search(content.decode("utf-8", "replace")):
@@ -180,7 +180,7 @@ def _wrap_command(options: Options, only: Sequence[str] | None, target: Target) 
     called = [os.path.basename(words[0]), *rest]
     documented = read_help(text, called)
     if not documented.options and not documented.operands and not documented.has_usage:
-        raise ProjectError(" ".join(words), f"its help has no usage that can be read; make it print one, or {BY_HAND}")
+        raise ProjectError(" ".join(words), f"its help has no usage line that wrap can parse; add one, or {BY_HAND}")
     is_installed = os.sep not in words[0]  # a script of the project has no manual, and nothing is known about it
     if is_installed and not documented.summary:
         documented = documented._replace(summary=_manual_name(called))

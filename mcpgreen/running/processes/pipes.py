@@ -27,7 +27,7 @@ PLACES = 3
 SMALL_BYTES = 1 << 20  # which need no place
 SMALL_CHUNK_BYTES = 4096
 PIECE_BYTES = 65536
-KEPT_BYTES = 65536  # of what a process that stays has printed
+KEPT_BYTES = 65536  # of what a resident process has printed
 RETRY_SECS = 0.02
 MAX_DRAIN_READS = 32  # at a time: a full large pipe in small chunks, and twice that
 
@@ -188,7 +188,7 @@ class Capture:
 
 
 class Tail(Capture):
-    """The end of what a process that stays has printed. Its pipes are never full, however much that is."""
+    """The end of what a resident process has printed. Its pipes are never full, however much that is."""
 
     def __init__(self) -> None:
         super().__init__(limit_bytes=0)

@@ -117,7 +117,7 @@ class ScriptRun(NamedTuple):
     """One run of a script. `serial` is the number of the call that it is for: its files have it in their names, its
     processes as their tag. What it prints counts for the share of the `owner`.
 
-    A process that stays has a `tail` for the end of what it prints. It reads calls from `calls_fd`, and its control
+    A resident process has a `tail` for the end of what it prints. It reads calls from `calls_fd`, and its control
     pipe carries the answers; `on_closed` is called when it has closed that."""
 
     script: Script
@@ -152,4 +152,4 @@ class Outcome(NamedTuple):
     ended_by: str
     place: OutputPlace  # in memory, until it is given back
     child: Child | Exchange
-    fault: str = ""  # of a process that stays, as the beginning of a sentence
+    fault: str = ""  # of a resident process, as the beginning of a sentence

@@ -35,7 +35,7 @@ Variables = Mapping[bytes, bytes]
 OnChange = Callable[[int, struct_rusage], None]
 
 CONTROL_FD = fitting_descriptor(descriptor_limit())
-CALLS_FD = CONTROL_FD - 1  # of a process that stays
+CALLS_FD = CONTROL_FD - 1  # of a resident process
 NO_INPUT = (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0)
 # All that can be: a script ignores no signal that we, or the program that started us, ignore.
 RESET_SIGNALS = list(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP})

@@ -169,7 +169,7 @@ class Strays:
         return self._kill(lambda pid: tag_of(pid) == tag, set())
 
     def kill_others(self, staying: Mapping[int, int]) -> bool:
-        """Kill all but those of processes that stay, which are given with their tags; say if there were any."""
+        """Kill all but those of resident processes, which are given with their tags; say if there were any."""
         spared = {*staying.values(), *self._expected_tags}
         return self._kill(lambda pid: tag_of(pid) not in spared, set(staying))
 

@@ -1,1 +1,1 @@
-"""Processes that stay between calls: the life of one, and how many there are."""
+"""Resident processes, which serve many calls: the life of one, and how many there are."""

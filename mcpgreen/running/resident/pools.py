@@ -1,4 +1,4 @@
-"""The processes that stay, of all tools: which of them serves a call, and when one is started, replaced or let go.
+"""The resident processes of all tools: which of them serves a call, and when one is started, replaced or let go.
 
 A pool has the processes of one script for one scope: the server, a session, or a caller. A call that has its turn (see
 `Pool.places`) takes the process with most room; if none has any, another one is started, up to `workers`. While starts
@@ -177,11 +177,11 @@ class Residents:
         if pool.is_over:
             raise InternalError("The session is over.")
         if len(self.living) >= self._most:
-            raise ToolFailure(f"Too many processes stay on this server already ({self._most}). Try again later.")
+            raise ToolFailure(f"Too many processes are kept on this server already ({self._most}). Try again later.")
         keys = [other for other in self._pools if other.scope is not None and other.owner == key.owner]
         held = sum(len(self._pools[other].processes) for other in keys)
         if key.scope is not None and held >= self._most_per_owner:
-            text = f"Too many processes stay for you already ({held}, resident_max_per_principal)."
+            text = f"Too many processes are kept for you already ({held}, resident_max_per_principal)."
             raise ToolFailure(f"{text} End a session, or try again when one has been idle for a while.")
 
     def close(self) -> None:

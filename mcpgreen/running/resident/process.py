@@ -1,4 +1,4 @@
-"""One process that stays: its life as a table, and the lines that it and the server write to each other.
+"""One resident process: its life as a table, and the lines that it and the server write to each other.
 
 The process is a run of a script like any other, in a greenlet of its own: it is started, watched and stopped by the
 `Runner`, with everything that it has started. It reads calls from one pipe, and its control pipe carries the answers. A
@@ -265,7 +265,7 @@ class Resident:
         self._starter.kill(block=False)
         self._their_end.close()
         self._on("ready")
-        journal.info("%s has a process that stays: resident %d", self.label, self.pid)
+        journal.info("%s has a new process: resident %d", self.label, self.pid)
         self._on_change(self)
 
     def _on(self, event: str) -> None:

@@ -46,8 +46,8 @@ _ELSEWHERE = {
 }
 
 _ABSENT: Any = object()  # because None may be a default
-_environ: Any = os.environ  # in a process that stays, the variables of the current call
-_staying: Any = None  # what serves the calls of a process that stays
+_environ: Any = os.environ  # in a resident process, the variables of the current call
+_staying: Any = None  # what serves the calls of a resident process
 _documents: dict[tuple[str, str], Json] = {}
 _HERE = os.path.dirname(os.path.abspath(__file__))
 

@@ -1,4 +1,4 @@
-"""Serve calls in a process that stays. A part of `mcp_tool`, loaded on demand.
+"""Serve calls in a resident process. A part of `mcp_tool`, loaded on demand.
 
 The main thread reads the calls. As long as all functions are plain and one call comes at a time, it runs them itself,
 one after the other. Otherwise there is an event loop: coroutines run side by side there, and plain functions in threads

@@ -5,7 +5,7 @@ set -euo pipefail
 # shellcheck source=/dev/null
 source "${MCP_SDK:?run this with: mcpgreen run-tool @NAME@}/tool-sdk.sh"
 
-greetings=0 # the process stays: this is kept between calls
+greetings=0 # the process is resident: this is kept between calls
 while mcp_next_call; do
   mcp_args_parse
   greetings=$((greetings + 1))

@@ -17,7 +17,7 @@ sub answer {
     syswrite $answers, JSON::PP->new->ascii->encode({@_}) . "\n";
 }
 
-my $greetings = 0;    # the process stays: this is kept between calls
+my $greetings = 0;    # the process is resident: this is kept between calls
 answer(ready => JSON::PP::true);
 while (my $line = <$calls>) {
     my $message = decode_json($line);

@@ -12,7 +12,7 @@ calls = IO.for_fd(ENV.fetch('MCP_CALLS_FD').to_i, 'r:UTF-8')
 answers = IO.for_fd(ENV.fetch('MCP_ANSWERS_FD').to_i, 'w:UTF-8')
 answers.sync = true
 
-greetings = 0 # the process stays: this is kept between calls
+greetings = 0 # the process is resident: this is kept between calls
 answers.puts({ ready: true }.to_json)
 calls.each_line do |line|
   message = JSON.parse(line)

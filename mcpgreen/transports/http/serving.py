@@ -232,7 +232,7 @@ def configured_resource_server(settings: Settings, *, resource_url: str, name: s
     if fault:
         raise _oauth_problem("jwks_url", f"it {fault}, or be a file")
     if not all(map(is_scope, required_scopes)):
-        raise _oauth_problem("required_scopes", "a scope is printable ASCII without spaces and quotes")
+        raise _oauth_problem("required_scopes", "a scope is printable ASCII without spaces or quotes")
 
     def fetch() -> Json:
         return keys.document_at(keys_url or keys.discovered_keys_url(issuer))

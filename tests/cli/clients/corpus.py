@@ -211,10 +211,10 @@ CASES = [
         "TOML with a value of that name",
         "codex",
         b'[mcp_servers]\ndemo = { command = "old" } # c\n',
-        refused="not written as a table",
+        refused="demo as a table",
     ),
-    Case("TOML with dots", "codex", b'[mcp_servers]\ndemo.command = "old"\n', refused="not written as a table"),
-    Case("TOML with dots at the top", "codex", b'mcp_servers.demo.command = "old"\n', refused="not written as a table"),
+    Case("TOML with dots", "codex", b'[mcp_servers]\ndemo.command = "old"\n', refused="demo as a table"),
+    Case("TOML with dots at the top", "codex", b'mcp_servers.demo.command = "old"\n', refused="demo as a table"),
     Case(
         "TOML with scattered tables",
         "codex",

@@ -85,7 +85,7 @@ def test_a_tool_that_stays_of_every_language_keeps_its_state(root: Path, languag
     ("options", "said"),
     [
         (("--stays", "ever"), "--stays ever: choose one of server, session"),
-        (("--stays", "server", "--lang", "sh"), "--lang sh: a tool that stays needs the SDK for bash; use --lang bash"),
+        (("--stays", "server", "--lang", "sh"), "--lang sh: a resident tool needs the SDK for bash; use --lang bash"),
     ],
 )
 def test_a_tool_cannot_stay_in_any_way(root: Path, options: tuple[str, ...], said: str) -> None:

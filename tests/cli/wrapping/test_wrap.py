@@ -246,7 +246,7 @@ def test_nothing_is_overwritten_and_the_command_not_even_asked(rake: ProjectBuil
     done = wrap(rake, "--", "rake")
 
     assert (done.returncode, done.stdout) == (1, "")
-    assert "there is already a tool rake; choose another name with --name" in done.stderr
+    assert "there is already a tool named rake; choose another name with --name" in done.stderr
     assert (rake.read("tools/rake.py"), rake.read("record")) == (before, "[--help]\n")
 
 
@@ -314,8 +314,8 @@ def test_directories_that_it_makes_are_writable_by_the_owner_alone(tmp_path: Pat
         (["https://x.example/y"], "mcpgreen wrap --openapi https://x.example/y?"),
         (["--", "mute"], "mute: its --help could not be read; make it print a usage line, set"),
         (["--", "rude"], "rude: its --help could not be read (what do you want?); make it print a usage line"),
-        (["--", "chatty"], "chatty: its help has no usage that can be read"),
-        (["--", "binary"], "binary: its help has no usage that can be read"),
+        (["--", "chatty"], "chatty: its help has no usage line that wrap can parse"),
+        (["--", "binary"], "binary: its help has no usage line that wrap can parse"),
         (["--", "bin/plain"], "bin/plain: it does not seem to have a --help, and might run for real; write a"),
     ],
 )

@@ -55,7 +55,7 @@ def removed(text: str, spot: Spot) -> str:
     own = re.compile(r"[ \t]*\[[ \t]*" + r"[ \t]*\.[ \t]*".join(names) + r"[ \t]*[.\]]")
     starts = [index for index, line in enumerate(lines) if own.match(line)]
     if not starts:
-        raise Unfit(f"{spot.name} is not written as a table [{spot.root}.{_key(spot.name)}] in it")
+        raise Unfit(f"it does not contain {spot.name} as a table [{spot.root}.{_key(spot.name)}]")
     for start in reversed(starts):
         following = (index for index in range(start + 1, len(lines)) if _HEAD.match(lines[index].rstrip("\r\n")))
         lines = without_lines(lines, start, next(following, len(lines)))

@@ -345,7 +345,7 @@ def _run_for_a_client(function: Function, placed: list[Any], named: Json) -> int
 def _outcome(function: Function, placed: list[Any], named: Json) -> object:
     staying = sys.modules.get("mcp_tool_staying")
     if staying is not None and any(staying.hooks) and mcp_tool._staying is None:
-        raise ToolError("startup, shutdown and lifespan are for tools that stay: add stays= to @mcp_tool.tool.")
+        raise ToolError("startup, shutdown and lifespan are for resident tools: add stays= to @mcp_tool.tool.")
     result = function(*placed, **named)
     if hasattr(result, "__await__"):
         import asyncio

@@ -72,7 +72,7 @@ class Signature:
         self.required = [name for name in self.names if name not in optional]
 
 
-signature_of = cache(Signature)  # a process that stays needs it for each call
+signature_of = cache(Signature)  # a resident process needs it for each call
 
 
 def result_kind(function: Function) -> Any:

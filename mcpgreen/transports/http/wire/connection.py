@@ -360,7 +360,7 @@ class Buffer:
         """Take everything up to these bytes, which are left out. Raises BadRequest if they come later."""
         while (found := self._data.find(end, 0, at_most_bytes + len(end))) < 0:
             if len(self._data) >= at_most_bytes + len(end):
-                raise BadRequest(f"{what} may have at most {at_most_bytes} bytes.", status)
+                raise BadRequest(f"{what} may be at most {at_most_bytes} bytes long.", status)
             self._data += self._receive()
         taken = bytes(self._data[:found])
         del self._data[: found + len(end)]
@@ -449,5 +449,5 @@ class Body:
 
     def _require_within_limit(self, size_bytes: int) -> None:
         if size_bytes > self._limit_bytes:
-            reason = f"The body may have at most {self._limit_bytes} bytes (setting max_line_bytes)."
+            reason = f"The body may be at most {self._limit_bytes} bytes long (setting max_line_bytes)."
             raise BadRequest(reason, "413 Content Too Large")
