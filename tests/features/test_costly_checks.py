@@ -74,14 +74,6 @@ def test_an_endless_check_is_ended_while_other_calls_go_on(project: ProjectBuild
     assert wire.call_tool("picky", {})["isError"] is False
 
 
-def test_output_is_checked_in_the_same_way(project: ProjectBuilder, start: Start) -> None:
-    script = f"""echo '{{"mail":"{ENDLESS}"}}'"""
-    project.tool("says", script, outputSchema=takes(mail={"type": "string", "pattern": EMAIL}))
-    wire = start(CHECK_SECS=0.3).greeted()
-
-    assert "checking it took longer than 0.3 s" in text_of(wire.call_tool("says"))
-
-
 def test_many_different_items_are_told_apart_quickly(project: ProjectBuilder, client: Wire) -> None:
     """3,000 objects were compared with each other, which took 15 s."""
     project.tool("unique", "echo ran", inputSchema=takes(items={"type": "array", "uniqueItems": True}))

@@ -224,3 +224,11 @@ def test_a_script_that_others_may_change_does_not_run(project: ProjectBuilder, c
     assert error["code"] == -32602
     assert "path rejected by policy" in error["message"]
     assert not (project.root / "ran").exists()
+
+
+def test_a_check_of_output_that_takes_too_long_is_given_up(project: ProjectBuilder, speak: Speak) -> None:
+    costly = {"type": "string", "pattern": r"^([a-zA-Z0-9]+[._-]?)+@example\.com$"}
+    schema = {"type": "object", "properties": {"mail": costly}}
+    project.tool("says", f"""echo '{{"mail":"{"a" * 60}!"}}'""", outputSchema=schema)
+
+    assert "checking it took longer than 0.3 s" in text_of(speak(CHECK_SECS=0.3).call_tool("says"))
