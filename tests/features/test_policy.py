@@ -187,6 +187,7 @@ def test_cancelling_the_call_stops_the_policy(project: ProjectBuilder, client: W
     assert not [message for message in client.seen if message.get("id") == id]
 
 
+@ways.cheapest(way=["fresh"])  # no process has been started
 def test_a_policy_that_takes_too_long_is_a_no(ask: Callable[..., tuple[Json, Wire]]) -> None:
     answer, wire = ask("echo $$ > pid; sleep 600", "public")
 

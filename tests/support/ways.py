@@ -161,9 +161,9 @@ def project(way: str, tmp_path: Path) -> ProjectBuilder:
 
 def choose(items: list[pytest.Item]) -> list[pytest.Item]:
     """Leave out the cases that need not run. `per_call(REASON, NAME=VALUES)` has no resident case with these arguments.
-    Other ways than the fresh start are tried with two revisions, because a result is converted after the call, and with
-    `cheapest(NAME=VALUES)` only with these arguments. `cheapest(way=["resident"])` is for slow tests: a forked process
-    is watched and stopped in the same way as a fresh one."""
+    Other ways than the fresh start are tried with one revision, a resident process with two, because a result is
+    converted after the call, and with `cheapest(NAME=VALUES)` only with these arguments. `cheapest(way=["resident"])`
+    is for slow tests: a forked process is watched and stopped in the same way as a fresh one."""
     return [item for item in items if _is_chosen(item, getattr(item, "callspec", None))]
 
 
@@ -174,7 +174,7 @@ def _is_chosen(item: pytest.Item, callspec: Any) -> bool:
         assert mark.args[0] in OF_PROCESS
         if way == "resident" and all(callspec.params[name] in values for name, values in mark.kwargs.items()):
             return False
-    chosen: Json = {"revision": (LATEST_HANDSHAKE, MODERN)}
+    chosen: Json = {"revision": (LATEST_HANDSHAKE, MODERN) if way == "resident" else (MODERN,)}
     for mark in item.iter_markers("cheapest"):
         chosen |= mark.kwargs
     return all(callspec.params.get(name, values[0]) in values for name, values in chosen.items())
