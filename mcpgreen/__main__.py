@@ -103,9 +103,10 @@ def serve(root: str, http: str | None = None) -> int:
         return 1
     close_log = _set_up_log(settings, project)
     identity = Identity(project.server_info(), project.instructions())
-    offered = offered_capabilities(is_minimal=settings.force_minimal)
+    offered = offered_capabilities(is_minimal=settings.force_minimal, has_tasks=settings.tasks != "off")
     opening = Opening(stdin, stdout, identity, offered=offered, log_level=settings.log_level, token=token)
-    opening.answer()
+    if settings.tasks != "off":  # otherwise the tools decide what is offered
+        opening.answer()
     patch()
     from mcpgreen.engine.server import Server
     from mcpgreen.transports import stdio

@@ -134,6 +134,22 @@ MESSAGES: dict[str, tuple[Known, ...]] = {
     ),
     "A call fails": (
         Known(
+            "There are … unfinished tasks already; wait until a task ends.",
+            "The caller has as many unfinished tasks as one caller may have. `The server has …` is the "
+            "same for all callers together.",
+            "Wait, or cancel tasks: `mcpgreen tasks` lists them.",
+        ),
+        Known(
+            "The result of the task could not be stored",
+            "The disk with the user's state directory is full, or the results of all tasks have reached their limit.",
+            "Free some space; `mcpgreen tasks clear` removes the tasks that have ended.",
+        ),
+        Known(
+            "no task can be stored: …",
+            "The directory for tasks in the user's state belongs to another user, or others can write to it.",
+            "Correct its owner and mode, as `mcpgreen doctor` says. Meanwhile, calls do not become tasks.",
+        ),
+        Known(
             "packages that are not installed yet",
             "The tool lists Python packages in its `# /// script` header, and they are not installed.",
             "Run `mcpgreen deps install` in the project: [What your tools need](dependencies.md#python).",

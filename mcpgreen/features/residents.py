@@ -7,6 +7,7 @@ the environment of the process, and the rest is in the line of the call.
 from __future__ import annotations
 
 from collections.abc import Hashable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from mcpgreen.errors import ToolFailure
@@ -56,6 +57,8 @@ def run_resident(call: Call, terms: ToolTerms, arguments_json: bytes) -> tuple[O
     try:
         described = _descriptions(call, terms)
         process = pool.take((stamp_of_file(terms.tool.path), described), lambda: _new_process(call, terms, described))
+        if process.stays.concurrency == 1:
+            call.run.tail = partial(process.tail.since, process.tail.size)
         deadline, expected = terms.time_and_expectation(call)
         try:
             line = _line(call, terms, arguments_json, expected.timeout_secs)

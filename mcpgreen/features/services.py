@@ -10,6 +10,8 @@ from itertools import count
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
+import gevent
+
 from mcpgreen.catalog.catalog import Catalog
 from mcpgreen.catalog.snapshot import Snapshot, Terms
 from mcpgreen.features.watching.subscriptions import MAX_LISTENS, MAX_SUBSCRIPTIONS, Subscriptions
@@ -26,7 +28,9 @@ from mcpgreen.settings.settings import Settings
 
 if TYPE_CHECKING:
     from mcpgreen.features.asking.asking import Asking
+    from mcpgreen.features.call import Call
     from mcpgreen.features.confidential import Confidential
+    from mcpgreen.features.tasks.tasks import Tasks
     from mcpgreen.features.watching.watches import Watcher
     from mcpgreen.providers.reading import Providers
     from mcpgreen.running.hooks import HookShell
@@ -66,7 +70,7 @@ class Services:
         self.snapshot = snapshot
         self.disk = disk
         self._storage = storage
-        self.offered = offered_capabilities(is_minimal=settings.force_minimal)
+        self.offered = offered_capabilities(is_minimal=settings.force_minimal, has_tasks=settings.tasks != "off")
         self.list_terms = Terms(settings.page_size, settings.max_response_bytes, identity.info)
         self.resource_directories = resource_directories(project, settings)  # where resources may be, besides the roots
         self.subscriptions: Subscriptions = Subscriptions(
@@ -76,14 +80,22 @@ class Services:
         # The places of tools with `maxConcurrent`, as long as calls use them.
         self.turns: WeakValueDictionary[str, Places] = WeakValueDictionary()
         self.next_serial = count(1).__next__  # a number for each call
+        self.serve_call: Callable[[Call], None]  # set by the router
 
     @property
     def has_parked(self) -> bool:
         """Whether a parked call waits for its client."""
         return "asking" in self.__dict__ and len(self.asking.parking) > 0
 
-    def close(self) -> None:
-        """End parked calls and schema checks, then stop all scripts and remove their files."""
+    @property
+    def has_tasks(self) -> bool:
+        """Whether a task runs here."""
+        return "tasks" in self.__dict__ and len(self.tasks) > 0
+
+    def close(self, *, is_client_gone: bool = False) -> None:
+        """End tasks, parked calls and schema checks, then stop all scripts and remove their files."""
+        if "tasks" in self.__dict__:
+            self.tasks.close(is_client_gone=is_client_gone)
         if "asking" in self.__dict__:
             self.asking.parking.clear()
         if "schema_checks" in self.__dict__:
@@ -115,10 +127,25 @@ class Services:
     def _staying_tools(self) -> set[tuple[str, Stays | None]]:
         return {(tool.process_path, tool.description.stays) for tool in self.catalog.snapshot("tools").items}
 
-    def end_residents(self, session: Session) -> None:
-        """End the processes that stay for a session."""
+    @cached_property
+    def tasks(self) -> Tasks:
+        from mcpgreen.features.tasks.tasks import Tasks
+
+        return Tasks(self)
+
+    def recover_tasks(self) -> None:
+        """Take care of tasks that an earlier server left, if there is a store. Never waits."""
+        from mcpgreen.project import task_place  # not before the first answer
+
+        if task_place.has_store(task_place.directory_of(self.project.root, self.environ)):
+            gevent.spawn(lambda: self.tasks.recover())
+
+    def end_session(self, session: Session) -> None:
+        """End what belongs to a session: processes that stay for it, and its tasks."""
         if "residents" in self.__dict__:
             self.residents.end_scope(session)
+        if "tasks" in self.__dict__:
+            self.tasks.end_session(session)
 
     @cached_property
     def state_dir(self) -> StateDir:

@@ -56,6 +56,13 @@ class ClientView:
         self.is_fastmcp = isinstance(info, dict) and info.get("name") in FASTMCP
         self.variables: dict[str, str] | None = None  # for scripts; made when the first script runs
 
+    @property
+    def has_tasks(self) -> bool:
+        """Whether a call of this client may be answered with a task: in the handshake era, if it asks for one."""
+        if self.revision.era == Era.STATELESS:
+            return revisions.supports(revisions.TASKS_EXTENSION, self.capabilities)
+        return revisions.Feature.TASKS in self.revision.features
+
 
 class Handshake:
     """What a connection remembers of `initialize`: the client, and how far the lifecycle has come."""
@@ -189,7 +196,8 @@ def initialize(params: Json, handshake: Handshake, identity: Identity, *, offere
     info = _object_or_absent(params, "clientInfo")
     revision = revisions.negotiated(requested)
     handshake.view = ClientView(revision, capabilities, log_level, info)
-    has_ui = revisions.Feature.UI_EXTENSION in revision.features and revisions.supports_ui(capabilities)
+    shows_ui = revisions.supports(revisions.UI_EXTENSION, capabilities)
+    has_ui = shows_ui and revisions.Feature.UI_EXTENSION in revision.features
     result: Json = {
         "protocolVersion": revision.name,
         "capabilities": revisions.capabilities(offered, revision, has_ui=has_ui),

@@ -44,6 +44,7 @@ class Feature:
     RESULT_TYPE = "resultType and serverInfo in each result"
     SAMPLING_TOOLS = "tools, and several blocks in one message, in sampling"
     STRUCTURED_CONTENT = "structured content"
+    TASKS = "tasks that the client asks for"
     TITLES = "titles"
     TOOL_ANNOTATIONS = "tool annotations"
     URL_ELICITATION = "URL elicitation, and modes"
@@ -93,6 +94,7 @@ CAPABILITY_OF = {
 }
 # The member of params that names the target of a method; over HTTP, the header Mcp-Name repeats it.
 NAMED_BY = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
+NAMED_BY |= dict.fromkeys(("tasks/get", "tasks/update", "tasks/cancel"), "taskId")
 LIFECYCLE = {"initialize", "ping", "shutdown", "exit"}
 
 FIRST = Revision("2024-11-05", Era.HANDSHAKE, frozenset(LIFECYCLE | CAPABILITY_OF.keys()), frozenset())
@@ -125,10 +127,13 @@ FOURTH = THIRD.next(
         Feature.ICONS,
         Feature.PRIMED_STREAMS,
         Feature.SAMPLING_TOOLS,
+        Feature.TASKS,
         Feature.UI_EXTENSION,
         Feature.URL_ELICITATION,
     },
+    adds_requests={"tasks/get", "tasks/result", "tasks/list", "tasks/cancel"},
 )
+CAPABILITY_OF |= dict.fromkeys(FOURTH.requests - THIRD.requests | {"tasks/update"}, "tasks")
 FIFTH = FOURTH.next(
     "2026-07-28",
     era=Era.STATELESS,
@@ -140,9 +145,10 @@ FIFTH = FOURTH.next(
         Feature.RESERVED_ERROR_CODES,
         Feature.RESULT_TYPE,
     },
-    loses={Feature.ELICITATION_IDS},
-    adds_requests={"server/discover", "subscriptions/listen"},
-    drops_requests=LIFECYCLE | {"logging/setLevel", "resources/subscribe", "resources/unsubscribe"},
+    loses={Feature.ELICITATION_IDS, Feature.TASKS},
+    adds_requests={"server/discover", "subscriptions/listen", "tasks/update"},
+    drops_requests=LIFECYCLE
+    | {"logging/setLevel", "resources/subscribe", "resources/unsubscribe", "tasks/result", "tasks/list"},
 )
 
 REVISIONS = (FIRST, SECOND, THIRD, FOURTH, FIFTH)
@@ -153,8 +159,8 @@ LATEST_HANDSHAKE = [revision for revision in REVISIONS if revision.era == Era.HA
 STATELESS = [revision for revision in REVISIONS if revision.era == Era.STATELESS]
 STATELESS_NAMES = [revision.name for revision in STATELESS]
 STATELESS_ONLY_REQUESTS = frozenset(
-    request for revision in STATELESS for request in revision.requests - LATEST_HANDSHAKE.requests
-)
+    request for revision in STATELESS for request in revision.requests - LATEST_HANDSHAKE.requests - {"tasks/update"}
+)  # without a complete envelope, the error for these says what is missing
 
 # The capabilities that a server can offer, with their options.
 CAPABILITY_DETAILS: dict[str, Json] = {
@@ -163,8 +169,9 @@ CAPABILITY_DETAILS: dict[str, Json] = {
     "resources": {"subscribe": True, "listChanged": True},
     "prompts": {"listChanged": True},
     "completions": {},
+    "tasks": {"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}},
 }
-CAPABILITY_NEEDS = {"completions": Feature.COMPLETIONS_CAPABILITY}
+CAPABILITY_NEEDS = {"completions": Feature.COMPLETIONS_CAPABILITY, "tasks": Feature.TASKS}
 
 # The capabilities of a client that a description may name in `needs`, with the feature that a revision must have for a
 # client to declare it. None: every revision has it.
@@ -180,6 +187,10 @@ CLIENT_NEEDS: dict[str, str | None] = {
 # The extension for MCP Apps. They are resources, so a server without resources does not offer it.
 UI_EXTENSION = "io.modelcontextprotocol/ui"
 UI_DETAILS: Json = {"mimeTypes": ["text/html;profile=mcp-app"]}
+# The extension for tasks, which the stateless era has in place of the capability.
+TASKS_EXTENSION = "io.modelcontextprotocol/tasks"
+TASKS_NEEDED: Json = {"requiredCapabilities": {"extensions": {TASKS_EXTENSION: {}}}}
+RELATED_TASK = "io.modelcontextprotocol/related-task"
 
 
 def negotiated(requested: str) -> Revision:
@@ -190,9 +201,9 @@ def negotiated(requested: str) -> Revision:
     return LATEST_HANDSHAKE
 
 
-def offered_capabilities(*, is_minimal: bool) -> frozenset[str]:
+def offered_capabilities(*, is_minimal: bool, has_tasks: bool = True) -> frozenset[str]:
     """Return the capabilities that this server offers: all, or logging alone in minimal mode."""
-    return frozenset({"logging"} if is_minimal else CAPABILITY_DETAILS)
+    return frozenset({"logging"} if is_minimal else CAPABILITY_DETAILS.keys() - (set() if has_tasks else {"tasks"}))
 
 
 def capabilities(offered: Set[str], revision: Revision, *, has_ui: bool = False) -> Json:
@@ -202,12 +213,13 @@ def capabilities(offered: Set[str], revision: Revision, *, has_ui: bool = False)
         for name, details in CAPABILITY_DETAILS.items()
         if name in offered and (name not in CAPABILITY_NEEDS or CAPABILITY_NEEDS[name] in revision.features)
     }
-    if has_ui and "resources" in offered:
-        named["extensions"] = {UI_EXTENSION: dict(UI_DETAILS)}
-    return named
+    extensions: Json = {UI_EXTENSION: dict(UI_DETAILS)} if has_ui and "resources" in offered else {}
+    if "tasks" in offered and revision.era == Era.STATELESS:
+        extensions[TASKS_EXTENSION] = {}
+    return {**named, "extensions": extensions} if extensions else named
 
 
-def supports_ui(client_capabilities: Json) -> bool:
-    """Tell whether a client has declared that it shows MCP Apps."""
+def supports(extension: str, client_capabilities: Json) -> bool:
+    """Tell whether a client has declared an extension."""
     extensions = client_capabilities.get("extensions")
-    return type(extensions) is dict and extensions.get(UI_EXTENSION) is not None
+    return type(extensions) is dict and extensions.get(extension) is not None

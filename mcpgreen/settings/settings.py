@@ -94,6 +94,10 @@ class Limits(Values):
     resident_max_per_principal = setting(integer, 16, low=1, high=10_000, doc=
         "How many processes of tools with `stays: session` one caller may have. Callers without a token count as "
         "one.")
+    max_tasks = setting(integer, 10_000, low=1, high=1_000_000, doc=
+        "How many unfinished tasks a project may have.")
+    max_tasks_per_principal = setting(integer, 1000, low=1, high=1_000_000, doc=
+        "How many unfinished tasks one caller may have. Callers that cannot be told apart count as one.")
     page_size = setting(integer, 1000, low=1, high=5000, doc=
         "How many items one page of a list has, and the most that a client may request.")
 
@@ -110,6 +114,12 @@ class Timeouts(Values):
         "Whether each of a tool's progress reports restarts its timeout.")
     shutdown_timeout = setting(seconds, 5.0, low=0.1, high=600, doc=
         "How long running calls may take to finish after a shutdown request, in seconds. Then the server exits.")
+    task_after_secs = setting(seconds, 5.0, low=0, high=DAY_SECS, doc=
+        "After how many seconds a running call becomes a task, for clients with tasks and tools with `task: auto`.")
+    task_timeout_secs = setting(seconds, 3600.0, low=0.1, high=30 * DAY_SECS, doc=
+        "How many seconds a task may take if its tool has neither `timeoutSecs` nor `taskTimeoutSecs`.")
+    task_keep_secs = setting(seconds, 3600.0, low=0, high=30 * DAY_SECS, doc=
+        "For how many seconds a task and its result are kept after its end.")
     idle_timeout_secs = setting(seconds, 3600.0, low=0, high=30 * DAY_SECS, aliases=("MCPBASH_IDLE_TIMEOUT",),
         switches=(Switch("idle_timeout_enabled", False, "0"), Switch("ci_mode", True, "0")), doc=
         "After how many seconds without input or work the server exits. 0: never.")
@@ -144,6 +154,12 @@ class Scripts(Values):
     json_tool = setting(choice("jq", "gojq", "none"), "", doc=
         "What shell tools use to read JSON: jq or gojq, if installed; none tells them that there is no such tool. "
         "Empty: jq, else gojq, else the built-in one.")
+    tasks = setting(choice("auto", "off"), "auto", doc=
+        "Which calls may become tasks if the tool's description says nothing. auto: those of clients that support "
+        "the tasks extension, after `task_after_secs`; off: none.")
+    tasks_survive_client = setting(flag, False, doc=
+        "Whether tasks continue when their client is gone, if the tool's description does not say otherwise. Tasks "
+        "over HTTP end only with a session.")
     strict_arguments = setting(flag, False, doc=
         "Whether arguments must match the schema exactly. Otherwise, null is treated as absent for an optional "
         "argument, and text such as \"5\" is treated as a number where only a number is allowed.")

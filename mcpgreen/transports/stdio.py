@@ -309,7 +309,7 @@ def serve(
         graces = {"eof": EOF_GRACE_SECS, "exit": settings.shutdown_timeout}
         _wait_for_calls(graces.get(reason, 0), link, outbox, target, received)
         reading.kill()
-        server.stop()
+        server.stop(is_client_gone=reason not in ("signal", FAULT))
         outbox.drained.wait(LAST_FLUSH_SECS)
     finally:
         idling.kill()

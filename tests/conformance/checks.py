@@ -120,10 +120,10 @@ def test_what_fails_and_is_not_required_is_named_with_the_reason(conformance: Mo
         "new-thing": conformance.Verdict({"first": "too new", "second": "too"}, {}),
         "json-schema": conformance.Verdict({}, {}),
     }
-    demanded = {"R": conformance.Requirements([], list(verdicts))}
+    demanded = {"R": conformance.Requirements([], list(verdicts), [])}
 
     assert list(conformance.remarks_about({"R": verdicts}, demanded)) == [
-        "R tasks-lifecycle (not required): the tasks extension is not offered",
+        "R tasks-lifecycle (not required): tasks: no such method",
         "R new-thing (not required): first: too new",
     ]
 
@@ -131,5 +131,5 @@ def test_what_fails_and_is_not_required_is_named_with_the_reason(conformance: Mo
 def list_complaints(
     conformance: ModuleType, verdicts: dict[str, Any], *, scored: Any = ("ping",), not_scored: Any = ()
 ) -> list[str]:
-    demanded = {"R": conformance.Requirements(list(scored), list(not_scored))}
+    demanded = {"R": conformance.Requirements(list(scored), list(not_scored), [])}
     return list(conformance.complaints_about({"R": verdicts}, demanded, is_whole=True))

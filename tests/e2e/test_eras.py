@@ -28,7 +28,10 @@ def test_discover_works_as_the_very_first_message(project: ProjectBuilder, start
         "resources": {"subscribe": True, "listChanged": True},
         "prompts": {"listChanged": True},
         "completions": {},
-        "extensions": {"io.modelcontextprotocol/ui": {"mimeTypes": ["text/html;profile=mcp-app"]}},
+        "extensions": {
+            "io.modelcontextprotocol/ui": {"mimeTypes": ["text/html;profile=mcp-app"]},
+            "io.modelcontextprotocol/tasks": {},
+        },
     }
     assert result["instructions"] == "Be kind."
     assert result["ttlMs"] == 60_000

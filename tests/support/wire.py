@@ -316,7 +316,7 @@ class Wire(Asker, ServerProcess):
 
 
 Start = Callable[..., Wire]  # what the fixture `start` gives
-CLIENTS_PASS_ON = ("HOME", "PATH", "TERM", "USER", "TMPDIR", "XDG_CACHE_HOME")
+CLIENTS_PASS_ON = ("HOME", "PATH", "TERM", "USER", "TMPDIR", "XDG_CACHE_HOME", "XDG_STATE_HOME")
 
 
 @cache

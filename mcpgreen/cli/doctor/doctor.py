@@ -38,9 +38,10 @@ from mcpgreen.running.scripts.packages import REMEDY
 from mcpgreen.running.scripts.shebang import SHELL_SUFFIXES
 from mcpgreen.running.trust import MEND, NOT_RUN, told_together
 from mcpgreen.settings.settings import ROWS, Settings
+from mcpgreen.tasks import place
 from mcpgreen.text.json_types import Json
 
-PACKAGES = ("gevent", "ujson", "jsonschema", "pyyaml", "docopt-ng", "rich")
+PACKAGES = ("gevent", "ujson", "jsonschema", "pyyaml", "docopt-ng", "rich", "cryptography")
 OPTIONAL = ("jq",)
 SLOW_JQ = "jq-1.6"
 GOOD_BACKENDS = ("epoll", "kqueue", "linuxaio", "iouring")
@@ -186,6 +187,7 @@ def project_checks(project: Project, settings: Settings, environ: Mapping[str, s
     findings = list(server_findings(project, settings))
     yield from _hooks(project, settings, findings)
     yield from _registry(project)
+    yield from _tasks(project, environ)
     yield from _items(project, settings, environ, findings)
 
 
@@ -269,6 +271,14 @@ def _registry(project: Project) -> Iterator[Check]:
             yield Check("registry", WARNING, f"{path} is not valid JSON", "run mcpgreen registry refresh")
         if not broken:
             yield Check("registry", OK, shown)
+
+
+def _tasks(project: Project, environ: Mapping[str, str]) -> Iterator[Check]:
+    try:
+        place.prepare(place.directory_of(project.root, environ), makes=False)
+    except OSError as error:
+        fix = f"give it to the user that runs the server, with chmod 700, or remove it: {error.filename}"
+        yield Check("tasks", WARNING, f"no task can be stored: {error.filename}: {error.strerror}", fix)
 
 
 def _items(project: Project, settings: Settings, environ: Mapping[str, str], server: list[Finding]) -> Iterator[Check]:

@@ -27,7 +27,7 @@ from mcpgreen.cli.commands import Options
 from mcpgreen.cli.opening import open_named, seconds, source_files
 from mcpgreen.cli.output import print_json, say, tell
 from mcpgreen.cli.trying.person import CAPABILITIES, Answer, answer_for, arguments_of, calls_of, unknown, values_of
-from mcpgreen.cli.trying.screen import Bars, Screen, wants_json
+from mcpgreen.cli.trying.screen import Bars, Screen, print_outcome, wants_json
 from mcpgreen.engine.server import Server
 from mcpgreen.errors import InternalError, InvalidParams, McpgreenError, RpcError, UsageError
 from mcpgreen.features.tools import terms_of
@@ -385,19 +385,7 @@ def _call_once(client: LocalClient, params: Json, options: Options, screen: Scre
     finally:
         if bars is not None:
             bars.close()
-    meta = result.get("_meta", {})
-    # A script that was never started has no exit code.
-    has_failed = result["isError"] and (meta.get("exitCode") != 0 or options["--check"])
-    said = meta.get("stderr", "")
-    if bars is None:
-        if options["--verbose"]:
-            tell(said)
-        print_json(result)
-    else:
-        if said and (has_failed or options["--verbose"]):
-            screen.note(said.rstrip("\n"))
-        screen.result(result)
-    return 1 if has_failed else 0
+    return print_outcome(result, options, screen, as_json=bars is None)
 
 
 def _report_start(server: Server, name: str) -> None:

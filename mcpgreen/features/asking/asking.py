@@ -124,6 +124,8 @@ class Asking:
         before. Raises InputNeeded if the client has to repeat its request, MissingClientCapability if it cannot be
         asked, and Unanswered."""
         asked = {key: tidy(request) for key, request in asked.items()}
+        if call.promotion is not None:
+            call.promotion.wait()
         _require_askable(call, asked)
         known = call.interaction.answers if knows_answers else {}
         answers = {
@@ -134,12 +136,16 @@ class Asking:
         open_requests = {key: request for key, request in asked.items() if key not in answers}
         if not open_requests:
             return answers
-        if call.is_stateless:
+        if call.is_stateless and call.task is None:
             raise InputNeeded(open_requests, self._state_for(call, open_requests, own_state=own_state))
-        call.interaction.on(Event.ASK)
-        with self.slot_released(call):
-            outcomes = self.ask_live(call, open_requests, None)
-        call.interaction.on(Event.STOP_ASKING)
+        if call.task is not None:
+            with self.slot_released(call):
+                outcomes = call.task.ask(open_requests, None)
+        else:
+            call.interaction.on(Event.ASK)
+            with self.slot_released(call):
+                outcomes = self.ask_live(call, open_requests, None)
+            call.interaction.on(Event.STOP_ASKING)
         for outcome in outcomes.values():
             if "result" not in outcome:
                 raise Unanswered(outcome["message"])
@@ -153,7 +159,8 @@ class Asking:
         If very many calls wait for answers already, the slot is kept: without a bound there would be any number of
         processes. Parked calls have a limit of their own."""
         slot = None if call.run is None else call.run.slot
-        if slot is None or not (call.is_stateless or self._at_rest.has_room(slot.owner)):
+        is_parked = call.is_stateless and call.task is None
+        if slot is None or not (is_parked or self._at_rest.has_room(slot.owner)):
             yield
             return
         self._at_rest.take(slot.owner)
