@@ -116,8 +116,14 @@ class Harness:
         key = frozenset(kept.items())
         if key not in self._helpers:
             adopt_orphans()
-            self._helpers[key] = Helper(self._spawner, kept, tag=self._tag)
+            self._helpers[key] = self._new_helper(kept)
         return self._helpers[key]
+
+    def _new_helper(self, env: Mapping[bytes, bytes]) -> Helper:
+        """One that can fork. A helper refuses if a file that it has loaded was written a moment ago."""
+        while (helper := Helper(self._spawner, env, tag=self._tag)).word.endswith(b"was changed while it started"):
+            helper.close()
+        return helper
 
     def fresh(self, command: Sequence[str], env: Mapping[bytes, bytes], *, reads_stdout: bool = True) -> Ran:
         before = self._begin()
