@@ -106,7 +106,7 @@ MESSAGES: dict[str, tuple[Known, ...]] = {
         ),
         Known(
             "This needs the scope …, which the caller does not have.",
-            "The tool or prompt has `scopes`, and the caller's token lacks those that the message names.",
+            "The tool or prompt requires `scopes` that the caller's token does not have; the message lists them.",
             "Get a token with these scopes: [Tokens and scopes](oauth.md#scopes-for-a-tool).",
         ),
         Known(

@@ -22,7 +22,7 @@ from mcpgreen.running.trust import Ground
 from mcpgreen.settings.settings import Settings
 from mcpgreen.text import jsontext
 
-CHECK_SECS = 5.0
+POLICY_SECS = 5.0
 ANSWER_BYTES = 1 << 20
 LONGEST_ARGUMENT_BYTES = 100_000  # Linux takes 128 KiB for one argument
 DEFAULT_CODE = -32602
@@ -78,7 +78,7 @@ class ProjectPolicy:
             files.remove()
 
     def _run(self, name: str, metadata: str, serial: int) -> HookEnd:
-        return self._shell.run(Hook("policy", self._path, CHECK_SECS, ANSWER_BYTES, (name, metadata)), serial=serial)
+        return self._shell.run(Hook("policy", self._path, POLICY_SECS, ANSWER_BYTES, (name, metadata)), serial=serial)
 
     def _tell(self, problem: str) -> None:
         """Log it once, until it changes: this is asked for each call."""

@@ -43,6 +43,7 @@ HOMES = {
     "MEMORY_MB": "mcpgreen.providers.exits",
     "MOST_RESIDENTS": "mcpgreen.running.system",
     "PARKED_SECS": "mcpgreen.features.asking.asking",
+    "POLICY_SECS": "mcpgreen.running.policy",
     "QUIET_SECS": "mcpgreen.engine.changes",
     "RESPONSE_FACTOR": "mcpgreen.settings.settings",
     "SEND_SECS": "mcpgreen.transports.http.wire.connection",

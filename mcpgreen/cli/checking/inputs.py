@@ -98,7 +98,7 @@ def _unseen_arguments(tool: Tool, shown: str) -> Iterator[Problem]:
         values, parse = [f"${variable_of(name)}" for name in names[:MOST_NAMED] or ["name"]], "; mcp_args_parse"
     words = " ".join(f'"{value}"' for value in values)
     if re.search(OPTIONS, script):
-        words = f'OPTIONS {words}, where OPTIONS are those that it takes, such as -n "{values[-1]}"'
+        words = f'OPTIONS {words}, where OPTIONS are the options that it accepts, such as -n "{values[-1]}"'
     fix += f'write above it: source "$MCP_SDK/tool-sdk.sh"{parse}; set -- {words}'
     fix += "; " if "set -e" in text else " (and set +euo pipefail, which the SDK turns on); "
     yield Problem("warning", "command-line", sentence, fix + WRAP_IT, tool.path, Position(line))

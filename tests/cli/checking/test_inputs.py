@@ -84,7 +84,7 @@ def test_a_tool_without_a_description_is_told_to_have_one(tmp_path: Path, script
     assert unseen(tmp_path, SHELL + script, r"describe each argument \(# (@arg \w+!)") == names
 
 
-OPTIONS = 'OPTIONS "$folder" "$count", where OPTIONS are those that it takes, such as -n "$count"'
+OPTIONS = 'OPTIONS "$folder" "$count", where OPTIONS are the options that it accepts, such as -n "$count"'
 
 
 @pytest.mark.parametrize(
