@@ -132,7 +132,7 @@ $(FRAMEWORKS_VENV)/.ready: $(FRAMEWORKS)/requirements.txt
 $(FASTMCP_VENV)/.ready:
 	@echo "Installing FastMCP into $(FASTMCP_VENV) (once) ..."
 	@$(PYTHON) -m venv $(FASTMCP_VENV)
-	@$(FASTMCP_VENV)/bin/python -m pip install --quiet --disable-pip-version-check "fastmcp-slim[client,server]>=4"
+	@$(FASTMCP_VENV)/bin/python -m pip install --quiet --disable-pip-version-check "fastmcp-slim[client,server]>=4" fastmcp-tasks
 	@touch $@
 
 $(FRAMEWORKS)/node/node_modules/.ready: $(FRAMEWORKS)/node/package.json

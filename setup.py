@@ -40,6 +40,8 @@ setup(
         "docopt-ng>=0.9",
         # Tables, colours and bars for people at a terminal; loaded only there.
         "rich>=13",
+        # Keeps the arguments of tasks and the answers of users secret on disk; loaded only for those.
+        "cryptography>=42",
         # libjq 1.8 for scripts on hosts without jq; a jq of our own took 2,000 lines and knew less. Elsewhere there are
         # no wheels, and building it must not be what keeps somebody from installing us.
         "jq>=1.12; platform_machine in 'x86_64 amd64 AMD64 aarch64 arm64'",
@@ -73,7 +75,7 @@ setup(
         # `make docs`: all pages as a site.
         "docs": ["mkdocs-material>=9.5"],
         # httptools: uvicorn's faster parser, for the peers over HTTP.
-        "bench": ["mcp>=2.3", "fastmcp>=4", "uvicorn>=0.31", "httptools"],
+        "bench": ["mcp>=2.3", "fastmcp>=4", "fastmcp-tasks>=4.1", "uvicorn>=0.31", "httptools"],
     },
     # The command is the first; it says why.
     scripts=["scripts/installed/mcpgreen"],

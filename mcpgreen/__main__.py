@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from mcpgreen.settings.settings import Settings
 
 PATCH_AFTER_SECS = 0.05
+LINE_FACTOR = 6  # how much longer a line may be as we write it: most characters are escaped
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -74,8 +75,9 @@ def _root_to_serve(arguments: list[str]) -> str | None:
     return None
 
 
-def serve(root: str, http: str | None = None) -> int:
-    """Serve over stdin and stdout, or over HTTP if there is an address. Return the exit status."""
+def serve(root: str, http: str | None = None, *, keeps: bool = False) -> int:
+    """Serve over stdin and stdout, or over HTTP if there is an address. Return the exit status. With `keeps`, this is
+    the keeper of another server, at the other end of the socket that is stdin."""
     if http is not None:
         return serve_http(root, http)
     import gc
@@ -83,6 +85,9 @@ def serve(root: str, http: str | None = None) -> int:
     gc.disable()  # until all modules are loaded: what they make stays, and looking for garbage takes milliseconds
     parent_pid = os.getppid()
     stdin, stdout = claim_stdio()
+    if keeps:
+        os.close(stdout)
+        stdout = os.dup(stdin)
     _take_over_signals()
     _unblock_signals()
     from mcpgreen import journal
@@ -101,17 +106,24 @@ def serve(root: str, http: str | None = None) -> int:
     except ProjectError as error:
         journal.error("%s", error)
         return 1
+    if keeps:  # the other server has checked what its client sent, and watches it
+        longest = LINE_FACTOR * settings.max_line_bytes
+        settings, token, parent_pid = settings.with_values(idle_timeout_secs=0.0, max_line_bytes=longest), None, 1
     close_log = _set_up_log(settings, project)
     identity = Identity(project.server_info(), project.instructions())
-    offered = offered_capabilities(is_minimal=settings.force_minimal)
+    has_tasks, has_skills = settings.tasks != "off", project.has_skills
+    offered = offered_capabilities(is_minimal=settings.force_minimal, has_tasks=has_tasks, has_skills=has_skills)
     opening = Opening(stdin, stdout, identity, offered=offered, log_level=settings.log_level, token=token)
-    opening.answer()
+    if settings.tasks != "off":  # otherwise the tools decide what is offered
+        opening.answer()
     patch()
     from mcpgreen.engine.server import Server
     from mcpgreen.transports import stdio
 
     os.chdir(project.root)  # where scripts run
     server = Server(settings, project, environ=environ, identity=identity, roots=roots)
+    server.services.is_keeper = keeps
+    server.services.keeper_environ = None if keeps else os.environ
     if os.isatty(stdin):
         from mcpgreen.cli.output import welcome
 

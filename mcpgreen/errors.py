@@ -106,6 +106,10 @@ class MissingClientCapability(RpcError, stateless_code=-32021, summary="Missing 
     """The call needs to ask the client something, and the client has not declared that it can answer."""
 
 
+class TooManyPolls(RpcError, code=-32000, summary="Too many requests for tasks; wait for pollIntervalMs"):
+    """A client asks for its tasks much more often than it was told to."""
+
+
 class HeaderMismatch(RpcError, code=-32020, summary="Header mismatch"):
     """Stateless era, over HTTP: a header is missing, or differs from the body."""
 

@@ -81,6 +81,11 @@ MESSAGES: dict[str, tuple[Known, ...]] = {
             "Fix the error there. `mcpgreen validate` shows all such errors at once.",
         ),
         Known(
+            "…; the skill is left out",
+            "A folder in `skills/` breaks a rule for skills. The line says which rule.",
+            "Correct it, or remove the folder. See [What counts as a skill](skills.md#what-counts-as-a-skill).",
+        ),
+        Known(
             "there is no script with the same name next to it",
             "A `.meta.json` or `.meta.yaml` file describes a script that does not exist.",
             "Rename one of the two, or remove the description.",
@@ -133,6 +138,32 @@ MESSAGES: dict[str, tuple[Known, ...]] = {
         ),
     ),
     "A call fails": (
+        Known(
+            "There are … unfinished tasks already; wait until a task ends.",
+            "The caller has as many unfinished tasks as one caller may have. `The server has …` is the "
+            "same for all callers together.",
+            "Wait, or cancel tasks: `mcpgreen tasks` lists them.",
+        ),
+        Known(
+            "The result of the task could not be stored",
+            "The disk with the user's state directory is full, or the results of all tasks have reached their limit.",
+            "Free some space; `mcpgreen tasks clear` removes the tasks that have ended.",
+        ),
+        Known(
+            "no task can be stored: …",
+            "The directory for tasks in the user's state belongs to another user, or others can write to it.",
+            "Correct its owner and mode, as `mcpgreen doctor` says. Meanwhile, calls do not become tasks.",
+        ),
+        Known(
+            "tasks end with the client, because their process cannot be started: …",
+            "Tasks that survive the client run in a second process, and the system has no room for it.",
+            "Free what the message names. Until then such tasks run in the server, and end with it.",
+        ),
+        Known(
+            "The process that ran the tool has ended.",
+            "The second process, in which tasks that survive the client run, was killed.",
+            "Call the tool again. The next call starts the process again.",
+        ),
         Known(
             "packages that are not installed yet",
             "The tool lists Python packages in its `# /// script` header, and they are not installed.",

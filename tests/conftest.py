@@ -38,6 +38,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
     """What servers keep for their next start is not left with whoever runs the tests."""
     os.environ["XDG_CACHE_HOME"] = str(tmp_path_factory.mktemp("cache"))
+    os.environ["XDG_STATE_HOME"] = str(tmp_path_factory.mktemp("state"))
 
 
 def _prefer_real_python() -> None:

@@ -40,6 +40,13 @@ def why_stale(fault: Fault, root: Path) -> str | None:
 
 FAULTS = [
     Fault(
+        "links-in-skills-served",
+        "mcpgreen/catalog/skills.py",
+        'if not os.path.islink(f"{directory.path}/{file}"):',
+        "if True:",
+        "tests/features/test_skills.py::test_links_fifos_hidden_files_and_bad_skills_are_not_served",
+    ),
+    Fault(
         "passed-variables-shown",
         "mcpgreen/features/confidential.py",
         "self._values += [value for value in values if value not in self._values]",
@@ -266,8 +273,8 @@ FAULTS = [
     Fault(
         "helper-holds-our-output",
         "mcpgreen/running/processes/spawning.py",
-        "for fd in (0, 1, 2) if fd != as_fd]",
-        "for fd in (0,) if fd != as_fd]",
+        "for fd in (0, 1, 2) if fd not in (as_fd, *inherits)]",
+        "for fd in (0,) if fd not in (as_fd, *inherits)]",
         "tests/running/test_runs.py::test_a_helper_holds_nothing_but_its_socket",
     ),
     Fault(

@@ -81,6 +81,19 @@ def test_functions_are_measured_beside_the_same_with_descriptions(tmp_path: Path
     assert all(metrics[key]["medians"]["mcpgreen"] > 0 for key in metrics)
 
 
+def test_tasks_are_measured_from_their_handle_to_their_result(tmp_path: Path) -> None:
+    report = tmp_path / "bench.json"
+
+    run = run_bench("--quick", "--only", "mcpgreen", "--metric", "task_script_seen", "--json", str(report))
+
+    assert run.returncode == 0, run.stderr
+    document = json.loads(report.read_text(encoding="utf-8"))
+    assert document["failures"] == {}
+    names = [f"task_{tool}_{end}" for tool in ("script", "forked", "resident") for end in ("handle", "seen", "16")]
+    assert {name for name in names if document["metrics"][name]["medians"]["mcpgreen"] > 0} == set(names)
+    assert document["metrics"]["task_script_seen"]["bar"]["now"] == "≤ 1x fastmcp and ≤ 1x fastmcp-redis"
+
+
 def test_an_unknown_name_is_refused() -> None:
     run = run_bench("--metric", "call_p50,no_such_figure")
 
@@ -137,8 +150,9 @@ def test_a_quick_run_over_http_gives_rates_latencies_and_memory(tmp_path: Path) 
     [
         ("CC", ["--only", "floor-c,floor-py", "--metric", "call_p50"], "floor-c: no compiler"),
         ("PATH", ["--http", "--only", "typescript-sdk"], "typescript-sdk: node is not installed"),
+        ("PATH", ["--only", "fastmcp-redis", "--metric", "task_queued"], "fastmcp-redis: redis-server is"),
     ],
-    ids=["compiler", "node"],
+    ids=["compiler", "node", "redis"],
 )
 def test_what_cannot_be_measured_here_is_left_out_with_the_reason(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str, arguments: list[str], reason: str

@@ -17,8 +17,10 @@ from examples.harness.ladder import Step
 from examples.harness.wire import PATIENCE_SECS, Silence, Wire, values_named
 from examples.harness.workplace import environment
 
-REMEMBERED = ("nextCursor", "requestState")
+REMEMBERED = ("nextCursor", "requestState", "taskId")
 SCRUBBED = {"nextCursor": "nextCursor", "cursor": "nextCursor", "requestState": "requestState"}
+SCRUBBED |= {name: name for name in ("taskId", "createdAt", "lastUpdatedAt")}
+AGE = re.compile(r'(?<="ttlMs":36)\d{5}')  # is added to the hour for which a task is kept
 
 
 class Play:
@@ -74,7 +76,7 @@ class Play:
 
 def scrubbed(line: str, project: Path) -> str:
     """Without what differs from run to run."""
-    line = line.replace(str(project), "<project>")
+    line = AGE.sub("00000", line.replace(str(project), "<project>"))
     for name, meaning in SCRUBBED.items():
         line = re.sub(rf'("{name}":)"[^"]*"', rf'\1"<{meaning}>"', line)
     return line

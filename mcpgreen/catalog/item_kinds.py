@@ -68,7 +68,17 @@ def _read_tools(project: Project, tree: Tree, registration: Registration | None)
 def _read_prompts(project: Project, tree: Tree, registration: Registration | None) -> dict[str, Discovery]:
     from mcpgreen.catalog.prompts import discover_prompts
 
-    return {"prompts": _registered_items(project, registration, "prompts") or discover_prompts(project, tree)}
+    below = tree.below(project.prompts_dir)
+    found = _registered_items(project, registration, "prompts") or discover_prompts(project, below)
+    of_skills = tree.below(project.skills_dir)
+    if project.skills_as_prompts and of_skills.directories:
+        from mcpgreen.catalog.skills import discover_prompts_of_skills
+
+        more = discover_prompts_of_skills(project, of_skills)
+        taken = {item.name for item in found.items}
+        items = [*found.items, *(item for item in more.items if item.name not in taken)]
+        found = Discovery(items, [*found.warnings, *more.warnings], found.hints)
+    return {"prompts": found}
 
 
 def _read_resources(project: Project, tree: Tree, registration: Registration | None) -> dict[str, Discovery]:
@@ -79,7 +89,9 @@ def _read_resources(project: Project, tree: Tree, registration: Registration | N
 
     instead = _registered_items(project, registration, "resources")
     by_hand = _registered_items(project, registration, "resourceTemplates")
-    found = discover_resources(project, tree, instead=instead)
+    of_skills = tree.below(project.skills_dir)
+    links_out = {path: mode for path, mode in tree.links_out.items() if path not in of_skills.links_out}
+    found = discover_resources(project, tree._replace(links_out=links_out), instead=instead)
     resources, templates = found["resources"], found["resourceTemplates"]
     if registration is not None and by_hand is not None:
         registered = {item.name for item in by_hand.items}
@@ -96,8 +108,16 @@ def _read_resources(project: Project, tree: Tree, registration: Registration | N
     listed = [resource_of_app(project, app) for app in apps]
     taken = {item.uri for item in resources.items}
     others = [app for app in listed if app.uri not in taken]
+    skills = Discovery([], [])
+    if of_skills.directories:
+        from mcpgreen.catalog.skills import discover_skills, resources_of
+
+        skills = discover_skills(project, of_skills)
+        files = (file for skill in skills.items for file in resources_of(project, skill))
+        others += [file for file in tree.pace.over(files) if file.uri not in taken]
     resources = Discovery([*resources.items, *others], [*resources.warnings, *warnings], resources.hints)
-    return {"resources": resources, "resourceTemplates": templates, "ui": Discovery(listed, [])}
+    found_more = {"ui": Discovery(listed, []), "skills": skills}
+    return {"resources": resources, "resourceTemplates": templates, **found_more}
 
 
 def _look_at_apps(project: Project, pace: Pace) -> Tree:
@@ -110,12 +130,16 @@ def _look_at_apps(project: Project, pace: Pace) -> Tree:
 SOURCES = {
     "tools": Source(lambda project: [project.tools_dir], _read_tools, ("tools",)),
     "resources": Source(
-        lambda project: [project.resources_dir, project.ui_dir],
+        lambda project: [project.resources_dir, project.ui_dir, project.skills_dir],
         _read_resources,
-        ("resources", "resourceTemplates", "ui"),
+        ("resources", "resourceTemplates", "ui", "skills"),
         _look_at_apps,
     ),
-    "prompts": Source(lambda project: [project.prompts_dir], _read_prompts, ("prompts",)),
+    "prompts": Source(
+        lambda project: [project.prompts_dir, *([project.skills_dir] if project.skills_as_prompts else [])],
+        _read_prompts,
+        ("prompts",),
+    ),
 }
 SOURCE_OF = {kind: name for name, source in SOURCES.items() for kind in source.kinds}
 # Other kinds have files of their own names.
@@ -126,4 +150,5 @@ TITLE_OF = {
     "resourceTemplates": "resource templates registry",
     "prompts": "prompts registry",
     "ui": "resources registry",
+    "skills": "skills registry",
 }

@@ -21,7 +21,7 @@ from mcpgreen.project.project import Project
 from mcpgreen.text import media
 from mcpgreen.text.json_types import Json
 from mcpgreen.text.uri_templates import UriTemplate
-from mcpgreen.text.uris import file_uri, is_within, problem_with, scheme_of, with_encoded_text
+from mcpgreen.text.uris import file_uri, problem_with, scheme_of, with_encoded_text
 
 DEFAULT_PROVIDER = "file"
 
@@ -79,8 +79,7 @@ def discover_resources(project: Project, tree: Tree, *, instead: Discovery | Non
 
     `instead` are registered resources: then only the templates are read.
     """
-    directories = [each for each in tree.directories if is_within(each.path, project.resources_dir)]
-    below, read = tree._replace(directories=directories), _item_of
+    below, read = tree.below(project.resources_dir), _item_of
     if instead is not None:
         below, read = below._replace(memory={}, earlier={}), _template_of
     items, more, hints = read_files(project, below, metadata.item_sources, read, "the resource")
@@ -176,12 +175,12 @@ def _item_of(file: ItemFile) -> AnyResource | None:
         entry = {**item.registry_entry, "provider": DEFAULT_PROVIDER}
         item = item._replace(provider=DEFAULT_PROVIDER, registry_entry=entry)
     if item.provider == DEFAULT_PROVIDER:
-        item.definition.setdefault("mimeType", _mime_type(path))
+        item.definition.setdefault("mimeType", mime_type_of(path))
         item.definition["size"] = file.directory.files[file.name].st_size
     return _placed(item._replace(is_described=bool(fields)), path, relative_path)
 
 
-def _mime_type(path: str) -> str:
+def mime_type_of(path: str) -> str:
     try:
         # The file is only opened if its name does not show the type.
         return media.type_by_name(path) or media.mime_type("", metadata.read_start(path, media.HEAD_BYTES), None)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from mcpgreen import journal
@@ -34,12 +34,14 @@ KINDS = {
     "resources/list": "resources",
     "resources/templates/list": "resourceTemplates",
     "prompts/list": "prompts",
+    "skills/list": "skills",
 }
-FIT = {
+FIT: dict[str, Callable[[Json, Revision], Json]] = {
     "tools": revision_fields.fit_tool,
     "resources": revision_fields.fit_resource,
     "resourceTemplates": revision_fields.fit_resource,
     "prompts": revision_fields.fit_prompt,
+    "skills": lambda definition, revision: definition,
 }
 FORMAT_VERSION = 1
 
@@ -188,6 +190,8 @@ class RegistryFiles:
         """Write the file of a snapshot. Without `text`, only if the file is due or missing."""
         kind, directory = snapshot.kind, self._project.registry_dir
         path = registry_file(self._project, kind)
+        if kind == "skills" and not snapshot.total and not os.path.exists(path):
+            return  # most projects have none
         if text is None and kind not in self._due and (self._is_unwritable or os.path.exists(path)):
             return
         try:

@@ -30,11 +30,14 @@ from mcpgreen.text.json_types import Json
 if TYPE_CHECKING:
     from mcpgreen.catalog.prompts import Prompt
     from mcpgreen.catalog.resources import Resource, ResourceTemplate
+    from mcpgreen.catalog.skills import Skill
 
 
 def kept_items(project: Project, kind: str, *, max_bytes: int, pace: Pace) -> Discovery:
     """Return the items that the file of this kind lists. Raises ProjectError if the file cannot be used."""
     reader, path = READERS[kind], registry_file(project, kind)
+    if kind == "skills" and not project.has_skills:  # then the file is not written
+        return Discovery([], [])
 
     def read(project: Project, entry: Json, complaints: list[str]) -> Any:
         # Every entry has a description, but the definition only has one that the author wrote.
@@ -82,7 +85,14 @@ def _resource(
         return describe_template(origin, fields)._replace(relative_path=fields["path"])
     resource = describe_resource(origin, fields)
     has_file = resource.provider != "ui" and not metadata.is_description(origin.path)
-    return resource._replace(path=origin.path if has_file else None, relative_path=fields["path"])
+    path = os.path.normpath(origin.path)  # files of skills are not below resources/
+    return resource._replace(path=path if has_file else None, relative_path=fields["path"])
+
+
+def _skill(project: Project, fields: Json, complaints: list[str]) -> Skill:
+    from mcpgreen.catalog.skills import read_kept_skill  # most projects have none
+
+    return read_kept_skill(project, fields)
 
 
 READERS = {
@@ -91,4 +101,5 @@ READERS = {
     "resources": Reader(_resource, "resource", identity="uri"),
     "resourceTemplates": Reader(partial(_resource, is_template=True), "resource template"),
     "ui": Reader(_resource, "page", identity="uri"),
+    "skills": Reader(_skill, "skill"),
 }

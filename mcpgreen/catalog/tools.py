@@ -59,6 +59,9 @@ UNFIT_VARIABLES = {
     r"(PYTHON|PERL5|RUBY|BASH|SHELLOPTS)\w*|NODE_(OPTIONS|PATH)|ENV|IFS|CDPATH|PS4": "it changes how scripts are run",
 }
 
+TASK_WAYS = ("never", "auto", "always", "required")  # how calls become tasks
+TASK_BEGINNINGS = ("call", "script")
+
 SCOPES_OF_STAYS = ("server", "session")  # how long a process is kept between calls
 
 
@@ -114,6 +117,10 @@ FIELD_RULES = {
         {"anyOf": [{"enum": list(SCOPES_OF_STAYS)}, STAYS_SCHEMA]},
     ),
     "process": metadata.A_NAME,
+    "task": metadata.one_of(TASK_WAYS),
+    "taskBegins": metadata.one_of(TASK_BEGINNINGS),
+    **dict.fromkeys(("taskAfterSecs", "taskTimeoutSecs", "taskKeepSecs"), metadata.A_DURATION),
+    **dict.fromkeys(("taskSurvivesClient", "idempotent"), metadata.A_BOOLEAN),
     "env": metadata.Rule(
         lambda value: (
             isinstance(value, list) and len(value) <= MAX_VARIABLES and all(matches(_VARIABLE, each) for each in value)
@@ -146,6 +153,13 @@ class Description(NamedTuple):
     warm: bool | list[str] = True
     env: Sequence[str] = ()  # variables of the server that the tool gets; a ! marks a required one
     stays: Stays | None = None  # between calls
+    task: str | None = None  # how its calls become tasks; None if nothing is said
+    task_begins: str = TASK_BEGINNINGS[0]
+    task_after_secs: float | None = None
+    task_timeout_secs: float | None = None
+    task_keep_secs: float | None = None
+    task_survives_client: bool | None = None
+    idempotent: bool = False  # a task may be run again after a crash
     process: str = ""  # shared with other resident tools that are links to the same file
 
 
@@ -366,6 +380,8 @@ def describe_tool(path: str, fields: Json, *, stem: str, private: Private) -> De
             raise ProjectError(path, f"{key} {fault}")
     unlisted = {key: value for key, value in fields.items() if key not in LISTED_FIELDS}
     known = {name: fields[key] for key, name in ATTRIBUTE_OF.items() if key in fields}
+    if fields.get("task", "never") != "never":
+        definition["execution"] = {"taskSupport": "required" if fields["task"] == "required" else "optional"}
     if "process" in fields and "stays" not in fields:
         raise ProjectError(path, "process is for tools with stays; add stays")
     if "stays" in fields:

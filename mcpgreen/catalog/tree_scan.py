@@ -32,6 +32,7 @@ MAX_DIRECTORIES = 5000
 # Two writes within one tick of the file system's clock leave the same time stamp; a tick is at most 10 ms on Linux.
 SETTLING_NS = 50_000_000
 STRETCH_SECS = 0.005
+NO_PERMISSION = "no permission to read the directory"
 
 
 class Pace:
@@ -81,6 +82,12 @@ class Tree(NamedTuple):
     settled_ns: int  # a file that was changed later may change again without a new time
     memory: Memory = {}  # what is read from the files now
     earlier: Memory = {}  # what an earlier scan read
+
+    def below(self, directory: str) -> Tree:
+        """Return the part of the tree below one of the directories that were walked."""
+        links_out = {path: mode for path, mode in self.links_out.items() if is_within(path, directory)}
+        directories = [each for each in self.directories if is_within(each.path, directory)]
+        return self._replace(directories=directories, links_out=links_out)
 
     def warnings_with_links(self, project: Project, home: str) -> list[str]:
         """Return the warnings of the walk, and one for each link that leads out of the directory `home`."""
@@ -171,7 +178,7 @@ class _Walk:
                     self.warnings.append(Loss(f"{self._project.shown(path)}: not a folder"))
                 continue
             except PermissionError:
-                self.warnings.append(f"{self._project.shown(path)}: no permission to read the directory")
+                self.warnings.append(f"{self._project.shown(path)}: {NO_PERMISSION}")
                 continue
             with entries:
                 for entry in self._pace.over(entries):

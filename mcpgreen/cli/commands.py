@@ -50,6 +50,7 @@ GROUPS: dict[str, tuple[Command, ...]] = {
     "Try": (
         Command("list", "trying.requests:run_list", max_words=1),
         Command("run-tool", "trying.requests:run_tool", max_words=ANY, needs="a NAME"),
+        Command("tasks", "trying.tasks", max_words=2, needs="list, show ID, result ID, cancel ID or clear"),
         Command("read", "trying.requests:run_read", max_words=1, needs="a URI"),
         Command("prompt", "trying.requests:run_prompt", max_words=ANY, needs="a NAME"),
         Command("complete", "trying.requests:run_complete", max_words=3, needs="REF and ARGUMENT"),

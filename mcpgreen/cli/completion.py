@@ -82,7 +82,8 @@ def _words_of(command: Command, earlier: Sequence[str]) -> list[str]:
         from mcpgreen.cli.making import scaffold
 
         return list(scaffold.KINDS)
-    return {"registry": ["refresh", "status"], "completion": list(SHELLS)}.get(command.name, [])
+    words = {"registry": ["refresh", "status"], "tasks": ["list", "show", "result", "cancel", "clear"]}
+    return {**words, "completion": list(SHELLS)}.get(command.name, [])
 
 
 def _listed(kind: str) -> list[Json]:

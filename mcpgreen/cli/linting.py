@@ -15,12 +15,15 @@ from contextlib import suppress
 from mcpgreen.catalog.descriptions import metadata
 from mcpgreen.catalog.functions.module import Module
 from mcpgreen.catalog.functions.reading import MARK
+from mcpgreen.catalog.items import Discovery
 from mcpgreen.catalog.prompts import Prompt
 from mcpgreen.catalog.resources import ResourceTemplate
 from mcpgreen.catalog.tools import Tool
 from mcpgreen.cli.checking.findings import Finding, Position, Problem, Report
 from mcpgreen.cli.checking.item_checks import WORD_OF, discoveries, parts_of
 from mcpgreen.cli.checking.places import Item, Source, source_of
+from mcpgreen.cli.checking.remedies import explained
+from mcpgreen.cli.checking.skill_texts import skill_problems
 from mcpgreen.cli.checking.validate import registration_of
 from mcpgreen.cli.commands import Options
 from mcpgreen.cli.making.drafts import SAFE_NAME
@@ -113,14 +116,30 @@ def report_on(options: Options) -> Report:
         fix = "shorten it to what every call needs"
         sentence = f"{shown}: {size}; some clients cut it off after 2048 characters"
         findings.append(Finding("warning", "server", sentence, "instructions-long", fix, shown))
-    for kind, discovery in discoveries(project, registration).items():
+    found = discoveries(project, registration)
+    for kind, discovery in found.items():
         if isinstance(discovery, OSError) or kind == "ui":  # pages are resources, too
+            continue
+        if kind == "skills":
+            tools = found["tools"]
+            names = [] if isinstance(tools, OSError) else [tool.name for tool in tools.items]
+            findings += _skill_findings(project, discovery, names)
             continue
         items = [(item, source_of(project, registration, kind, item)) for item in discovery.items]
         for item, source in items:
             findings += _findings(project, settings, kind, item, source)
         findings += _list_findings(project, kind, items)
     return Report(project, findings, 0, options["--strict"])
+
+
+def _skill_findings(project: Project, skills: Discovery, tools: Sequence[str]) -> Iterator[Finding]:
+    yield from (explained(project, "skills", warning) for warning in skills.warnings)
+    for skill in skills.items:
+        subject = f"{WORD_OF['skills']} {skill.name}"
+        problems = list(skill_problems(skill, tools))
+        yield from (problem.about(project, "skills", subject) for problem in problems)
+        if not problems:
+            yield Finding("ok", "skills", subject, file=project.shown(skill.path))
 
 
 def _findings(project: Project, settings: Settings, kind: str, item: Item, source: Source) -> Iterator[Finding]:
@@ -142,6 +161,7 @@ def _problems(project: Project, settings: Settings, item: Item, source: Source) 
         listed_name = item.name.replace(".", "_") if settings.replace_dots else item.name
         yield from _name_problems(listed_name, source, project.server_name())
         yield from _tool_problems(item, source)
+        yield from _task_problems(item, settings, source)
         yield from _schema_problems(item, source)
         yield from _source_problems(item)
     elif isinstance(item, Prompt):
@@ -197,6 +217,27 @@ def _tool_problems(tool: Tool, source: Source) -> Iterator[Problem]:
     if tokens > MAX_TOKENS:
         sentence = f"it costs about {tokens} tokens in every conversation"
         yield source.warning("tokens-many", sentence, f"shorten description and schema to {MAX_TOKENS} tokens")
+
+
+def _task_problems(tool: Tool, settings: Settings, source: Source) -> Iterator[Problem]:
+    """Find fields about tasks that have no effect."""
+    described = tool.description
+    task = described.task or ("never" if settings.tasks == "off" else "")
+    begins = "the task begins at once" if task in ("always", "required") else ""
+    begins = "the script says where the task begins" if described.task_begins == "script" else begins
+    is_short = (described.task_timeout_secs or 0.0) <= (described.timeout_secs or 0.0)
+    rows = (  # the field, whether it is there, and why it has no effect even if calls become tasks
+        ("taskBegins", described.task_begins == "script", ""),
+        ("taskAfterSecs", described.task_after_secs is not None, begins),
+        ("taskTimeoutSecs", described.task_timeout_secs is not None, "timeoutSecs is as long" if is_short else ""),
+        ("taskKeepSecs", described.task_keep_secs is not None, ""),
+        ("taskSurvivesClient", described.task_survives_client is not None, ""),
+        ("idempotent", described.idempotent, "" if task else "only tasks are run again, and there is no field task"),
+    )
+    for field, is_given, reason in rows:
+        reason = "its calls never become tasks" if task == "never" else reason
+        if is_given and reason:
+            yield source.warning("task-fields", f"{field} has no effect: {reason}", "remove it, or change task", field)
 
 
 def _plain(text: str) -> str:

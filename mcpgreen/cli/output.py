@@ -31,7 +31,8 @@ BOLD, DIM, RED, GREEN, YELLOW, CYAN = "1", "2", "1;31", "32", "33", "36"  # as t
 _CONTINUED = re.compile(r"\n {8,}(?=\S)|(?<=[^:\n])\n(?=\S)")  # where a line of a help text goes on
 _START = re.compile(r"([A-Z][a-z ]*:)|  (?:mcpgreen [a-z-]+ |(\S+(?: \S+)*)  +(?=\S))")  # a heading; what is listed
 _IN_BRACKETS = re.compile(r"\[[^]]*]")
-WORDS = {"tools": "tool", "resources": "resource", "resourceTemplates": "template", "prompts": "prompt"}
+WORDS = {kind: kind[:-1] for kind in ("tools", "resources", "resourceTemplates", "prompts", "skills")}
+WORDS["resourceTemplates"] = "template"
 
 
 def harmless(text: str) -> str:
@@ -169,7 +170,8 @@ def _served(services: Services) -> tuple[str, str]:
         except InternalError as error:
             counts.append(f"{kind} cannot be read: {error}")
             continue
-        counts.append(f"{len(items)} {word}{'' if len(items) == 1 else 's'}")
+        if items or kind != "skills":
+            counts.append(f"{len(items)} {word}{'' if len(items) == 1 else 's'}")
         if kind == "tools" and items:
             tool = items[0].name
     return ", ".join(counts), tool

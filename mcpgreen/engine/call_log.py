@@ -13,7 +13,7 @@ from collections import Counter, deque
 from mcpgreen import journal
 from mcpgreen.engine.link import Link
 from mcpgreen.errors import InternalError, RpcError, ToolFailure
-from mcpgreen.features.call import Call
+from mcpgreen.features.call import STDERR_END_BYTES, Call
 from mcpgreen.features.services import Services
 from mcpgreen.links.sink import Answerable
 from mcpgreen.logs.secrets import Secrets
@@ -73,7 +73,8 @@ class CallLog:
         secrets = self.confidential.of(call.method, {**call.params, "arguments": call.arguments})
         line, fields = _line(call, outcome, self.confidential.always if secrets.hides_all else secrets)
         reason = journal.cut(secrets.text(reason), MAX_CHARS)
-        stderr = secrets.text(call.run.stderr_end.decode("utf-8", "replace")).strip() if call.run is not None else ""
+        stderr_end = call.run.stderr_end[-STDERR_END_BYTES:] if call.run is not None else b""
+        stderr = secrets.text(stderr_end.decode("utf-8", "replace")).strip() if stderr_end else ""
         rest = ""
         if reason:
             fields["reason"] = reason

@@ -219,5 +219,5 @@ class ChangeWatch:
 
 def _sources_of(method: str) -> tuple[str, ...]:
     """Return the sources of a method or of a kind of items; all of them for completions, which may be about any."""
-    source = SOURCE_OF.get(method) or method.partition("/")[0]
+    source = SOURCE_OF.get(method) or SOURCE_OF.get(method.partition("/")[0], "")
     return (source,) if source in SOURCES else tuple(SOURCES)

@@ -133,11 +133,11 @@ class Link:
 
     @property
     def is_waited_on(self) -> bool:
-        """Whether the client waits for a call, for a person who answers, or for news of a subscription."""
+        """Whether the client waits for a call, for a person who answers, for news of a subscription, or for a task."""
         services, stream = self._router.services, self.stream
         is_subscribed = services.subscriptions.has_subscribed(self.session)
         is_serving = bool(stream.in_flight or stream.listens or self._postponed.greenlet is not None)
-        return is_serving or services.has_parked or is_subscribed
+        return is_serving or services.has_parked or services.has_tasks or is_subscribed
 
     def wait_for_room(self, read_bytes: int) -> None:
         """Wait after a read of this size if waiting requests take too much memory. That may last long, so reading

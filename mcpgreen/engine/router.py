@@ -52,7 +52,10 @@ ROUTES = {
     "resources/subscribe": ("resources", "SUBSCRIBE"),
     "resources/unsubscribe": ("resources", "UNSUBSCRIBE"),
     "prompts/get": ("prompts", "GET"),
+    "skills/get": ("skills", "GET"),
+    "resources/directory/read": ("skills", "READ_DIRECTORY"),
     "completion/complete": ("completion", "COMPLETE"),
+    **{f"tasks/{name}": ("tasks.wires", name.upper()) for name in ("get", "result", "list", "cancel", "update")},
 }
 
 
@@ -73,6 +76,7 @@ class Router:
         self._max_response_bytes = services.settings.max_response_bytes
         self._looking = 0  # requests that wait for a look at the disk
         self._line = Places(1)
+        services.serve_call = self.serve_call
         self._gates: WeakValueDictionary[Session, Semaphore] = WeakValueDictionary()  # for calls that wait for a slot
 
     @property
@@ -99,7 +103,7 @@ class Router:
     ) -> None:
         """Serve a request now, or start serving it. Never raises, never waits."""
         try:
-            view = admit(method, params, link.session.handshake, self.services.offered)
+            view = admit(method, params, link.session.handshake, self.services.offered_for(method))
         except RpcError as error:
             self.refuse(sink, request_id, error, method, params)
             return
@@ -129,7 +133,8 @@ class Router:
 
     def _serve_or_start(self, call: Call, route: Route[Target]) -> None:
         """Answer a request that need not wait for anything, or start a greenlet that does the waiting."""
-        if call.is_retry and route.may_repeat is not None and self.services.asking.take_up(call):
+        is_ours = call.is_retry and route.may_repeat is not None and not self.services.is_kept(call)
+        if is_ours and self.services.asking.take_up(call):
             return
         if route.uses_catalog:
             self._changes.catch_up()
@@ -140,6 +145,8 @@ class Router:
         target = self._find(call, route)
         if route.needs_process(call, target):
             self._start(call, self._serve, call, route, target)
+        elif route.waits:
+            self._start(call, self._answer, call, route, target)
         else:
             call.sink.respond(self._answer(call, route, target))
 
@@ -163,6 +170,11 @@ class Router:
         call.sink.expect()
         self.services.waiting.add(call)
         call.greenlet = gevent.spawn(self._finish, call, serve, *values)
+
+    def serve_call(self, call: Call) -> None:
+        """Serve a call that no client waits for: that of a stored task. Never waits."""
+        self.services.waiting.add(call)
+        call.greenlet = gevent.spawn(self._finish, call, self._find_and_serve, call, route_of(call.method))
 
     def _finish(self, call: Call, serve: Callable[..., Line], *values: object) -> None:
         """Answer with what `serve` returns or raises. Runs in the call's own greenlet."""
@@ -204,6 +216,8 @@ class Router:
     def _serve(self, call: Call, route: Route[Target], target: Target) -> Line:
         """Wait for a slot and serve the call there. It waits for its tool's own turn first, so that it does not hold a
         slot meanwhile, and does not hold a slot while the client does not read."""
+        if route.prepare is not None and (line := route.prepare(call, target)) is not None:
+            return line
         call.wait_for_roots()
         while True:
             call.sink.wait_for_room()
@@ -232,6 +246,8 @@ class Router:
                 result = route.serve(call, target)
             finally:
                 call.wait_until_adopted()
+                if call.promotion is not None:
+                    call.promotion.settle()
         except ToolFailure as error:
             failure = error
             result = failure.result
@@ -242,9 +258,14 @@ class Router:
             return messages.response(call.id, self._encoded(call, result, has_limit=True)[0])
         except Exception as error:
             return self._refusal(call, error)
-        line: Line
+        line: Line = b""
         if isinstance(result, bytes):
             line = messages.response(call.id, result)
+        elif call.task is not None:
+            try:
+                call.task.complete(result)
+            except RpcError as error:
+                return self._refusal(call, error)
         else:
             try:
                 fitted = route.fit(result, call.view.revision)
@@ -263,7 +284,10 @@ class Router:
             error = InternalError()
         if journal.tells_failures:
             self._write_log(lambda log: log.failed(call, error))
-        return messages.error(call.id, revision_fields.error_object(error, call.view.revision))
+        body = revision_fields.error_object(error, call.view.revision)
+        if call.task is not None:
+            call.task.end("failed", error=body)
+        return messages.error(call.id, body)
 
     def _encoded(self, call: Call, result: Json, *, has_limit: bool) -> list[bytes]:
         finished = revision_fields.finish(result, call.view.revision, self.services.identity.info)

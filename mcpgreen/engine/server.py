@@ -7,6 +7,7 @@ module-level state, so two servers can run in one process.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -16,7 +17,7 @@ from mcpgreen.catalog.manual.registration import Registrar
 from mcpgreen.engine.changes import ChangeWatch
 from mcpgreen.engine.link import Link, stop_stream
 from mcpgreen.engine.router import Router
-from mcpgreen.errors import Denied
+from mcpgreen.errors import Denied, RpcError
 from mcpgreen.features.services import Services
 from mcpgreen.links.session import Session, Stream
 from mcpgreen.links.sink import MemorySink
@@ -87,6 +88,10 @@ class Server:
             storage=storage,
         )
         self._router = Router(self.services, self._changes)
+        if settings.tasks == "off":  # looked up apart: what is seen before the hook has run is no change for clients
+            apart = Catalog(project, ttl_secs=0, max_bytes=settings.registry_max_bytes, writes_files=False)
+            apart.is_static, apart.registrar, apart.logs_warnings = settings.is_static, registrar, False
+            self._offer_tasks(apart)
         for path in refused_directories(project, settings):
             journal.warning("resources_roots: %s is ignored: files in /proc, /sys and /dev are never served", path)
 
@@ -102,7 +107,7 @@ class Server:
         self._sessions.remove(session)
         session.close()
         self.services.subscriptions.remove_session(session)
-        self.services.end_residents(session)
+        self.services.end_session(session)
 
     def end_session(self, session: Session) -> None:
         """End a session as its client wants: stop everything on all of its streams, then close it."""
@@ -145,9 +150,10 @@ class Server:
         return Session(MemorySink(), self.services.settings, self.services.roots)
 
     def watch(self) -> None:
-        """Begin to notice changes on disk, unless the server offers nothing that is on disk."""
+        """Begin to notice changes on disk, and recover tasks, unless the server offers nothing that is on disk."""
         if "tools" in self.services.offered:
             self._changes.start()
+            self.services.recover_tasks()
 
     def disconnect(self, link: Link) -> None:
         """Close a link and cancel what it has in flight; a closed one is left alone. Parked calls stay, because the
@@ -173,19 +179,29 @@ class Server:
         for link in list(self._links):
             link.close_listens()
 
-    def stop(self) -> None:
-        """End everything: links, scripts, watchers, temporary files."""
+    def stop(self, *, is_client_gone: bool = False) -> None:
+        """End everything: links, tasks, scripts, watchers, temporary files."""
         for link in list(self._links):
             self.disconnect(link)
         for session in list(self._sessions):
             self.close_session(session)
         self._changes.stop()
         self._disk.close()
-        self.services.close()
+        self.services.close(is_client_gone=is_client_gone)
 
     def _on_change(self, source: str, total: int) -> None:
         journal.info("%s changed: %d listed", source, total)
+        if source == "tools" and self.services.settings.tasks == "off":
+            self._offer_tasks(self.services.catalog)
         self.services.subscriptions.list_changed(source)
+
+    def _offer_tasks(self, catalog: Catalog) -> None:
+        """Offer tasks only if the description of a tool wants them."""
+        services = self.services
+        with suppress(RpcError):
+            tools = catalog.snapshot("tools").items if "tools" in services.offered else ()
+            has_tasks = any(tool.description.task not in (None, "never") for tool in tools)
+            services.offered = services.offered - {"tasks"} | ({"tasks"} if has_tasks else set())
 
     def _log(self, logger: str, level: str, text: str) -> None:
         for session in self._sessions:

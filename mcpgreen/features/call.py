@@ -12,16 +12,14 @@ of `TRANSITIONS` can happen; any other one is a fault of the server.
 
 from __future__ import annotations
 
-import time
 from binascii import b2a_base64
-from collections import deque
 from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import gevent
 
 from mcpgreen import journal
-from mcpgreen.links.session import Session, Stream, log_params, wants_level
+from mcpgreen.links.session import Session, Stream, Throttle, log_params, wants_level
 from mcpgreen.links.sink import Sink
 from mcpgreen.protocol import messages, revision_fields
 from mcpgreen.protocol.admission import ClientView, progress_token
@@ -34,22 +32,24 @@ if TYPE_CHECKING:
     from gevent.event import Event as Bell
     from gevent.lock import Semaphore
 
+    from mcpgreen.features.promotion import Promotion
     from mcpgreen.features.services import Services
+    from mcpgreen.features.tasks.running import RunningTask
     from mcpgreen.links.principal import Principal
     from mcpgreen.project.roots import Roots
     from mcpgreen.running.processes.pipes import OutputPlace
     from mcpgreen.running.processes.process import Child
-    from mcpgreen.running.processes.run import Outcome
+    from mcpgreen.running.processes.run import Deadline, Outcome
     from mcpgreen.running.resident.process import Exchange
     from mcpgreen.running.scripts.scratch import CallFiles
     from mcpgreen.running.shares import Places
 
-THROTTLE_WINDOW_SECS = 60.0
 MAX_KEY_CHARS = 200
 URL_SAFE = bytes.maketrans(b"+/", b"-_")  # in base64
 LARGE_ARGUMENTS_BYTES = 65536
 MAX_NOTICE_BYTES = 1 << 20
 STDERR_END_BYTES = 1024
+TASK_STDERR_BYTES = 65_536
 
 Target = TypeVar("Target")  # what a request is about: a tool, a prompt, a resource; None for a method without one
 
@@ -60,6 +60,7 @@ class State:
     PARKED = "parked"  # its request is answered with input requests, and the next one may adopt it
     ADOPTED = "adopted"  # it goes on as the call of the request that brought the answers
     GIVEN_UP = "given up"  # the client did not come back
+    TASK = "task"  # its request is answered with a task, which gets the result
     CANCELLED = "cancelled"
     FINISHED = "finished"
 
@@ -70,6 +71,7 @@ class Event:
     PARK = "park"
     ADOPT = "adopt"
     GIVE_UP = "give up"
+    DETACH = "detach"
     CANCEL = "cancel"
     FINISH = "finish"
 
@@ -82,14 +84,15 @@ STAYS_ENDED = {state: state for state in ENDED_EARLY}
 TRANSITIONS: dict[str, dict[str, str]] = {
     Event.ASK: {State.RUNNING: State.ASKING},
     Event.STOP_ASKING: {  # the script has ended, and may have asked nothing
-        **{state: state for state in (*HEARD, *ENDED_EARLY, State.PARKED, State.FINISHED)},
+        **{state: state for state in (*HEARD, *ENDED_EARLY, State.PARKED, State.TASK, State.FINISHED)},
         State.ASKING: State.RUNNING,
     },
     Event.PARK: dict.fromkeys((State.RUNNING, State.ADOPTED), State.PARKED),
     Event.ADOPT: {State.PARKED: State.ADOPTED},
     Event.GIVE_UP: {State.PARKED: State.GIVEN_UP},
-    Event.CANCEL: dict.fromkeys(HEARD, State.CANCELLED) | STAYS_ENDED,
-    Event.FINISH: dict.fromkeys(HEARD, State.FINISHED) | STAYS_ENDED,
+    Event.DETACH: dict.fromkeys((State.RUNNING, State.ADOPTED), State.TASK),
+    Event.CANCEL: dict.fromkeys((*HEARD, State.TASK), State.CANCELLED) | STAYS_ENDED,
+    Event.FINISH: dict.fromkeys((*HEARD, State.TASK), State.FINISHED) | STAYS_ENDED,
 }
 
 
@@ -115,21 +118,6 @@ class Interaction:
             self.state = TRANSITIONS[event][self.state]
         except KeyError:
             raise IllegalTransition(f"{event} while {self.state}") from None
-
-
-class Throttle:
-    """Lets through at most `limit_per_minute` messages in any minute. A limit of 0 means no limit."""
-
-    def __init__(self, limit_per_minute: int) -> None:
-        self._sent_at: deque[float] = deque(maxlen=limit_per_minute)
-
-    def count(self) -> bool:
-        """Count one more message; return False if it is one too many."""
-        sent_at, now = self._sent_at, time.monotonic()
-        if sent_at and len(sent_at) == sent_at.maxlen and sent_at[0] > now - THROTTLE_WINDOW_SECS:
-            return False
-        sent_at.append(now)
-        return True
 
 
 class Call:
@@ -160,6 +148,8 @@ class Call:
         self.serial = services.next_serial()  # marks the files and processes of its script
         self.interaction = Interaction()
         self.run: Run | None = None  # while it has a script
+        self.promotion: Promotion | None = None  # if it may become a task
+        self.task: RunningTask | None = None  # if it has become one
         self.token: str | int | None = None  # for progress, if the client gave one and the call has a greenlet
         self.received_at = 0.0  # set if the journal shows calls
         self.required_scopes: Sequence[str] = ()  # that the caller needs; set when the target is found
@@ -248,7 +238,11 @@ class Call:
 
     def progress(self, progress: float, total: float | None, message: str | None) -> None:
         """Send progress to a client that asked for it: only if it has increased, and not too often."""
-        if self.token is None or self.interaction.state not in HEARD:
+        if self.task is not None:
+            self.task.progress(progress, total, message)
+        elif self.promotion is not None:
+            self.promotion.progress = progress, total, message
+        if self.token is None or not (self.task is not None or self.interaction.state in HEARD):
             return
         if self._last_progress is not None and progress <= self._last_progress:
             return
@@ -262,6 +256,8 @@ class Call:
             params["total"] = total
         if message is not None:
             params["message"] = message
+        if self.task is not None:
+            params["_meta"] = self.task.related
         self._notify("notifications/progress", revision_fields.fit_fields("progress", params, self.view.revision))
 
     def log(self, level: str, logger: str | None, data: object) -> None:
@@ -282,6 +278,8 @@ class Call:
     def end_early(self, event: str) -> None:
         """Stop the script and the greenlet of the call, which will have no result."""
         self.interaction.on(event)
+        if self.promotion is not None:
+            self.promotion.close()
         if self.run is not None:
             self.run.end()
         if self.greenlet is not None:
@@ -300,6 +298,15 @@ class Call:
             if self.run.output_place.is_held:
                 self.sink.wait_for_room()
             self.run.output_place.release()
+
+    def detach(self, task: RunningTask, line: Line) -> None:
+        """Answer the request with a task, to which the call belongs from now on. What runs for it goes on."""
+        self.interaction.on(Event.DETACH)
+        self.stream.forget(self)
+        self.sink.respond(line, task)  # not as a line of the call, which may be cancelled before it is read
+        self.task, self.stream, self.sink = task, task.stream, task.stream.sink
+        if self.session is None:
+            self.token = None  # the extension has no progress messages
 
     def leave_stream(self) -> None:
         """Free the id of the call on its stream."""
@@ -327,6 +334,8 @@ class Call:
         if self.run is not None:
             self.run.take_places()
             self.services.waiting.remove(self)
+        if self.task is not None:
+            self.task.start()
 
     def wait_until_adopted(self) -> None:
         """Wait until the client of a parked call is back. The result is kept meanwhile, but no place."""
@@ -395,7 +404,7 @@ class Slot:
 
 class Run:
     """What a call has while its script runs. `turn` is its place among the calls of one tool, if that tool has a limit.
-    `child`, `ended_by` and `stderr_end` are for the journal, and set when the script is over."""
+    `child`, `ended_by` and `stderr_end` are for the journal and the task, and set when the script is over."""
 
     def __init__(self, slot: Slot, turn: Slot | None) -> None:
         self.slot = slot
@@ -405,14 +414,16 @@ class Run:
         self.child: Child | Exchange | None = None
         self.ended_by = ""
         self.stderr_end = b""
+        self.deadline: Deadline | None = None  # of the script that runs
+        self.tail: Callable[[], bytes] | None = None  # what a process that stays has written to stderr for the call
         self._helpers: set[gevent.Greenlet] = set()
 
-    def note_end(self, outcome: Outcome) -> None:
+    def note_end(self, outcome: Outcome, call: Call) -> None:
         """Remember how the script ended, but not its output, which may be large."""
         self.child = outcome.child
         self.ended_by = outcome.ended_by
         if outcome.stderr:
-            self.stderr_end = outcome.stderr[-STDERR_END_BYTES:]
+            self.stderr_end = outcome.stderr[-(STDERR_END_BYTES if call.task is None else TASK_STDERR_BYTES) :]
 
     def leave_places(self) -> None:
         self.slot.leave()
@@ -462,6 +473,8 @@ class Route(Generic[Target]):
         turn: Callable[[Call, Target], Slot | None] = lambda call, target: None,  # to wait for besides a slot
         fit: Callable[[Json, Revision], Json] = lambda result, revision: result,
         has_own_limit: bool = False,  # `serve` bounds the result itself
+        prepare: Callable[[Call, Target], Line | None] | None = None,  # before it waits for a slot; may answer it
+        waits: bool = False,  # `serve` waits, but needs no slot
     ) -> None:
         self.find = find
         self.serve = serve
@@ -471,6 +484,8 @@ class Route(Generic[Target]):
         self.turn = turn
         self.fit = fit
         self.has_own_limit = has_own_limit
+        self.prepare = prepare
+        self.waits = waits
 
 
 def without_target(serve: Callable[[Call], Json | bytes], *, uses_catalog: bool = False) -> Route[None]:

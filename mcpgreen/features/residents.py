@@ -47,6 +47,8 @@ def run_resident(
         version = stamp_of_file(terms.tool.path), described
         process = pool.take(version, partial(_new_process, call, terms, stays, described))
         deadline.resume()
+        if stays.concurrency == 1:
+            call.run.tail = partial(process.tail.since, process.tail.size)
         line = _line(call, terms, arguments_json, timeout_secs)
         outcome, error_report, resources_report = process.call(line, deadline, Reports(call, deadline))
     finally:
@@ -54,7 +56,7 @@ def run_resident(
         if pool.key.scope is call:
             call.services.residents.end_scope(call)
     call.run.output_place = outcome.place
-    call.run.note_end(outcome)
+    call.run.note_end(outcome, call)
     return outcome, error_report, resources_report
 
 

@@ -86,10 +86,16 @@ class Reports:
         self._deadline = deadline
         self._asking: AskingScript | None = None
         self.log = call.log
+        assert call.run is not None
+        call.run.deadline = deadline
 
     def progress(self, progress: float, total: float | None, message: str | None) -> None:
         self._deadline.progressed()
         self._call.progress(progress, total, message)
+
+    def begin_task(self) -> None:
+        if self._call.promotion is not None:
+            self._call.promotion.begin()
 
     @property
     def has_room(self) -> bool:
@@ -137,13 +143,15 @@ def run_for(
             auth_json=call.auth_json,
             wants_table=script.wants_table,
         )
+        if call.task is not None:
+            env[b"MCP_TASK_ATTEMPT"] = b"%d" % call.task.attempt
         reports = Reports(call, deadline)
         run = ScriptRun(script, env, deadline, limits, call.serial, Channel(reports).feed, call.stream.owner)
         can_elicit = call.client_variables["MCP_ELICIT_SUPPORTED"] == "1"
         with ElicitationFiles(files, reports.asking_script) if can_elicit else nullcontext():
             outcome = run_script(services.runner, run)
         call.run.output_place = outcome.place
-        call.run.note_end(outcome)
+        call.run.note_end(outcome, call)
         call.stop_helpers()  # before the reports are taken: an answer that comes later would leave its file behind
         return outcome, *files.take_reports()
 

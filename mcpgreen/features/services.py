@@ -10,6 +10,8 @@ from itertools import count
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
+import gevent
+
 from mcpgreen.catalog.catalog import Catalog
 from mcpgreen.catalog.snapshot import Snapshot, Terms
 from mcpgreen.features.watching.subscriptions import MAX_LISTENS, MAX_SUBSCRIPTIONS, Subscriptions
@@ -17,7 +19,7 @@ from mcpgreen.links.session import MAX_QUEUED_BYTES, MAX_QUEUED_REQUESTS, Sessio
 from mcpgreen.project.project import Project
 from mcpgreen.project.roots import Roots, resource_directories
 from mcpgreen.protocol.admission import Identity
-from mcpgreen.protocol.revisions import offered_capabilities
+from mcpgreen.protocol.revisions import EXTENSION_OF, offered_capabilities
 from mcpgreen.running.disk_watcher import DiskWatcher
 from mcpgreen.running.scripts import temporary
 from mcpgreen.running.scripts.scratch import StateDir, Storage
@@ -26,7 +28,10 @@ from mcpgreen.settings.settings import Settings
 
 if TYPE_CHECKING:
     from mcpgreen.features.asking.asking import Asking
+    from mcpgreen.features.call import Call
     from mcpgreen.features.confidential import Confidential
+    from mcpgreen.features.tasks.keeper import Keeper
+    from mcpgreen.features.tasks.tasks import Tasks
     from mcpgreen.features.watching.watches import Watcher
     from mcpgreen.providers.reading import Providers
     from mcpgreen.running.hooks import HookShell
@@ -65,7 +70,7 @@ class Services:
         self.snapshot = snapshot
         self.disk = disk
         self._storage = storage
-        self.offered = offered_capabilities(is_minimal=settings.force_minimal)
+        self.offered = self._look_for_skills(has_tasks=settings.tasks != "off")
         self.list_terms = Terms(settings.page_size, settings.max_response_bytes, identity.info)
         self.resource_directories = resource_directories(project, settings)  # where resources may be, besides the roots
         self.subscriptions: Subscriptions = Subscriptions(
@@ -75,14 +80,37 @@ class Services:
         # The places of tools with `maxConcurrent`, as long as calls use them.
         self.turns: WeakValueDictionary[str, Places] = WeakValueDictionary()
         self.next_serial = count(1).__next__  # a number for each call
+        self.serve_call: Callable[[Call], None]  # set by the router
+        # Of a server over stdio: the environment for its keeper. None: there is no keeper.
+        self.keeper_environ: Mapping[str, str] | None = None
+        self.is_keeper = False
 
     @property
     def has_parked(self) -> bool:
         """Whether a parked call waits for its client."""
         return "asking" in self.__dict__ and len(self.asking.parking) > 0
 
-    def close(self) -> None:
-        """End parked calls and schema checks, then stop all scripts and remove their files."""
+    def offered_for(self, method: str) -> frozenset[str]:
+        """Return the capabilities and extensions on offer for a request. The folder for skills may come and go."""
+        if method in EXTENSION_OF or method == "server/discover":
+            self.offered = self._look_for_skills(has_tasks="tasks" in self.offered)
+        return self.offered
+
+    def _look_for_skills(self, *, has_tasks: bool) -> frozenset[str]:
+        is_minimal, has_skills = self.settings.force_minimal, self.project.has_skills
+        return offered_capabilities(is_minimal=is_minimal, has_tasks=has_tasks, has_skills=has_skills)
+
+    @property
+    def has_tasks(self) -> bool:
+        """Whether a task runs here."""
+        return "tasks" in self.__dict__ and len(self.tasks) > 0
+
+    def close(self, *, is_client_gone: bool = False) -> None:
+        """End tasks, parked calls and schema checks, then stop all scripts and remove their files."""
+        if "keeper" in self.__dict__ and self.keeper is not None:
+            self.keeper.close()
+        if "tasks" in self.__dict__:
+            self.tasks.close(is_client_gone=is_client_gone)
         if "asking" in self.__dict__:
             self.asking.parking.clear()
         if "schema_checks" in self.__dict__:
@@ -112,10 +140,39 @@ class Services:
         most = self.settings.resident_max_per_principal
         return Residents(self.runner, lambda: {tool.staying for tool in self.catalog.snapshot("tools").items}, most)
 
-    def end_residents(self, session: Session) -> None:
-        """End the resident processes of a session."""
+    @cached_property
+    def tasks(self) -> Tasks:
+        from mcpgreen.features.tasks.tasks import Tasks
+
+        return Tasks(self)
+
+    @cached_property
+    def keeper(self) -> Keeper | None:
+        """The process for tasks that survive the client. None where the client's end does not end this server."""
+        if self.keeper_environ is None:
+            return None
+        from mcpgreen.features.tasks.keeper import Keeper
+
+        return Keeper(self, self.keeper_environ)
+
+    def is_kept(self, call: Call) -> bool:
+        """Tell whether the keeper has served calls like this one, and has asked what this call answers."""
+        keeper = self.__dict__.get("keeper")
+        return keeper is not None and call.view.has_tasks and call.params.get("name") in keeper.tools
+
+    def recover_tasks(self) -> None:
+        """Take care of tasks that an earlier server left, if there is a store. Never waits."""
+        from mcpgreen.project import task_place  # not before the first answer
+
+        if task_place.has_store(task_place.directory_of(self.project.root, self.environ)):
+            gevent.spawn(lambda: self.tasks.recover())
+
+    def end_session(self, session: Session) -> None:
+        """End what belongs to a session: its resident processes and its tasks."""
         if "residents" in self.__dict__:
             self.residents.end_scope(session)
+        if "tasks" in self.__dict__:
+            self.tasks.end_session(session)
 
     @cached_property
     def state_dir(self) -> StateDir:

@@ -18,6 +18,7 @@ from mcpgreen.errors import (
     Denied,
     InternalError,
     InvalidParams,
+    MethodNotFound,
     MissingClientCapability,
     ScriptAsks,
     ToolFailure,
@@ -36,6 +37,8 @@ from mcpgreen.features.scripts import (
 from mcpgreen.features.services import Services
 from mcpgreen.protocol import revision_fields
 from mcpgreen.protocol.input import requests
+from mcpgreen.protocol.messages import Line
+from mcpgreen.protocol.revisions import TASKS_NEEDED
 from mcpgreen.protocol.schemas.validator import BadSchema
 from mcpgreen.running.processes.run import Deadline, Ending, Limits, Outcome, Script
 from mcpgreen.running.schema_checks import Schema
@@ -108,6 +111,8 @@ def _run_once(call: Call, terms: ToolTerms, arguments_json: bytes) -> Json:
             deadline=deadline,
             limits=terms.limits,
         )
+    if call.task is not None:
+        expected = expected._replace(timeout_secs=deadline.secs)  # it may have become a task meanwhile
     if deadline.extends:
         reason = "max_exceeded" if deadline.is_at_cap else "idle"
         expected = expected._replace(timeout_reason=reason)
@@ -173,7 +178,44 @@ def find_tool(call: Call) -> ToolTerms:
     snapshot = call.services.catalog.snapshot("tools")
     tool: Tool = named_item(call, snapshot, "Tool")
     call.require_scopes(tool.description.scopes)  # before the call waits, so that HTTP can answer with a status
+    if tool.description.task == "required" or "task" in call.params:
+        _require_task_allowed(call, tool)
     return terms_of(call.services, snapshot, tool)
+
+
+def _require_task_allowed(call: Call, tool: Tool) -> None:
+    """Refuse a call without a task if the tool needs one, and in the handshake era one with a task if it has none."""
+    is_required, has_tasks = tool.description.task == "required", call.view.has_tasks
+    if call.is_stateless:
+        if is_required and not has_tasks:
+            text = f"Tool '{tool.name}' runs only as a task, and the client does not support the tasks extension."
+            raise MissingClientCapability(text, data=TASKS_NEEDED)
+    elif is_required and not (has_tasks and "task" in call.params):
+        raise MethodNotFound(f"Tool '{tool.name}' runs only as a task; add params.task.")
+    elif has_tasks and "tasks" in call.services.offered and tool.description.task in (None, "never"):
+        raise MethodNotFound(f"Tool '{tool.name}' does not run as a task; leave out params.task.")
+
+
+def prepare_task(call: Call, terms: ToolTerms) -> Line | None:
+    """Make the call a task, or see to it that it becomes one later; if its client supports tasks. If the task is to
+    survive the client, the call is served by the keeper: return its answer."""
+    if terms.task == "never" or call.task is not None or not call.view.has_tasks:
+        return None
+    if not call.is_stateless and "task" not in call.params:
+        return None
+    keeper = call.services.keeper if terms.survives else None
+    if keeper is not None and keeper.start():
+        return keeper.serve(call)
+    described = terms.tool.description
+    if described.task == "required":
+        call.services.tasks.require_store()
+    if described.task_begins == "script" or (terms.task == "auto" and call.is_stateless):
+        from mcpgreen.features.promotion import Promotion  # clients without tasks never need it
+
+        call.promotion = Promotion(call, terms, terms.task_after_secs)
+    else:
+        call.services.tasks.begin(call, terms)
+    return None
 
 
 def turn(call: Call, terms: ToolTerms) -> Slot | None:
@@ -231,6 +273,13 @@ class ToolTerms:
         self._is_lenient = not (settings.strict_arguments if is_strict is None else is_strict)
         self._extends = settings.progress_extends_timeout if extends is None else extends
         self._cap_secs = described.max_timeout_secs or settings.max_timeout_secs
+        self.task = described.task or ("auto" if settings.tasks == "auto" else "never")
+        self.task_secs = max(described.timeout_secs or 0.0, described.task_timeout_secs or 0.0)
+        self.task_secs = self.task_secs or settings.task_timeout_secs
+        survives = described.task_survives_client
+        self.survives = settings.tasks_survive_client if survives is None else survives
+        after_secs = settings.task_after_secs if described.task_after_secs is None else described.task_after_secs
+        self.task_after_secs = None if described.task_begins == "script" else after_secs
         self.limits = Limits.of(settings)
         self._expected = Expectation(
             stdout_limit_bytes=self.limits.stdout_bytes,
@@ -304,6 +353,8 @@ class ToolTerms:
         expected = self._expected
         if self._has_output_schema:
             expected = expected._replace(output_problems=partial(self._output_problems, call))
+        if call.task is not None:
+            expected = expected._replace(timeout_secs=self.task_secs)
         if "timeoutSecs" in call.params:
             expected = expected._replace(timeout_secs=allowed_secs(call, expected.timeout_secs, self._cap_secs))
         return Deadline(expected.timeout_secs, extends=self._extends, cap_secs=self._cap_secs), expected
@@ -355,4 +406,5 @@ CALL = Route(
     may_repeat=may_repeat,
     turn=turn,
     fit=revision_fields.fit_call_result,
+    prepare=prepare_task,
 )

@@ -8,7 +8,9 @@ streams, one after the other or at the same time. Stateless requests have a stre
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable
+import time
+from collections import deque
+from collections.abc import Hashable, Iterator
 from typing import TYPE_CHECKING, Any, Protocol
 
 import gevent
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from mcpgreen.links.principal import Principal
 
 ID_BYTES = 16
+THROTTLE_WINDOW_SECS = 60.0
 MAX_REASON_CHARS = 1000  # of the message in a client's error, which a script gets
 MAX_QUEUED_REQUESTS = 4096
 MAX_QUEUED_BYTES = 16 << 20  # of memory, roughly
@@ -38,6 +41,7 @@ REFUSED_FACTOR = 2  # times the memory beyond which reading is slow
 class Request(Answerable, Protocol):
     """A call, as the stream of its answer knows it."""
 
+    method: str
     sink: Sink
     stream: Stream
     weight_bytes: int
@@ -97,6 +101,7 @@ class Session:
         self.sink = sink
         self.waits_for_initialized = waits_for_initialized
         self.principal = principal
+        self.task_owner = ""  # to whom its tasks belong, if its client has no name
         self.handshake = handshake or Handshake()
         self.requests = OutgoingRequests(needs_token=needs_token)
         self.roots = SessionRoots(configured, self.requests, sink, settings, needs_token=needs_token)
@@ -147,6 +152,21 @@ def log_params(level: str, logger: str | None, data: object) -> Json:
     if logger:
         params["logger"] = logger
     return params
+
+
+class Throttle:
+    """Lets through at most `limit_per_minute` messages in any minute. A limit of 0 means no limit."""
+
+    def __init__(self, limit_per_minute: int) -> None:
+        self._sent_at: deque[float] = deque(maxlen=limit_per_minute)
+
+    def count(self) -> bool:
+        """Count one more message; return False if it is one too many."""
+        sent_at, now = self._sent_at, time.monotonic()
+        if sent_at and len(sent_at) == sent_at.maxlen and sent_at[0] > now - THROTTLE_WINDOW_SECS:
+            return False
+        sent_at.append(now)
+        return True
 
 
 class OutgoingRequests:
@@ -239,6 +259,10 @@ class WaitingCalls:
 
     def __len__(self) -> int:
         return len(self._calls)
+
+    def __iter__(self) -> Iterator[Request]:
+        """The calls in the order of their arrival."""
+        return iter(self._calls)
 
     @property
     def is_heavy(self) -> bool:

@@ -21,7 +21,8 @@ MAX_BACKLOG_BYTES = 32 << 20
 class Answerable(Protocol):
     """A call, as a sink knows it: nothing of it is written once it is cancelled."""
 
-    id: str | int
+    @property
+    def id(self) -> str | int: ...
 
     @property
     def is_cancelled(self) -> bool: ...

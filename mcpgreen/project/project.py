@@ -41,6 +41,7 @@ DEFAULT_DIRECTORIES = {
     "prompts_dir": "prompts",
     "providers_dir": "providers",
     "ui_dir": "ui",
+    "skills_dir": "skills",
     "server_dir": "server.d",
     "registry_dir": ".registry",
 }
@@ -58,11 +59,13 @@ class Project:
     prompts_dir: str
     providers_dir: str
     ui_dir: str
+    skills_dir: str
     server_dir: str
     registry_dir: str
 
     def __init__(self, root: str, directories: Mapping[str, str]) -> None:
         """`directories` are settings by name (`tools_dir`, ...), relative to the root."""
+        self.skills_as_prompts = False
         self.complaints: list[tuple[str, str]] = []  # about its variables: the file, and what is wrong with it
         self.root = os.path.realpath(root)
         # The name of the server, unless its description has one.
@@ -88,6 +91,10 @@ class Project:
     def server_file(self, name: str) -> str:
         """Return the path of a file of server.d/."""
         return os.path.join(self.server_dir, name)
+
+    @property
+    def has_skills(self) -> bool:
+        return os.path.isdir(self.skills_dir)
 
     @cached_property
     def private(self) -> Private:
@@ -280,6 +287,7 @@ def open_project(
         kept = {key: environ[key] for key in environ if key.startswith(SETTING_PREFIXES) or key not in decided}
         environ = {**own_variables, **kept}
     project.default_name = settings.server_name or project.default_name
+    project.skills_as_prompts = settings.skills_as_prompts
     return project, settings, environ
 
 

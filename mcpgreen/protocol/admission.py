@@ -22,7 +22,7 @@ from mcpgreen.errors import (
 )
 from mcpgreen.journal import LEVELS
 from mcpgreen.protocol import revision_fields, revisions
-from mcpgreen.protocol.revisions import CAPABILITY_OF, Era, Revision
+from mcpgreen.protocol.revisions import CAPABILITY_OF, EXTENSION_OF, Era, Revision
 from mcpgreen.text.json_types import Json
 
 PROTOCOL_VERSION = "io.modelcontextprotocol/protocolVersion"
@@ -56,6 +56,13 @@ class ClientView:
         self.is_fastmcp = isinstance(info, dict) and info.get("name") in FASTMCP
         self.variables: dict[str, str] | None = None  # for scripts; made when the first script runs
 
+    @property
+    def has_tasks(self) -> bool:
+        """Whether a call of this client may be answered with a task: in the handshake era, if it asks for one."""
+        if self.revision.era == Era.STATELESS:
+            return revisions.supports(revisions.TASKS_EXTENSION, self.capabilities)
+        return revisions.Feature.TASKS in self.revision.features
+
 
 class Handshake:
     """What a connection remembers of `initialize`: the client, and how far the lifecycle has come."""
@@ -80,6 +87,7 @@ def admit(method: str, params: Json, handshake: Handshake, offered: Set[str]) ->
     if PROTOCOL_VERSION in meta:
         return _admit_stateless(method, meta, offered)
     if method in revisions.STATELESS_ONLY_REQUESTS:
+        _require_offered(method, offered)
         raise incomplete_envelope(meta)
     return _admit_handshake(method, meta, handshake, offered)
 
@@ -159,6 +167,8 @@ def _require_offered(method: str, offered: Set[str]) -> None:
     capability = CAPABILITY_OF.get(method)
     if capability is not None and capability not in offered:
         raise MethodNotFound(f"{method}: this server does not offer the {capability} capability.")
+    if method in EXTENSION_OF and EXTENSION_OF[method] not in offered:
+        raise MethodNotFound(f"{method}: this server does not offer the extension {EXTENSION_OF[method]}.")
 
 
 def incomplete_envelope(meta: Json) -> InvalidParams:
@@ -189,7 +199,8 @@ def initialize(params: Json, handshake: Handshake, identity: Identity, *, offere
     info = _object_or_absent(params, "clientInfo")
     revision = revisions.negotiated(requested)
     handshake.view = ClientView(revision, capabilities, log_level, info)
-    has_ui = revisions.Feature.UI_EXTENSION in revision.features and revisions.supports_ui(capabilities)
+    shows_ui = revisions.supports(revisions.UI_EXTENSION, capabilities)
+    has_ui = shows_ui and revisions.Feature.UI_EXTENSION in revision.features
     result: Json = {
         "protocolVersion": revision.name,
         "capabilities": revisions.capabilities(offered, revision, has_ui=has_ui),

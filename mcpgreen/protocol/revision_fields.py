@@ -36,6 +36,7 @@ FIELD_NEEDS: dict[str, dict[str, str]] = {
         "outputSchema": Feature.STRUCTURED_CONTENT,
         "icons": Feature.ICONS,
         "_meta": Feature.DEFINITION_META,
+        "execution": Feature.TASKS,
     },
     "resource": {"title": Feature.TITLES, "icons": Feature.ICONS, "_meta": Feature.DEFINITION_META},
     "prompt": {"title": Feature.TITLES, "icons": Feature.ICONS, "_meta": Feature.DEFINITION_META},
@@ -124,13 +125,14 @@ def fit_block(block: Json, revision: Revision) -> Json:
 def finish(result: Json, revision: Revision, server_info: Json) -> Json:
     """Finish a result: add what the stateless era demands, or remove what the handshake era does not have.
 
-    A handler sets `ttlMs` on a result that the client may cache. The cache is always private to this client.
+    A handler sets `ttlMs` on a result that the client may cache, and a task has one of its own. The cache is always
+    private to this client.
     """
     fitted = fit_fields("result", result, revision)
     if Feature.RESULT_TYPE not in revision.features:
         return fitted
     stamped = {"resultType": "complete", **fitted}
-    if "ttlMs" in stamped:
+    if "ttlMs" in stamped and "taskId" not in stamped:
         stamped.setdefault("cacheScope", "private")
     stamped["_meta"] = {**result.get("_meta", {}), SERVER_INFO: fit_fields("implementation", server_info, revision)}
     return stamped

@@ -43,7 +43,9 @@ class Feature:
     RESOURCE_LINKS = "resource links in content"
     RESULT_TYPE = "resultType and serverInfo in each result"
     SAMPLING_TOOLS = "sampling with tools, and with several blocks in one message"
+    SKILLS_EXTENSION = "extension for skills"
     STRUCTURED_CONTENT = "structured content"
+    TASKS = "tasks that the client asks for"
     TITLES = "titles"
     TOOL_ANNOTATIONS = "tool annotations"
     URL_ELICITATION = "URL elicitation, and elicitation modes"
@@ -91,8 +93,12 @@ CAPABILITY_OF = {
     "prompts/get": "prompts",
     "completion/complete": "completions",
 }
+# The methods of extensions, by the extension that a server must offer. They belong to the revisions that have it.
+SKILLS_EXTENSION = "io.modelcontextprotocol/skills"
+EXTENSION_OF = dict.fromkeys(("skills/list", "skills/get", "resources/directory/read"), SKILLS_EXTENSION)
 # The member of params that names the target of a method; over HTTP, the header Mcp-Name repeats it.
 NAMED_BY = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
+NAMED_BY |= dict.fromkeys(("tasks/get", "tasks/update", "tasks/cancel"), "taskId")
 LIFECYCLE = {"initialize", "ping", "shutdown", "exit"}
 
 FIRST = Revision("2024-11-05", Era.HANDSHAKE, frozenset(LIFECYCLE | CAPABILITY_OF.keys()), frozenset())
@@ -125,10 +131,13 @@ FOURTH = THIRD.next(
         Feature.ICONS,
         Feature.PRIMED_STREAMS,
         Feature.SAMPLING_TOOLS,
+        Feature.TASKS,
         Feature.UI_EXTENSION,
         Feature.URL_ELICITATION,
     },
+    adds_requests={"tasks/get", "tasks/result", "tasks/list", "tasks/cancel"},
 )
+CAPABILITY_OF |= dict.fromkeys(FOURTH.requests - THIRD.requests | {"tasks/update"}, "tasks")
 FIFTH = FOURTH.next(
     "2026-07-28",
     era=Era.STATELESS,
@@ -139,10 +148,12 @@ FIFTH = FOURTH.next(
         Feature.CACHE_HINTS,
         Feature.RESERVED_ERROR_CODES,
         Feature.RESULT_TYPE,
+        Feature.SKILLS_EXTENSION,
     },
-    loses={Feature.ELICITATION_IDS},
-    adds_requests={"server/discover", "subscriptions/listen"},
-    drops_requests=LIFECYCLE | {"logging/setLevel", "resources/subscribe", "resources/unsubscribe"},
+    loses={Feature.ELICITATION_IDS, Feature.TASKS},
+    adds_requests={"server/discover", "subscriptions/listen", "tasks/update", *EXTENSION_OF},
+    drops_requests=LIFECYCLE
+    | {"logging/setLevel", "resources/subscribe", "resources/unsubscribe", "tasks/result", "tasks/list"},
 )
 
 REVISIONS = (FIRST, SECOND, THIRD, FOURTH, FIFTH)
@@ -153,8 +164,8 @@ LATEST_HANDSHAKE = [revision for revision in REVISIONS if revision.era == Era.HA
 STATELESS = [revision for revision in REVISIONS if revision.era == Era.STATELESS]
 STATELESS_NAMES = [revision.name for revision in STATELESS]
 STATELESS_ONLY_REQUESTS = frozenset(
-    request for revision in STATELESS for request in revision.requests - LATEST_HANDSHAKE.requests
-)
+    request for revision in STATELESS for request in revision.requests - LATEST_HANDSHAKE.requests - {"tasks/update"}
+)  # without a complete envelope, the error for these says what is missing
 
 # The capabilities that a server can offer, with their options.
 CAPABILITY_DETAILS: dict[str, Json] = {
@@ -163,8 +174,9 @@ CAPABILITY_DETAILS: dict[str, Json] = {
     "resources": {"subscribe": True, "listChanged": True},
     "prompts": {"listChanged": True},
     "completions": {},
+    "tasks": {"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}},
 }
-CAPABILITY_NEEDS = {"completions": Feature.COMPLETIONS_CAPABILITY}
+CAPABILITY_NEEDS = {"completions": Feature.COMPLETIONS_CAPABILITY, "tasks": Feature.TASKS}
 
 # The capabilities of a client that a description may name in `needs`, with the feature that a revision must have for a
 # client to declare it. None: every revision has it.
@@ -180,6 +192,11 @@ CLIENT_NEEDS: dict[str, str | None] = {
 # The extension for MCP Apps. They are resources, so a server without resources does not offer it.
 UI_EXTENSION = "io.modelcontextprotocol/ui"
 UI_DETAILS: Json = {"mimeTypes": ["text/html;profile=mcp-app"]}
+# The extension for tasks, which the stateless era has in place of the capability.
+TASKS_EXTENSION = "io.modelcontextprotocol/tasks"
+TASKS_NEEDED: Json = {"requiredCapabilities": {"extensions": {TASKS_EXTENSION: {}}}}
+RELATED_TASK = "io.modelcontextprotocol/related-task"
+SKILLS_DETAILS: Json = {"directoryRead": True}
 
 
 def negotiated(requested: str) -> Revision:
@@ -190,9 +207,13 @@ def negotiated(requested: str) -> Revision:
     return LATEST_HANDSHAKE
 
 
-def offered_capabilities(*, is_minimal: bool) -> frozenset[str]:
-    """Return the capabilities that this server offers: all, or logging alone in minimal mode."""
-    return frozenset({"logging"} if is_minimal else CAPABILITY_DETAILS)
+def offered_capabilities(*, is_minimal: bool, has_tasks: bool = True, has_skills: bool = False) -> frozenset[str]:
+    """Return the capabilities and extensions that this server offers: all, or logging alone in minimal mode. Skills are
+    offered by a project that has a folder for them."""
+    if is_minimal:
+        return frozenset({"logging"})
+    missing = set() if has_tasks else {"tasks"}
+    return frozenset({*CAPABILITY_DETAILS, SKILLS_EXTENSION} if has_skills else CAPABILITY_DETAILS) - missing
 
 
 def capabilities(offered: Set[str], revision: Revision, *, has_ui: bool = False) -> Json:
@@ -202,12 +223,15 @@ def capabilities(offered: Set[str], revision: Revision, *, has_ui: bool = False)
         for name, details in CAPABILITY_DETAILS.items()
         if name in offered and (name not in CAPABILITY_NEEDS or CAPABILITY_NEEDS[name] in revision.features)
     }
-    if has_ui and "resources" in offered:
-        named["extensions"] = {UI_EXTENSION: dict(UI_DETAILS)}
-    return named
+    extensions: Json = {UI_EXTENSION: dict(UI_DETAILS)} if has_ui and "resources" in offered else {}
+    if "tasks" in offered and revision.era == Era.STATELESS:
+        extensions[TASKS_EXTENSION] = {}
+    if SKILLS_EXTENSION in offered and Feature.SKILLS_EXTENSION in revision.features:
+        extensions[SKILLS_EXTENSION] = dict(SKILLS_DETAILS)
+    return {**named, "extensions": extensions} if extensions else named
 
 
-def supports_ui(client_capabilities: Json) -> bool:
-    """Tell whether a client has declared that it shows MCP Apps."""
+def supports(extension: str, client_capabilities: Json) -> bool:
+    """Tell whether a client has declared an extension."""
     extensions = client_capabilities.get("extensions")
-    return type(extensions) is dict and extensions.get(UI_EXTENSION) is not None
+    return type(extensions) is dict and extensions.get(extension) is not None

@@ -20,7 +20,7 @@ from mcpgreen import journal
 from mcpgreen.catalog.descriptions.metadata import read_start
 from mcpgreen.catalog.schemes import NETWORK_PROVIDERS, PROVIDERS
 from mcpgreen.errors import InternalError, OutputTooLarge
-from mcpgreen.files.confined import FileFailure
+from mcpgreen.files.confined import FileFailure, Private
 from mcpgreen.project.project import Project
 from mcpgreen.providers.exits import ProviderFailure, rpc_error
 from mcpgreen.providers.local import PROVIDE, as_provider_failure, html_of, open_path, path_of_uri
@@ -152,6 +152,11 @@ class Providers:
         if request.provider == "file":
             path, limit_bytes = self._path_of(request), self._settings.max_resource_bytes
             private = self._project.private
+            if request.path is not None and is_within(path, self._project.skills_dir):
+                from mcpgreen.catalog.skills import MAX_BYTES
+
+                limit_bytes = max(limit_bytes, MAX_BYTES)  # clients of skills rely on this limit
+                private = Private(self._project.skills_dir)  # which may itself be hidden
             file = open_path(path, allowed=request.allowed, private=private, limit_bytes=limit_bytes)
 
             def chunks() -> Iterator[bytes]:

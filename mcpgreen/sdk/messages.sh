@@ -40,6 +40,10 @@ mcp_progress() {
     "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\",\"params\":{$params}}" || :
 }
 
+mcp_task_begin() {
+  [[ -z ${MCP_LOG_STREAM:-} ]] || __mcp_send "$MCP_LOG_STREAM" '{"task":"begin"}' || :
+}
+
 mcp_log() {
   local level=${1:-info} logger=${2:-tool} data=${3:-null}
   [[ $level != *[[:upper:]]* ]] || level=$(printf '%s' "$level" | tr '[:upper:]' '[:lower:]')

@@ -407,6 +407,7 @@ mcp_fail() { __mcp_load errors; mcp_fail "$@"; }
 mcp_fail_invalid_args() { __mcp_load errors; mcp_fail_invalid_args "$@"; }
 
 mcp_progress() { __mcp_load messages; mcp_progress "$@"; }
+mcp_task_begin() { __mcp_load messages; mcp_task_begin "$@"; }
 mcp_log() { __mcp_load messages; mcp_log "$@"; }
 mcp_log_debug() { __mcp_load messages; mcp_log_debug "$@"; }
 mcp_log_info() { __mcp_load messages; mcp_log_info "$@"; }

@@ -59,6 +59,7 @@ class Project(Values):
     providers_dir = setting(directory, "", doc=
         "Where the project's resource providers are. Empty: providers/ in the project.")
     ui_dir = setting(directory, "", doc="Where MCP Apps are. Empty: ui/ in the project.")
+    skills_dir = setting(directory, "", doc="Where skills are. Empty: skills/ in the project.")
     registry_dir = setting(directory, "", doc=
         "Where the lists of discovered items are written. Empty: .registry/ in the project.")
     roots = setting(text, "", doc=
@@ -94,6 +95,10 @@ class Limits(Values):
     resident_max_per_principal = setting(integer, 16, low=1, high=10_000, doc=
         "How many processes of tools with `stays: session` one caller may have. Callers without a token count as "
         "one.")
+    max_tasks = setting(integer, 10_000, low=1, high=1_000_000, doc=
+        "How many unfinished tasks a project may have.")
+    max_tasks_per_principal = setting(integer, 1000, low=1, high=1_000_000, doc=
+        "How many unfinished tasks one caller may have. Callers that cannot be told apart count as one.")
     page_size = setting(integer, 1000, low=1, high=5000, doc=
         "How many items one page of a list has, and the most that a client may request.")
 
@@ -110,6 +115,12 @@ class Timeouts(Values):
         "Whether each of a tool's progress reports restarts its timeout.")
     shutdown_timeout = setting(seconds, 5.0, low=0.1, high=600, doc=
         "How long running calls may take to finish after a shutdown request, in seconds. Then the server exits.")
+    task_after_secs = setting(seconds, 5.0, low=0, high=DAY_SECS, doc=
+        "After how many seconds a running call becomes a task, for clients with tasks and tools with `task: auto`.")
+    task_timeout_secs = setting(seconds, 3600.0, low=0.1, high=30 * DAY_SECS, doc=
+        "How many seconds a task may take if its tool has neither `timeoutSecs` nor `taskTimeoutSecs`.")
+    task_keep_secs = setting(seconds, 3600.0, low=0, high=30 * DAY_SECS, doc=
+        "For how many seconds a task and its result are kept after its end.")
     idle_timeout_secs = setting(seconds, 3600.0, low=0, high=30 * DAY_SECS, aliases=("MCPBASH_IDLE_TIMEOUT",),
         switches=(Switch("idle_timeout_enabled", False, "0"), Switch("ci_mode", True, "0")), doc=
         "How many seconds the server waits without input or work before it exits. 0: forever.")
@@ -144,6 +155,12 @@ class Scripts(Values):
     json_tool = setting(choice("jq", "gojq", "none"), "", doc=
         "What shell tools use to read JSON: jq or gojq, if installed; none tells them that there is no such tool. "
         "Empty: jq, else gojq, else the built-in one.")
+    tasks = setting(choice("auto", "off"), "auto", doc=
+        "Which calls may become tasks if the tool's description says nothing. auto: those of clients that support "
+        "the tasks extension, after `task_after_secs`; off: none.")
+    tasks_survive_client = setting(flag, False, doc=
+        "Whether tasks continue when their client is gone, if the tool's description does not say otherwise. Tasks "
+        "over HTTP end only with a session.")
     strict_arguments = setting(flag, False, doc=
         "Whether arguments must match the schema exactly. Otherwise, null is treated as absent for an optional "
         "argument, and text such as \"5\" is treated as a number where only a number is allowed.")
@@ -321,6 +338,9 @@ class Compatibility(Values):
     replace_dots = setting(flag, False, doc=
         "Whether tools are listed with _ in place of each dot in their names, for clients that reject dots. They "
         "can be called by either name.")
+    skills_as_prompts = setting(flag, False, doc=
+        "Whether each skill is also listed as a prompt, with the text of its SKILL.md, for clients without "
+        "skills.")
     force_minimal = setting(flag, False, doc="Whether the server offers only lifecycle, ping and logging.")
 
 

@@ -234,11 +234,11 @@ def cpu_ms(pid: int) -> float:
     return time.clock_gettime((~pid << 3) | 2) * 1000
 
 
-def memory_mb(pid: int, *, field: str = "Pss:") -> float:
-    """Memory of the process and of every helper it keeps. With `Pss:`, what they share counts once; with `Rss:`, once
-    for each. To be asked when no script is running."""
+def memory_mb(pid: int, *, field: str = "Pss:", has_helpers: bool = True) -> float:
+    """Memory of the process and of every helper and script below it, or of the process alone. With `Pss:`, what they
+    share counts once; with `Rss:`, once for each."""
     kib = 0
-    for member in (pid, *descendants(pid)):
+    for member in (pid, *(descendants(pid) if has_helpers else ())):
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
             words = Path(f"/proc/{member}/smaps_rollup").read_text(encoding="ascii").split()
             kib += int(words[words.index(field) + 1]) if field in words else 0

@@ -17,11 +17,12 @@ FRESH = "mcpgreen-fresh"
 STDIO = "mcpgreen-stdio"
 FLOORS = ("floor-c", "floor-py")
 SDKS = ("python-sdk", "fastmcp")
+REDIS = "fastmcp-redis"
 HTTP_SDKS = (*SDKS, "typescript-sdk")
 BEST_SDK = "best SDK"
-NAMES = (*FLOORS, OURS, FRESH, *SDKS)
+NAMES = (*FLOORS, OURS, FRESH, *SDKS, REDIS)
 HTTP_NAMES = (OURS, STDIO, *HTTP_SDKS)
-ALL_NAMES = (*FLOORS, OURS, FRESH, STDIO, *HTTP_SDKS)
+ALL_NAMES = (*FLOORS, OURS, FRESH, STDIO, *HTTP_SDKS, REDIS)
 
 Values = dict[str, float]
 

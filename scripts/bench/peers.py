@@ -5,7 +5,10 @@ would otherwise send a second time as structured content; JSON instead of a stre
 stream, hence the mode `sse`. A script runs as an author would run it with asyncio: output read to the end, and the
 whole group killed when the call is cancelled. Where the project has functions, they are called in this process.
 
-usage: peers.py python-sdk|fastmcp stdio|json|sse PROJECT
+Tasks of FastMCP are in memory, or in Redis, which is started with the server and ends with it. They have more places
+than any measurement needs.
+
+usage: peers.py python-sdk|fastmcp|fastmcp-redis stdio|json|sse PROJECT
 """
 
 from __future__ import annotations
@@ -15,7 +18,9 @@ import json
 import os
 import signal
 import socket
+import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -99,11 +104,17 @@ def serve_sdk(mode: str, project: Path) -> None:
         serve_port(server.streamable_http_app(json_response=mode == "json"))
 
 
-def serve_fastmcp(mode: str, project: Path) -> None:
+def serve_fastmcp(mode: str, project: Path, tasks_url: str = "memory://") -> None:
     from fastmcp import FastMCP
 
     server: FastMCP[Any] = FastMCP("fastmcp", version="1")
     functions = FUNCTIONS_OF.get(project.name, {})
+    task: dict[str, Any] = {}
+    if project.name == "tasks":
+        from fastmcp_tasks import TasksExtension
+
+        server.add_extension(TasksExtension(url=tasks_url, concurrency=64))
+        task = {"task": True}
 
     def script_named(name: str) -> Callable[..., Any]:
         async def run(text: str = "") -> str:
@@ -118,16 +129,31 @@ def serve_fastmcp(mode: str, project: Path) -> None:
         return read
 
     for name, function in functions.items():
-        server.tool(function, name=name, output_schema=None)
-    for tool in [] if functions else read_tools(project):
+        server.tool(function, name=name, output_schema=None, **task)
+    for tool in [] if functions and not task else read_tools(project):
         name = tool["name"]
-        server.tool(script_named(name), name=name, description=tool.get("description"), output_schema=None)
+        server.tool(script_named(name), name=name, description=tool.get("description"), output_schema=None, **task)
     for uri, path in read_resources(project).items():
         server.resource(uri, name=path.name, mime_type="text/plain")(reader_of(path))
     if mode == "stdio":
         server.run(transport="stdio", show_banner=False)
     else:
         serve_port(server.http_app(json_response=mode == "json"))
+
+
+def serve_fastmcp_with_redis(mode: str, project: Path) -> None:
+    """Redis stores nothing on disk, and is reached in the quickest way: by a socket in the file system."""
+    place = project.parent / f"redis-{os.getpid()}.sock"
+    command = ["redis-server", "--port", "0", "--unixsocket", str(place), "--save", "", "--appendonly", "no"]
+    redis = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    try:
+        while not place.exists():
+            if redis.poll() is not None:
+                sys.exit(f"redis-server ended with status {redis.returncode}")
+            time.sleep(0.01)
+        serve_fastmcp(mode, project, f"unix://{place}")
+    finally:
+        redis.terminate()
 
 
 def serve_port(app: Any) -> None:
@@ -147,5 +173,6 @@ def serve_port(app: Any) -> None:
 
 
 if __name__ == "__main__":
-    serve = {"python-sdk": serve_sdk, "fastmcp": serve_fastmcp}[sys.argv[1]]
+    servers = {"python-sdk": serve_sdk, "fastmcp": serve_fastmcp, "fastmcp-redis": serve_fastmcp_with_redis}
+    serve = servers[sys.argv[1]]
     serve(sys.argv[2], Path(sys.argv[3]))

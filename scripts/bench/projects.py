@@ -9,6 +9,7 @@ takes is bash alone. The ratio of the two is the price of the SDK, on any machin
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import collections
 import csv
@@ -64,6 +65,11 @@ async def hello_soon(name: str) -> str:
     return f"Hello, {name}!"
 
 
+async def sleep_long(name: str) -> str:
+    await asyncio.sleep(3600)
+    return name
+
+
 FUNCTIONS: dict[str, Callable[[str], Any]] = {"hello": hello, "marked": marked, "ten": ten, "work": work}
 # Resident functions, with what their scripts say about it.
 STAYING: dict[str, tuple[Callable[[str], Any], Any]] = {
@@ -71,7 +77,17 @@ STAYING: dict[str, tuple[Callable[[str], Any], Any]] = {
     "side_by_side": (hello_soon, {"for": "server", "concurrency": 16}),
     "two_workers": (hello, {"for": "server", "workers": 2}),
 }
-FUNCTIONS_OF = {"python": FUNCTIONS, "resident": {name: function for name, (function, _) in STAYING.items()}}
+# The same for tools whose calls are tasks. FastMCP has tasks for `async` functions only.
+TASKS: dict[str, tuple[Callable[[str], Any], Any]] = {
+    "forked": (hello, None),
+    "resident": (hello_soon, {"for": "server", "concurrency": 16}),
+    "asleep": (sleep_long, {"for": "server", "concurrency": 64}),
+}
+FUNCTIONS_OF = {
+    "python": FUNCTIONS,
+    "resident": {name: function for name, (function, _) in STAYING.items()},
+    "tasks": {**{name: function for name, (function, _) in TASKS.items()}, "forked": hello_soon},
+}
 
 
 class ShellTool(NamedTuple):
@@ -255,6 +271,16 @@ def _write_resident(root: Path) -> None:
     write_script(root / "tools" / "each.sh", BASH + tool.comments + SOURCE + tool.body)
 
 
+def _write_tasks(root: Path) -> None:
+    """Functions and scripts whose calls are tasks at once."""
+    for name, (function, stays) in TASKS.items():
+        mark = f"@mcp_tool.tool(name={name!r}, stays={stays!r}, task='always')\n{inspect.getsource(function)}"
+        imports = "import asyncio, mcp_tool\n" if function is sleep_long else "import mcp_tool\n"
+        write_script(root / "tools" / f"{name}.py", PYTHON + imports + mark)
+    for name, command in (("script", "echo ok"), ("asleep-script", "exec sleep 3600")):
+        write_script(root / "tools" / f"{name}.sh", f'#!/bin/sh\n# mcp: {{"task": "always"}}\n{command}\n')
+
+
 def _write_functions(root: Path) -> None:
     """Two projects with many functions as tools: in the second, each has a .meta.json beside it, too."""
     for project in ("plain", "described"):
@@ -278,4 +304,5 @@ _WRITERS: dict[str, Callable[[Path], None]] = {
     "resident": _write_resident,
     "shell": lambda root: write_shell_tools(root / "tools"),
     "functions": _write_functions,
+    "tasks": _write_tasks,
 }

@@ -13,8 +13,8 @@ from figures import ALL_NAMES, OURS, Measurements, limit_from
 from table import LATENCIES, METRICS
 
 ABSENT = "-"
-REFERENCES = ("floor-c", "floor-py", "python-sdk", "fastmcp", "typescript-sdk")
-PACKAGES = ("mcp", "fastmcp", "uvicorn", "uvloop", "httptools", "gevent", "ujson")
+REFERENCES = ("floor-c", "floor-py", "python-sdk", "fastmcp", "typescript-sdk", "fastmcp-redis")
+PACKAGES = ("mcp", "fastmcp", "fastmcp-tasks", "pydocket", "uvicorn", "uvloop", "httptools", "gevent", "ujson")
 CPUS = os.cpu_count() or 1
 BARS = [key for key, metric in METRICS.items() if metric.bars]
 

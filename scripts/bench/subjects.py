@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 
 from client import AnyServer, RunningServer, Session, text_of
-from figures import FRESH, HTTP_SDKS, OURS, STDIO, SubjectError, Unavailable
+from figures import FRESH, HTTP_SDKS, OURS, REDIS, STDIO, SubjectError, Unavailable
 
 HERE = Path(__file__).resolve().parent
 CHECKOUT = HERE.parent.parent
@@ -35,6 +35,7 @@ def command_of(name: str, mode: str, scratch: Path) -> tuple[list[str], dict[str
     if name in (OURS, FRESH, STDIO):
         http = () if mode == "stdio" else ("--http", "127.0.0.1:0")
         env = {"PYTHONPATH": PYTHONPATH, "MCPGREEN_WARM_PYTHON": "false" if name == FRESH else "true"}
+        env["XDG_STATE_HOME"] = str(scratch / "state")  # the store of tasks is there
         return [*OUR_COMMAND, "serve", *http, "--project-root"], env
     if name == "typescript-sdk":
         node = shutil.which("node")
@@ -43,7 +44,9 @@ def command_of(name: str, mode: str, scratch: Path) -> tuple[list[str], dict[str
         if not (TYPESCRIPT / "node_modules").is_dir():
             raise Unavailable(f"npm ci --prefix {TYPESCRIPT.relative_to(CHECKOUT)} has not been run")
         return [node, str(TYPESCRIPT / "peer.mjs")], {"NODE_ENV": "production"}
-    package = {"python-sdk": "mcp", "fastmcp": "fastmcp"}[name]
+    package = {"python-sdk": "mcp", "fastmcp": "fastmcp", REDIS: "fastmcp_tasks"}[name]
+    if name == REDIS and shutil.which("redis-server") is None:
+        raise Unavailable("redis-server is not installed")
     if importlib.util.find_spec(package) is None:
         raise Unavailable(f"the package {package} is not installed")
     return [sys.executable, str(HERE / "peers.py"), name, mode], {}
@@ -80,7 +83,7 @@ class Stand:
 
     def times(self, full: int, slow: int | None = None) -> int:
         """How often something is done. SDKs and fresh interpreters are slow: fewer times give the same medians."""
-        count = slow if slow is not None and self.name in (FRESH, *HTTP_SDKS) else full
+        count = slow if slow is not None and self.name in (FRESH, REDIS, *HTTP_SDKS) else full
         return max(1, count // QUICK_SHARE) if self.is_quick else count
 
     def folder(self, project: str) -> Path:

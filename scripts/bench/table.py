@@ -7,13 +7,17 @@ from __future__ import annotations
 
 import over_http
 import over_pipes
-from figures import FRESH, HTTP_SDKS, OURS, SDKS, STDIO, Metric, Workload
+import over_tasks
+from figures import FRESH, HTTP_SDKS, OURS, REDIS, SDKS, STDIO, Metric, Workload
 from over_http import CELLS, Cell
 
 
 def _http_bar(cell: Cell) -> str:
     return f"1 best SDK, 0.8 {STDIO}" if cell.has_stdio_twin else "1 best SDK"
 
+
+AHEAD = f"1 fastmcp, 1 {REDIS}"
+TWICE = "0.5 fastmcp"
 
 # These stand side by side in a table of their own.
 LATENCIES = {f"{cell.key}_{share}": Metric(f"{cell.title}, {share}") for cell in CELLS for share in ("p50", "p99")}
@@ -68,6 +72,21 @@ METRICS = {
     "resident_memory": Metric("memory of the server and the resident process", "MB", "0.6 fastmcp", "0.4 fastmcp"),
     "resident_shell_ms": Metric("resident shell loop p50"),
     "resident_shell": Metric("the loop relative to a new script for each call", "x", "0.6", "0.4"),
+    # A forked Python tool needs milliseconds for its process: its results come after those of FastMCP's functions.
+    "task_script_handle": Metric("task of a script, call to handle p50", "ms", AHEAD, TWICE),
+    "task_script_seen": Metric("task of a script, handle to result p50", "ms", AHEAD, TWICE),
+    "task_script_16": Metric("tasks/s of a script, 16 in flight", "/s", AHEAD, "2 fastmcp"),
+    "task_forked_handle": Metric("task of a Python tool, call to handle p50", "ms", AHEAD, TWICE),
+    "task_forked_seen": Metric("task of a Python tool, handle to result p50"),
+    "task_forked_16": Metric("tasks/s of a Python tool, 16 in flight", "/s"),
+    "task_resident_handle": Metric("task of a resident, call to handle p50", "ms", AHEAD, TWICE),
+    "task_resident_seen": Metric("task of a resident, handle to result p50", "ms", AHEAD, TWICE),
+    "task_resident_16": Metric("tasks/s of a resident, 16 in flight", "/s", AHEAD, "2 fastmcp"),
+    "task_script_asleep": Metric("memory per task asleep, script", "KiB", AHEAD, TWICE),
+    "task_script_alone": Metric("the same, server alone", "KiB", AHEAD, TWICE),
+    "task_function_asleep": Metric("memory per task asleep, function", "KiB", AHEAD, TWICE),
+    "task_function_alone": Metric("the same, server alone", "KiB"),
+    "task_queued": Metric("memory per task that waits for a place", "KiB", AHEAD, TWICE),
     **{cell.key: Metric(cell.title, "/s", _http_bar(cell), "2 best SDK") for cell in CELLS},
     **{f"{cell.key}_cpu": Metric(f"own CPU, {cell.method}, {cell.era}") for cell in CELLS if cell.tells_cpu},
     "http_idle_session": Metric("memory per idle session", "KiB", "60", "30"),
@@ -78,6 +97,9 @@ METRICS = {
 LISTING = ("floor-py", OURS, *SDKS)
 SHELL_METRICS = tuple(key for key in METRICS if key.startswith("shell_"))
 RESIDENT_METRICS = ("resident_p50", "resident_rested", "resident_16", "resident_workers", "resident_memory")
+LIVES = tuple(f"task_{tool}_{end}" for tool in over_tasks.TEXTS for end in ("handle", "seen", "16"))
+WAITING = ("task_script_asleep", "task_script_alone", "task_function_asleep", "task_function_alone", "task_queued")
+TASK_SUBJECTS = (OURS, "fastmcp", REDIS)
 PYTHON_METRICS = tuple(key for key in METRICS if key.startswith("python_"))
 
 PIPE_WORKLOADS = (
@@ -101,6 +123,8 @@ PIPE_WORKLOADS = (
     Workload(over_pipes.python_calls, PYTHON_METRICS, (OURS, FRESH, *SDKS), "python"),
     Workload(over_pipes.resident_calls, RESIDENT_METRICS, (OURS, *SDKS), "resident"),
     Workload(over_pipes.resident_shell_calls, ("resident_shell_ms", "resident_shell"), (OURS,), "resident"),
+    Workload(over_tasks.lives, LIVES, TASK_SUBJECTS, "tasks"),
+    Workload(over_tasks.waiting, WAITING, TASK_SUBJECTS, "tasks"),
 )
 HTTP_WORKLOADS = (
     *(

@@ -63,6 +63,8 @@ def full(tmp_path: Path) -> TreeBuilder:
     tree.write("prompts/program.meta.json", json.dumps({"arguments": listed, "timeoutSecs": 3, "scopes": ["x"]}))
     tree.write("prompts/alone.meta.json", json.dumps({"messages": [{"content": "Hi"}], "description": "Alone"}))
     tree.write("prompts/plain.txt", "nothing")
+    tree.write("skills/tidy/SKILL.md", "---\nname: tidy\ndescription: Tidy up.\n---\n")
+    tree.write("skills/tidy/more/list.md", "a list")
     return tree
 
 

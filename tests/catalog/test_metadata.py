@@ -149,7 +149,8 @@ def test_an_annotation_that_is_cut_off_asks_for_a_file() -> None:
 def test_without_fields_everything_has_a_default() -> None:
     description = described({})
     assert description.definition == {"name": "greet", "inputSchema": NO_ARGUMENTS}
-    assert description[1:] == ({}, [], None, None, None, None, None, None, (), "auto", (), True, (), None, "")
+    of_tasks = None, "call", None, None, None, None, False
+    assert description[1:] == ({}, [], *[None] * 6, (), "auto", (), True, (), None, *of_tasks, "")
 
 
 def test_the_definition_has_all_that_goes_on_the_wire_and_nothing_else() -> None:

@@ -49,6 +49,7 @@ def words(project: ProjectBuilder, *typed: str) -> list[str]:
         (["read", ""], ["example://about"]),
         (["list", "t"], ["tools", "templates"]),
         (["registry", ""], ["refresh", "status"]),
+        (["tasks", "c"], ["cancel", "clear"]),
         (["config", "--client", "cu"], ["cursor"]),
         (["doctor", "--as", "z"], ["zed"]),
         (["new", "demo", "--lang", "p"], ["python", "perl"]),

@@ -57,6 +57,9 @@ It is waiting for an MCP client on stdin; press Ctrl-C to stop it. In another te
 …
 Installed demo for Cursor: PROJECT/.cursor/mcp.json
 Backup: none, the file is new"""),
+    Screen("tasks", NARROW, """\
+No tasks are stored for PROJECT. A call becomes a task if the client supports tasks and the tool takes long.""",
+           has_colour=True),
     Screen("read note", NARROW, "a note"),
     Screen("prompt letter to=Ada", WIDE, "Dear Ada"),
     Screen("complete prompt:letter to", NARROW, "(nothing)", has_colour=True),

@@ -88,6 +88,16 @@ def test_a_tool_that_fails_is_an_error_result(inspect: Inspect) -> None:
     assert "the disk is on fire" in text_of(result)
 
 
+def test_skills_are_what_their_entries_say(tmp_path: Path) -> None:
+    project = ProjectBuilder(tmp_path / "project")
+    project.skill("refunds", license="MIT", metadata={"since": "2026-01-02"})
+    with HttpServer(project.root) as server:
+        report = inspected(server.url, tmp_path, "--protocol-era", "modern", "--method", "skills/list", "--verify")
+
+    assert (report["ok"], report["frontmatter"], report["conformance"]) == (True, [], [])
+    assert [each["actualDigest"] == each["expectedDigest"] for each in report["files"]] == [True]
+
+
 def test_a_token_lets_it_in(project: ProjectBuilder, tmp_path: Path) -> None:
     with HttpServer(project.root, http_token=TOKEN) as server:
         result = inspected(

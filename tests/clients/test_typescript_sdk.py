@@ -224,3 +224,17 @@ def test_a_call_of_a_stateless_client_that_leaves_ends_and_one_of_a_session_goes
 
 def test_the_visit_leaves_no_process_behind(visit: Visit) -> None:
     eventually(lambda: not scenario.processes_of(visit.project))
+
+
+def test_the_client_verifies_the_files_of_a_skill(drivers: Path, tmp_path: Path) -> None:
+    project = ProjectBuilder(tmp_path / "project")
+    odd = "name: odd\ndescription: >\n  Two\n  lines\nvalues: {on: yes, n: 010, e: 1e3, d: 2026-01-02}\n"
+    text = f"\ufeff---\n{odd}---\n\nText\n"
+    project.write("skills/odd/SKILL.md", text.replace("\n", "\r\n"))
+    project.write("skills/odd/a (1)/ü & b.md", "# Ü\n")
+    (project.root / "skills/odd/data.bin").write_bytes(bytes(range(256)))
+
+    found = scenario.driven(drivers / "skills.mjs", "pin", project)
+
+    assert (found["odd"]["files"], len(found["odd"]["children"])) == ([True, True, True], 3)
+    assert found["odd"]["frontmatter"]["values"] == {"on": "yes", "n": 10, "e": 1000, "d": "2026-01-02"}

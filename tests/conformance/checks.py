@@ -26,7 +26,7 @@ from tests.support.waiting import eventually
 CHECKOUT = Path(__file__).resolve().parents[2]
 SCRIPT = CHECKOUT / "scripts" / "conformance.py"
 PATIENCE_SECS = 120.0
-SCENARIOS = ("tools-call-elicitation", "dns-rebinding-protection", "caching", "input-required-result-multi-round")
+SCENARIOS = ("tools-call-elicitation", "dns-rebinding-protection", "caching", "sep-2640-skills-manifest")
 
 
 @pytest.fixture(scope="module")
@@ -49,13 +49,14 @@ def test_the_suite_finds_nothing(tmp_path: Path) -> None:
     run = completed(command(tmp_path / "results", *SCENARIOS), timeout=PATIENCE_SECS)
 
     assert run.returncode == 0, run.stdout + run.stderr
-    rows = dict(re.findall(r"^([a-z-]+)  +(\S.*)$", run.stdout, re.MULTILINE))
+    rows = dict(re.findall(r"^([a-z0-9-]+)  +(\S.*)$", run.stdout, re.MULTILINE))
     assert {name: re.split("  +", row) for name, row in rows.items()} == {
         "tools-call-elicitation": ["passes", "-"],
         "dns-rebinding-protection": ["passes", "passes"],
         "caching": ["-", "passes"],
-        "input-required-result-multi-round": ["-", "passes"],
+        "sep-2640-skills-manifest": ["-", "passes"],
     }
+    assert "2026-07-28: 1 of 1 scenarios of extensions pass" in run.stdout
     assert "2025-11-25: 2 of 2 required scenarios pass" in run.stdout
 
 
@@ -114,16 +115,23 @@ def test_warnings_and_what_is_not_required_are_no_complaints(conformance: Module
     assert list_complaints(conformance, verdicts, not_scored=["tasks-lifecycle"]) == []
 
 
+def test_a_skipped_check_counts_as_failed_for_an_extension_only(conformance: ModuleType) -> None:
+    checks = [{"id": "first", "status": "SUCCESS"}, {"id": "second", "status": "SKIPPED", "errorMessage": "no skills"}]
+
+    assert conformance.verdict_of(checks).failures == {}
+    assert conformance.verdict_of(checks, may_skip=False).failures == {"second": "no skills"}
+
+
 def test_what_fails_and_is_not_required_is_named_with_the_reason(conformance: ModuleType) -> None:
     verdicts = {
         "tasks-lifecycle": conformance.Verdict({"tasks": "no such method"}, {}),
         "new-thing": conformance.Verdict({"first": "too new", "second": "too"}, {}),
         "json-schema": conformance.Verdict({}, {}),
     }
-    demanded = {"R": conformance.Requirements([], list(verdicts))}
+    demanded = {"R": conformance.Requirements([], list(verdicts), [])}
 
     assert list(conformance.remarks_about({"R": verdicts}, demanded)) == [
-        "R tasks-lifecycle (not required): the tasks extension is not offered",
+        "R tasks-lifecycle (not required): tasks: no such method",
         "R new-thing (not required): first: too new",
     ]
 
@@ -131,5 +139,5 @@ def test_what_fails_and_is_not_required_is_named_with_the_reason(conformance: Mo
 def list_complaints(
     conformance: ModuleType, verdicts: dict[str, Any], *, scored: Any = ("ping",), not_scored: Any = ()
 ) -> list[str]:
-    demanded = {"R": conformance.Requirements(list(scored), list(not_scored))}
+    demanded = {"R": conformance.Requirements(list(scored), list(not_scored), [])}
     return list(conformance.complaints_about({"R": verdicts}, demanded, is_whole=True))

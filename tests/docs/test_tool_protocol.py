@@ -211,13 +211,14 @@ def test_a_tool_runs_at_the_desk(project_of_the_page: Path, tool: str) -> None:
 
 
 def test_the_server_sets_the_variables_of_the_page(project: ProjectBuilder, start: Start) -> None:
-    """Long payloads are in files instead; answers exist in a second run only, and callers not on stdio."""
+    """Long payloads are in files instead; answers exist in a second run only, callers not on stdio, no task."""
     project.tool("env", "env")
     server = start().greeted()
     given = set(re.findall(r"^(MCP_\w+)=", text_of(server.call_tool("env")), re.MULTILINE))
     table = PAGE.read_text(encoding="utf-8").split("## In: the environment")[1].split("##")[0]
     named = set(re.findall(r"`(MCP_[A-Z_]+)`", table))
     elsewhere = {"MCP_TOOL_ARGS_FILE", "MCP_TOOL_META_FILE", "MCP_TOOL_METADATA_FILE", "MCP_AUTH_JSON"}
+    elsewhere.add("MCP_TASK_ATTEMPT")
 
     assert {name for name in named - given - elsewhere if not name.startswith(OF_ASKING)} == set()
     assert given - named - {"MCP_SDK"} == set()

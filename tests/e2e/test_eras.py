@@ -18,7 +18,7 @@ SERVER_INFO = META_PREFIX + "serverInfo"
 @pytest.mark.requirement("P-063", "P-065", "P-265")
 def test_discover_works_as_the_very_first_message(project: ProjectBuilder, start: Start) -> None:
     project.write("server.d/server.instructions.md", "Be kind.\n")
-    result = start().modern("server/discover")["result"]
+    result = start(tasks="auto").modern("server/discover")["result"]
 
     assert result["resultType"] == "complete"
     assert result["supportedVersions"] == [MODERN, *reversed(HANDSHAKE_REVISIONS)]
@@ -28,7 +28,10 @@ def test_discover_works_as_the_very_first_message(project: ProjectBuilder, start
         "resources": {"subscribe": True, "listChanged": True},
         "prompts": {"listChanged": True},
         "completions": {},
-        "extensions": {"io.modelcontextprotocol/ui": {"mimeTypes": ["text/html;profile=mcp-app"]}},
+        "extensions": {
+            "io.modelcontextprotocol/ui": {"mimeTypes": ["text/html;profile=mcp-app"]},
+            "io.modelcontextprotocol/tasks": {},
+        },
     }
     assert result["instructions"] == "Be kind."
     assert result["ttlMs"] == 60_000

@@ -25,14 +25,15 @@ STATES, EVENTS = constants(State), constants(Event)
 
 # What becomes of a call in each state (a row) at each event (a column): a dash is what cannot happen.
 WALK = """
-           ask     stop asking  park    adopt    give up   cancel     finish
-running    asking  running      parked  -        -         cancelled  finished
-asking     -       running      -       -        -         cancelled  finished
-parked     -       parked       -       adopted  given-up  -          -
-adopted    -       adopted      parked  -        -         cancelled  finished
-given-up   -       given-up     -       -        -         given-up   given-up
-cancelled  -       cancelled    -       -        -         cancelled  cancelled
-finished   -       finished     -       -        -         -          -
+           ask     stop asking  park    adopt    give up   detach  cancel     finish
+running    asking  running      parked  -        -         task    cancelled  finished
+asking     -       running      -       -        -         -       cancelled  finished
+parked     -       parked       -       adopted  given-up  -       -          -
+adopted    -       adopted      parked  -        -         task    cancelled  finished
+given-up   -       given-up     -       -        -         -       given-up   given-up
+task       -       task         -       -        -         -       cancelled  finished
+cancelled  -       cancelled    -       -        -         -       cancelled  cancelled
+finished   -       finished     -       -        -         -       -          -
 """
 
 

@@ -37,6 +37,7 @@ Json = dict[str, Any]
 ANNOUNCED = re.compile(r"^mcpgreen: serving ((?:https?|http\+unix)://\S+)$", re.MULTILINE)
 BOTH_TYPES = "application/json, text/event-stream"
 NAMED_BY = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
+NAMED_BY |= dict.fromkeys(("tasks/get", "tasks/update", "tasks/cancel"), "taskId")
 WITHOUT_VERSION_HEADER = ("2024-11-05", "2025-03-26")
 
 

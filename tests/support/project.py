@@ -75,6 +75,12 @@ class ProjectBuilder:
         self._place(path, script if script.startswith("#!") else "#!/bin/bash\n" + script, mode)
         return path
 
+    def skill(self, folder: str, text: str = "Say hello.\n", **fields: Any) -> Path:
+        """A SKILL.md; `fields` go into its front matter."""
+        front_matter = {"name": folder, "description": f"What {folder} is for.", **fields}
+        lines = [f"{key}: {json.dumps(value)}\n" for key, value in front_matter.items()]
+        return self.write(f"skills/{folder}/SKILL.md", f"---\n{''.join(lines)}---\n\n{text}")
+
     def write(self, relative: str, content: str) -> Path:
         path = self.root / relative
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -17,7 +17,7 @@ from typing import Any, get_args
 from mcp_types import methods as official
 from pydantic import BaseModel, RootModel, TypeAdapter, ValidationError
 
-from tests.support import old_shapes
+from tests.support import old_shapes, task_shapes
 
 Json = dict[str, Any]
 
@@ -34,11 +34,14 @@ ENVELOPES = (
     {"jsonrpc", "id", "method"},
 )
 EMPTY_RESULTS = ("ping", "logging/setLevel", "shutdown", "exit")
+CACHED = ("resultType", "ttlMs", "cacheScope")
+# Extensions have no official types: the member of each result.
+OF_EXTENSIONS = {"skills/list": "skills", "skills/get": "skill", "resources/directory/read": "resources"}
 MODERN_CODES = (-32020, -32021, -32022)
 # Of MCP Apps, which clients of 2025-11-25 negotiate though only the next revision has a place for it.
 EARLY_MEMBERS = ("/capabilities/extensions",)
 # What clients of older servers look for: who provides a registered resource, and how a completion goes on.
-OWN_MEMBERS = ("/resources/*/provider", "/completion/nextCursor")
+OWN_MEMBERS = ("/resources/*/provider", "/completion/nextCursor", "/params/notifications/taskIds")  # of tasks
 MAY_BE_NULL = ("structuredContent", "data")
 
 
@@ -99,7 +102,11 @@ def _check_notification(message: Json, revision: str | None) -> None:
     if revision is None:
         revision = MODERN
     body = {key: value for key, value in message.items() if key != "jsonrpc"}
-    if revision in OFFICIAL:
+    if message["method"] in task_shapes.NOTIFICATIONS:
+        _require(revision == task_shapes.NOTIFICATIONS[message["method"]], "a notification of another wire", message)
+        fault = task_shapes.fault_of_notification(message["method"], message["params"])
+        _require(not fault, fault, message)
+    elif revision in OFFICIAL:
         model = official.SERVER_NOTIFICATIONS.get((message["method"], revision))
         _require(model is not None, f"no such notification in {revision}", message)
         # The generated model wants the envelope too.
@@ -127,6 +134,13 @@ def _check_result(method: str | None, result: Json, revision: str | None) -> Non
         _require(revision in (*old_shapes.REVISIONS, "2025-11-25"), "not a handshake revision", revision)
     if method in EMPTY_RESULTS:
         _require(not result.keys() - {"_meta"}, f"the result of {method} must be empty", result)
+    elif task_shapes.is_about_task(method, result):
+        fault = task_shapes.fault_of_result(method, result, revision)
+        _require(not fault, fault, result)
+    elif method in OF_EXTENSIONS:
+        _require(revision == MODERN, f"{method} does not exist in {revision}", result)
+        members = result.keys() - {"_meta", "nextCursor"}
+        _require(members == {*CACHED, OF_EXTENSIONS[method]}, f"members of {method}", result)
     elif revision in OFFICIAL:
         model = official.SERVER_RESULTS.get((method, revision))
         _require(model is not None, f"{method} does not exist in {revision}", result)
@@ -145,8 +159,8 @@ def _check_result(method: str | None, result: Json, revision: str | None) -> Non
 
 def _check_modern_members(result: Json) -> None:
     """What the official types leave open."""
-    _require(result["resultType"] in ("complete", "input_required"), "unknown resultType", result["resultType"])
-    if "ttlMs" in result:
+    _require(result["resultType"] in ("complete", "input_required", "task"), "unknown resultType", result["resultType"])
+    if "ttlMs" in result and "taskId" not in result:
         _require(type(result["ttlMs"]) is int and result["ttlMs"] >= 0, "ttlMs must be a natural number", result)
     _require(SERVER_INFO in result.get("_meta", {}), "serverInfo is missing in _meta", result)
 

@@ -316,7 +316,7 @@ class Wire(Asker, ServerProcess):
 
 
 Start = Callable[..., Wire]  # what the fixture `start` gives
-CLIENTS_PASS_ON = ("HOME", "PATH", "TERM", "USER", "TMPDIR", "XDG_CACHE_HOME")
+CLIENTS_PASS_ON = ("HOME", "PATH", "TERM", "USER", "TMPDIR", "XDG_CACHE_HOME", "XDG_STATE_HOME")
 
 
 @cache
@@ -331,8 +331,9 @@ def command_of_tests() -> Path:
 
 def clean_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
     """What the SDK clients pass on to a server, and the checkout on Python's path. The tests can be run without forks
-    from a running Python: that setting is passed on, too."""
-    kept = {name: os.environ[name] for name in (*CLIENTS_PASS_ON, "MCPGREEN_WARM_PYTHON") if name in os.environ}
+    from a running Python, and without tasks: these settings are passed on, too."""
+    passed_on = (*CLIENTS_PASS_ON, "MCPGREEN_WARM_PYTHON", "MCPGREEN_TASKS")
+    kept = {name: os.environ[name] for name in passed_on if name in os.environ}
     return {**kept, "PYTHONPATH": str(CHECKOUT), **(extra or {})}
 
 

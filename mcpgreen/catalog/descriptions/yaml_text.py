@@ -21,17 +21,30 @@ MAX_DEPTH = 64
 MAX_DIGITS = 100  # YAML reads 1:30:00 with base 60, in a time that grows with the square of its length
 MERGE = "<<"
 TEXT_TAG = "tag:yaml.org,2002:str"
+_FINITE = r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?"
+# Of YAML 1.2: the kind of a plain value, its pattern, and the characters that it may begin with.
+CORE_SCHEMA = (
+    ("null", r"(?:~|null|Null|NULL|)\Z", ("~", "n", "N", "")),
+    ("bool", r"(?:true|True|TRUE|false|False|FALSE)\Z", "tTfF"),
+    ("int", r"(?:[-+]?[0-9]+|0o[0-7]{1,20}|0x[0-9a-fA-F]{1,15})\Z", "-+0123456789"),
+    ("float", rf"(?:{_FINITE}|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))\Z", "-+.0123456789"),
+)
 _NUMBER = r"[-+0-9_:.eE]*"
 _SOURCE_NAME = r'in "<[a-z ]+>",'
 
 
-def value_of(raw: bytes, max_values: int = MAX_VALUES) -> Any:
-    """Return the value. Raises ValueError for text that is not YAML, or has a value that JSON does not have."""
+def value_of(raw: bytes, max_values: int = MAX_VALUES, *, is_strict: bool = False) -> Any:
+    """Return the value. Raises ValueError for text that is not YAML, or has a value that JSON does not have.
+
+    `is_strict`: read plain words as YAML 1.2 does (`yes` is a text), so that other programs find the same value, and
+    refuse what they may refuse: aliases, and names that appear twice."""
     import yaml  # type: ignore[import-untyped, unused-ignore]
 
     try:
-        _require_within_limits(raw, max_values)
-        value = yaml.load(raw, Loader=_loader())
+        _require_within_limits(raw, max_values, allows_aliases=not is_strict)
+        if is_strict and (doubles := duplicates_in(raw)):
+            raise ValueError(f"{'.'.join(map(str, doubles[0][0]))} appears twice")
+        value = yaml.load(raw, Loader=_strict_loader() if is_strict else _loader())
         _require_few_values(value, max_values)
         # As JSON and back, because JSON has no sets, no infinity and no node inside itself.
         return jsontext.loads(jsontext.dumps(value))
@@ -80,13 +93,15 @@ def _marks(raw: bytes) -> Iterator[tuple[Keys, Mark]]:
             pending.append((path, value))
 
 
-def _require_within_limits(raw: bytes, max_values: int = MAX_VALUES) -> None:
+def _require_within_limits(raw: bytes, max_values: int = MAX_VALUES, *, allows_aliases: bool = True) -> None:
     import yaml
 
     depth = 0
     for values, event in enumerate(yaml.parse(raw, Loader=_loader())):
         if values > max_values:
             raise ValueError(f"it has more than {max_values} values; use JSON, which allows more")
+        if isinstance(event, yaml.AliasEvent) and not allows_aliases:
+            raise ValueError("it has an alias (*); write the value itself")
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
             if depth > MAX_DEPTH:
@@ -132,4 +147,21 @@ def _loader() -> Any:
                 raise ValueError(f"it has more than {MAX_VALUES} values, including merged ones")
 
     Loader.add_constructor("tag:yaml.org,2002:timestamp", Loader.construct_yaml_str)
+    return Loader
+
+
+@functools.cache
+def _strict_loader() -> Any:
+    class Loader(_loader()):  # type: ignore[misc]
+        """Knows the plain values of the core schema of YAML 1.2, and no others."""
+
+        yaml_implicit_resolvers: dict[str, list[Any]] = {}
+
+        def construct_yaml_int(self, node: Any) -> int:
+            text = str(self.construct_scalar(node))
+            return int(text, {"0x": 16, "0o": 8}.get(text[:2], 10))
+
+    Loader.add_constructor("tag:yaml.org,2002:int", Loader.construct_yaml_int)
+    for kind, pattern, first in CORE_SCHEMA:
+        Loader.add_implicit_resolver(f"tag:yaml.org,2002:{kind}", re.compile(pattern), list(first))
     return Loader

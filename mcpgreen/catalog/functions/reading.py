@@ -31,7 +31,10 @@ HINTS = {
     "idempotent": "idempotentHint",
     "open_world": "openWorldHint",
 }
-PLAIN_OPTIONS = ("name", "title", "description", "scopes", "env", "stays")
+# Options that are fields of the description, and their names there.
+FIELD_OF = {name: name for name in ("name", "title", "description", "scopes", "env", "stays", "task")}
+FIELD_OF |= {"task_begins": "taskBegins", "task_after_secs": "taskAfterSecs", "task_timeout_secs": "taskTimeoutSecs"}
+FIELD_OF |= {"task_keep_secs": "taskKeepSecs", "task_survives_client": "taskSurvivesClient", "rerun": "idempotent"}
 MAX_PARAMETERS = 256
 MAX_FUNCTIONS = 100  # in a file
 # What a marked function looks like in a file that cannot be parsed.
@@ -308,7 +311,7 @@ class SignatureReader:
             name = keyword.arg or "**"
             problem = f"mcp_tool.tool has no option {name}, so the file cannot be run"
             try:
-                if name in PLAIN_OPTIONS or name in HINTS:
+                if name in FIELD_OF or name in HINTS:
                     given[name] = self._module.value_of(keyword.value)
                     continue
             except Unreadable as error:
@@ -316,5 +319,5 @@ class SignatureReader:
             self._note(keyword.value, problem)
             unread.add(name)
         hints = {key: given[name] for name, key in HINTS.items() if given.get(name) is not None}
-        fields = {name: given[name] for name in PLAIN_OPTIONS if given.get(name) is not None}
+        fields = {key: given[name] for name, key in FIELD_OF.items() if given.get(name) is not None}
         return {**fields, **({"annotations": hints} if hints else {})}, unread

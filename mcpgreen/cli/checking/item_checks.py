@@ -45,7 +45,7 @@ from mcpgreen.settings.settings import Settings
 from mcpgreen.text import media
 from mcpgreen.text.json_offsets import Keys
 from mcpgreen.text.json_types import Json
-from mcpgreen.text.uris import scheme_of
+from mcpgreen.text.uris import is_within, scheme_of
 
 WORD_OF = {**WORDS, "ui": "MCP App"}
 PLACEHOLDER = re.compile(r"\{\{([^{}]+)\}\}")
@@ -67,6 +67,10 @@ def discoveries(project: Project, registration: Registration | None) -> Found:
             found |= source.read(project, survey(project, source.directories(project)), registration)
         except OSError as error:
             found[name] = error
+    resources = found.get("resources")
+    if project.has_skills and isinstance(resources, Discovery):  # findings about a skill are about all of its files
+        items = [each for each in resources.items if not is_within(each.path or "", project.skills_dir)]
+        found["resources"] = resources._replace(items=items)
     return found
 
 

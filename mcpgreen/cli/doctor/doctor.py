@@ -32,6 +32,7 @@ from mcpgreen.cli.opening import open_named
 from mcpgreen.cli.output import print_json
 from mcpgreen.cli.registry import file_status
 from mcpgreen.errors import ProjectError, Untrusted, UsageError
+from mcpgreen.project import task_place
 from mcpgreen.project.project import Project
 from mcpgreen.running.scripts import jq
 from mcpgreen.running.scripts.packages import REMEDY
@@ -40,7 +41,7 @@ from mcpgreen.running.trust import MEND, NOT_RUN, told_together
 from mcpgreen.settings.settings import ROWS, Settings
 from mcpgreen.text.json_types import Json
 
-PACKAGES = ("gevent", "ujson", "jsonschema", "pyyaml", "docopt-ng", "rich")
+PACKAGES = ("gevent", "ujson", "jsonschema", "pyyaml", "docopt-ng", "rich", "cryptography")
 OPTIONAL = ("jq",)
 SLOW_JQ = "jq-1.6"
 GOOD_BACKENDS = ("epoll", "kqueue", "linuxaio", "iouring")
@@ -186,6 +187,7 @@ def project_checks(project: Project, settings: Settings, environ: Mapping[str, s
     findings = list(server_findings(project, settings))
     yield from _hooks(project, settings, findings)
     yield from _registry(project)
+    yield from _tasks(project, environ)
     yield from _items(project, settings, environ, findings)
 
 
@@ -271,6 +273,14 @@ def _registry(project: Project) -> Iterator[Check]:
             yield Check("registry", OK, shown)
 
 
+def _tasks(project: Project, environ: Mapping[str, str]) -> Iterator[Check]:
+    try:
+        task_place.prepare(task_place.directory_of(project.root, environ), makes=False)
+    except OSError as error:
+        fix = f"give it to the user that runs the server, with chmod 700, or remove it: {error.filename}"
+        yield Check("tasks", WARNING, f"no task can be stored: {error.filename}: {error.strerror}", fix)
+
+
 def _items(project: Project, settings: Settings, environ: Mapping[str, str], server: list[Finding]) -> Iterator[Check]:
     registration, error = registration_of(project, settings, environ)
     items = list(Checks(project, settings, environ, registration).findings(is_served=error is None))
@@ -278,6 +288,8 @@ def _items(project: Project, settings: Settings, environ: Mapping[str, str], ser
     errors = len(failed) + (error is not None)
     found = discoveries(project, registration)
     counts = {kind: len(each.items) for kind, each in found.items() if not isinstance(each, OSError) and kind != "ui"}
+    if not project.has_skills:
+        counts.pop("skills", None)
     offered = ", ".join(f"{count} {WORD_OF[kind]}{'' if count == 1 else 's'}" for kind, count in counts.items())
     if errors:
         message = f"{offered}; {errors} error{'s' * (errors != 1)} in their files"

@@ -1,7 +1,7 @@
 """`mcpgreen new`, `init` and `scaffold`: create a project, or parts of one.
 
 `new` makes a folder, `init` adds files to one that exists and keeps its files. `scaffold` adds a tool, resource,
-template, prompt, completion, provider, MCP App or test. The templates are in `templates/`.
+template, prompt, completion, provider, MCP App, skill or test. The templates are in `templates/`.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from mcpgreen.catalog.descriptions.metadata import completions_beside, described
 from mcpgreen.catalog.prompts import discover_prompts
 from mcpgreen.catalog.resources import discover_resources
 from mcpgreen.catalog.schemes import PROVIDERS
+from mcpgreen.catalog.skills import MAIN_FILE, NAME, NAME_RULE
 from mcpgreen.catalog.tools import SCOPES_OF_STAYS, Tool, discover_tools
 from mcpgreen.catalog.tree_scan import survey
 from mcpgreen.cli import children
@@ -33,12 +34,12 @@ from mcpgreen.errors import ProjectError
 from mcpgreen.files.regular_files import replacing
 from mcpgreen.project.project import Project
 
-TRIALS = {"tool": "run-tool {}", "prompt": "prompt {} topic=tides", "resource": "read {}"}
+TRIALS = {"tool": "run-tool {}", "prompt": "prompt {} topic=tides", "resource": "read {}", "skill": "read {}"}
 VENDOR_SECS = 120.0
 FIRST_TOOL = "hello"  # of a new project
 MAKEFILES = ("GNUmakefile", "makefile", "Makefile")
 TAKEN = "it already exists; choose another name, or move it out of the way"
-KINDS = ("tool", "resource", "template", "prompt", "completion", "provider", "ui", "test")
+KINDS = ("tool", "resource", "template", "prompt", "completion", "provider", "ui", "skill", "test")
 MAX_SAMPLE_DEPTH = 8
 MAX_SAMPLE_ITEMS = 16
 MARK = "@SCHEMAS@"  # in the templates, for the directory of the schemas
@@ -267,6 +268,11 @@ def _add(draft: Draft, project: Project, kind: str, name: str, language: Languag
             move = f"mkdir {shown}/{tool} && mv {shown}/{script} {shown}/{tool}/"
             raise ProjectError(tool, f"its MCP App needs a folder; make one first: {move}")
         return _add_page(draft, os.path.join(directory, "ui"), name or tool)
+    if kind == "skill":
+        if not NAME.fullmatch(name):
+            raise ProjectError(name, f"the name of a skill has {NAME_RULE}")
+        _require_free(project.skills_dir, name)
+        return _fill(draft, os.path.join(project.skills_dir, name), name, {MAIN_FILE: "skill.md"})
     home = project.prompts_dir if kind == "prompt" else project.resources_dir
     _require_free(home, name)
     suffix = "md" if kind == "prompt" else "txt"

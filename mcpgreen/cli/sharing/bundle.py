@@ -45,7 +45,7 @@ from mcpgreen.text.uris import is_within
 PLATFORMS = {"linux": ("linux",), "darwin": ("darwin",), "all": ("darwin", "linux")}
 # The served parts of a project, besides the directories that settings name.
 PARTS = (
-    *("tools", "resources", "prompts", "completions", "providers", "ui"),
+    *("tools", "resources", "prompts", "completions", "providers", "ui", "skills"),
     *("server.d", "lib", "config", "VERSION", REQUIREMENTS),
 )
 NEVER = ("__pycache__", ".git", ".DS_Store", "Thumbs.db", DIRECTORY)
@@ -125,8 +125,8 @@ def _platforms(wanted: str | None) -> tuple[str, ...]:
 def _stage(settings: BundleSettings, staged: str) -> list[str]:
     """Copy what is served, and return the executable files, because unpacking a bundle may lose their modes."""
     project = settings.project
-    homes = (project.tools_dir, project.resources_dir, project.prompts_dir, project.providers_dir, project.ui_dir)
-    parts = [project.shown(place) for place in (*homes, project.server_dir)]
+    homes = (project.tools_dir, project.resources_dir, project.prompts_dir, project.providers_dir)
+    parts = [project.shown(place) for place in (*homes, project.ui_dir, project.skills_dir, project.server_dir)]
     included = [project.shown(settings.inside(name, "INCLUDE")) for name in settings.words("INCLUDE")]
     for part in (part for part in parts if os.path.isabs(part)):
         journal.warning("%s is outside the project, so it is left out", part)

@@ -26,17 +26,17 @@ from mcpgreen.cli.checking.validate import registration_of
 from mcpgreen.cli.commands import Options
 from mcpgreen.cli.opening import open_named, seconds
 from mcpgreen.cli.output import print_json, say, tell
-from mcpgreen.cli.trying.person import CAPABILITIES, Answer, answer_for, arguments_of, calls_of, unknown, values_of
-from mcpgreen.cli.trying.screen import Bars, Screen, wants_json
+from mcpgreen.cli.trying.local_client import LocalClient, Refused
+from mcpgreen.cli.trying.person import answer_for, arguments_of, calls_of, values_of
+from mcpgreen.cli.trying.screen import Bars, Screen, print_outcome, wants_json
 from mcpgreen.engine.server import Server
 from mcpgreen.errors import InternalError, InvalidParams, McpgreenError, RpcError, UsageError
 from mcpgreen.features.tools import terms_of
-from mcpgreen.links.session import Stream
-from mcpgreen.links.sink import MemorySink
 from mcpgreen.project.project import Project, find_project, require_tmp_root
-from mcpgreen.protocol.revisions import LATEST_HANDSHAKE
+from mcpgreen.protocol.revisions import SKILLS_EXTENSION
 from mcpgreen.running.hooks import sourced_variables
 from mcpgreen.running.warm_python import why_fresh
+from mcpgreen.settings.rows import rows_of
 from mcpgreen.settings.settings import Settings, load
 from mcpgreen.text import jsontext
 from mcpgreen.text.json_types import Json
@@ -55,66 +55,15 @@ class Kind(NamedTuple):
 
 BY_NAME = ("name", "description", "arguments", "from")
 OF_RESOURCES = ("name", "type", "from")
+OF_SKILLS = ("name", "description", "files", "from")
 DESCRIBED = "Put a description with a uriTemplate into resources/"
 KINDS = (
     Kind("tools", "tools", "tools/list", BY_NAME, "Put an executable into tools/"),
     Kind("resources", "resources", "resources/list", ("uri", *OF_RESOURCES), "Put a file into resources/"),
     Kind("templates", "resourceTemplates", "resources/templates/list", ("uri template", *OF_RESOURCES), DESCRIBED),
     Kind("prompts", "prompts", "prompts/list", BY_NAME, "Put a text file into prompts/"),
+    Kind("skills", "skills", "skills/list", OF_SKILLS, "Write one with mcpgreen scaffold skill NAME"),
 )
-
-
-class Refused(McpgreenError):
-    """The server answered with an error."""
-
-    def __init__(self, error: Json) -> None:
-        super().__init__(str(error["message"]))
-        self.error = error
-
-
-class LocalClient:
-    """One session with one request at a time. `answer` answers what a script asks meanwhile: it takes a method and its
-    params, and returns `{"result": ...}` or `{"error": ...}`. Without it, the client has no capabilities."""
-
-    def __init__(
-        self, server: Server, *, answer: Answer | None = None, on_notification: Callable[[Json], object] | None = None
-    ) -> None:
-        self.server = server
-        self._answer = answer
-        self._sink = MemorySink(on_request=partial(gevent.spawn, self._answer_script), on_notification=on_notification)
-        self._link = server.connect(Stream(self._sink, transport="stdio"))
-        self._last_id = 0
-        params = {"protocolVersion": LATEST_HANDSHAKE.name, "capabilities": CAPABILITIES if answer else {}}
-        self.ask("initialize", {**params, "clientInfo": {"name": "mcpgreen", "version": "1"}})
-        self._link.receive({"jsonrpc": "2.0", "method": "notifications/initialized"})
-
-    def ask(self, method: str, params: Json) -> Json:
-        """Send a request and return its result. Raises Refused."""
-        self._last_id += 1
-        self._link.receive({"jsonrpc": "2.0", "id": self._last_id, "method": method, "params": params})
-        self._link.stream.idle.wait()
-        answer = next(message for message in self._sink.responses if message.get("id") == self._last_id)
-        self._sink.forget()
-        if "error" in answer:
-            raise Refused(answer["error"])
-        result: Json = answer["result"]
-        return result
-
-    def all_of(self, method: str, member: str) -> list[Json]:
-        """Return all items of a list, from all its pages."""
-        items: list[Json] = []
-        params: Json = {}
-        while True:
-            page = self.ask(method, params)
-            items += page[member]
-            if not page.get("nextCursor"):
-                return items
-            params = {"cursor": page["nextCursor"]}
-
-    def _answer_script(self, request: Json) -> None:
-        method = request["method"]
-        answer = self._answer(method, request.get("params", {})) if self._answer else unknown(method)
-        self._link.receive({"jsonrpc": "2.0", "id": request["id"], **answer})
 
 
 @contextmanager
@@ -170,10 +119,11 @@ def run_list(options: Options) -> int:
         raise McpgreenError("This version cannot ask running servers. At level info, their log names the processes.")
     if word is not None and word not in [kind.word for kind in KINDS]:
         raise UsageError(f"{word}: the kind must be one of {', '.join(kind.word for kind in KINDS)}.")
-    kinds = [kind for kind in KINDS if word in (None, kind.word)]
     with serving(options) as (server, project):
-        client = LocalClient(server)
-        lists = {kind.member: client.all_of(kind.method, kind.member) for kind in kinds}
+        client, has_skills = LocalClient(server), SKILLS_EXTENSION in server.services.offered
+        offered = [kind for kind in KINDS if has_skills or kind.word != "skills"]
+        kinds = offered if word is None else [kind for kind in KINDS if kind.word == word]
+        lists = {kind.member: client.all_of(kind.method, kind.member) if kind in offered else [] for kind in kinds}
         missing = [each for each in left_out(server) if each.kind in lists or word is None]
         if options["--json"]:
             print_json({**lists, "leftOut": [each._asdict() for each in missing]})
@@ -201,6 +151,9 @@ def _list_rows(kind: Kind, items: Iterable[Json], server: Server) -> list[tuple[
         origin = os.path.relpath(path, server.services.project.root) if path else ""
         if kind.member in ("tools", "prompts"):
             rows.append((entry["name"], entry.get("description", ""), _argument_names(entry), origin))
+        elif kind.member == "skills":
+            about = entry["frontmatter"]
+            rows.append((about["name"], about["description"], str(len(entry["resources"])), origin))
         else:
             uri = entry.get("uri") or entry.get("uriTemplate", "")
             rows.append((uri, entry["name"], entry.get("mimeType", ""), origin))
@@ -325,7 +278,8 @@ def run_tool(options: Options) -> int:
     timeout_secs = seconds(options)
     arguments = arguments_of(options["--args"])
     adapt = partial(_with_options, options=options, timeout_secs=timeout_secs)
-    with serving(options, environ=_source_files(options), adapt=adapt, kind="tools") as (server, project):
+    environ = _source_files(options)
+    with serving(options, environ=environ, adapt=adapt, kind="tools") as (server, project):
         tool = server.services.snapshot("tools").by_name.get(options["NAME"])
         schema = tool.definition.get("inputSchema", {}) if tool is not None else {}
         arguments |= values_of(options["ARGUMENT"], schema.get("properties") or {})
@@ -340,6 +294,9 @@ def run_tool(options: Options) -> int:
             return _dry_run(server, options["NAME"], arguments, timeout_secs)
         params: Json = {"name": options["NAME"], "arguments": arguments}
         params |= {} if timeout_secs is None else {"timeoutSecs": timeout_secs}
+        if options["--task"]:
+            changed = _changed_variables(server.services.settings.with_values(stderr_level="error"))
+            server.services.keeper_environ = {**environ, **changed}
         status = _call(server, calls_of(params, options, schema.get("properties") or {}), options)
         for variable in tool.description.env if tool is not None else ():
             if variable.endswith("!") and not server.services.environ.get(variable[:-1]):
@@ -362,7 +319,8 @@ def _call(server: Server, calls: Iterable[Json], options: Options) -> int:
     bars = None if wants_json(options) else Bars(screen)
     on_notification = bars.tell if bars is not None else _print_frame if options["--verbose"] else None
     meta = {} if on_notification is None else {"_meta": {"progressToken": "run-tool"}}
-    client = LocalClient(server, answer=answer_for(options["--answer"]), on_notification=on_notification)
+    answer, has_tasks = answer_for(options["--answer"]), options["--task"]
+    client = LocalClient(server, answer=answer, on_notification=on_notification, has_tasks=has_tasks)
     statuses = [_call_once(client, {**params, **meta}, options, screen, bars) for params in calls]
     if options["--verbose"]:
         _report_start(server, options["NAME"])
@@ -371,7 +329,7 @@ def _call(server: Server, calls: Iterable[Json], options: Options) -> int:
 
 def _call_once(client: LocalClient, params: Json, options: Options, screen: Screen, bars: Bars | None) -> int:
     try:
-        result = client.ask("tools/call", params)
+        result = client.call(params)
     except Refused as refused:
         if bars is None:
             print_json({"_mcpToolError": True, **refused.error})
@@ -383,19 +341,7 @@ def _call_once(client: LocalClient, params: Json, options: Options, screen: Scre
     finally:
         if bars is not None:
             bars.close()
-    meta = result.get("_meta", {})
-    # A script that was never started has no exit code.
-    has_failed = result["isError"] and (meta.get("exitCode") != 0 or options["--check"])
-    said = meta.get("stderr", "")
-    if bars is None:
-        if options["--verbose"]:
-            tell(said)
-        print_json(result)
-    else:
-        if said and (has_failed or options["--verbose"]):
-            screen.note(said.rstrip("\n"))
-        screen.result(result)
-    return 1 if has_failed else 0
+    return print_outcome(result, options, screen, as_json=bars is None)
 
 
 def _report_start(server: Server, name: str) -> None:
@@ -440,9 +386,18 @@ def _source_files(options: Options) -> Mapping[str, str]:
     return environ
 
 
+def _changed_variables(settings: Settings) -> dict[str, str]:
+    """Return the settings that a command has changed, as variables for another process."""
+    changed = [row for row in rows_of(Settings) if settings.origin(row.name) == "code"]
+    values = ((row.variables[0], getattr(settings, row.name)) for row in changed)
+    return {name: " ".join(value) if isinstance(value, tuple) else str(value) for name, value in values}
+
+
 def _with_options(settings: Settings, options: Options, timeout_secs: float | None) -> Settings:
     """Return the settings with the timeout, roots and permissions of this run."""
     settings = settings.with_values(result_meta="always")
+    if options["--task"]:
+        settings = settings.with_values(tasks="auto", task_after_secs=0.0, tasks_survive_client=True)
     if timeout_secs is not None:  # the user may go beyond the limit for clients
         settings = settings.with_values(max_timeout_secs=max(timeout_secs, settings.max_timeout_secs))
     if options["--roots"]:

@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, TextIO
 
 from mcpgreen.cli.commands import Options
-from mcpgreen.cli.output import harmless, has_colour
+from mcpgreen.cli.output import harmless, has_colour, print_json, tell
 from mcpgreen.protocol.content import CONTENT_TYPES, Attachment, view_of_resource
 from mcpgreen.text import jsontext
 from mcpgreen.text.json_types import Json
@@ -22,6 +22,7 @@ from mcpgreen.text.json_types import Json
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress, TaskID
+    from rich.table import Table
 
 SUFFIX_OF = {"image/png": ".png", "image/jpeg": ".jpg", "image/gif": ".gif", "image/webp": ".webp"}
 SUFFIX_OF |= {"image/svg+xml": ".svg", "audio/wav": ".wav", "audio/mpeg": ".mp3", "application/pdf": ".pdf"}
@@ -69,6 +70,9 @@ class Screen:
         self.note(text, "bold red")
 
     def table(self, title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+        self.out.print(self.rich_table(title, columns, rows), *[""] * self.is_plain)
+
+    def rich_table(self, title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
         from rich import box
         from rich.table import Table
         from rich.text import Text
@@ -78,7 +82,7 @@ class Screen:
             table.add_column(column, overflow="fold", no_wrap=False, style="cyan" if number == 0 else None)
         for row in rows:
             table.add_row(*(Text(uncoloured(cell)) for cell in row))
-        self.out.print(table, *[""] * self.is_plain)
+        return table
 
     def content(self, blocks: Iterable[Json]) -> None:
         """Print the content blocks of a result or a message."""
@@ -149,6 +153,24 @@ class Bars:
             self._task = self._progress.add_task("", total=total)
         said = f"{100 * done / total:.0f}% {message}" if total else message
         self._progress.update(self._task, completed=done, total=total, description=said, refresh=True)
+
+
+def print_outcome(result: Json, options: Options, screen: Screen, *, as_json: bool) -> int:
+    """Print the result of a tool, and return the exit status."""
+    meta = result.get("_meta", {})
+    # A script that was never started has no exit code.
+    has_failed = bool(result.get("isError")) and (meta.get("exitCode") != 0 or options["--check"])
+    said = meta.get("stderr", "")
+    is_verbose = options.get("--verbose")
+    if as_json:
+        if is_verbose:
+            tell(said)
+        print_json(result)
+    else:
+        if said and (has_failed or is_verbose):
+            screen.note(said.rstrip("\n"))
+        screen.result(result)
+    return 1 if has_failed else 0
 
 
 def save(data: str, mime_type: str) -> str:

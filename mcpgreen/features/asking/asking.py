@@ -29,6 +29,7 @@ from mcpgreen import journal
 from mcpgreen.errors import InputNeeded, InvalidParams, Unanswered
 from mcpgreen.features.asking.scripts import answered, unanswered
 from mcpgreen.features.call import Call, Event
+from mcpgreen.links.sink import Sink
 from mcpgreen.protocol import messages, revision_fields
 from mcpgreen.protocol.input import requests
 from mcpgreen.protocol.input.requests import fit, tidy
@@ -124,6 +125,8 @@ class Asking:
         before. Raises InputNeeded if the client has to repeat its request, MissingClientCapability if it cannot be
         asked, and Unanswered."""
         asked = {key: tidy(request) for key, request in asked.items()}
+        if call.promotion is not None:
+            call.promotion.wait()
         _require_askable(call, asked)
         known = call.interaction.answers if knows_answers else {}
         answers = {
@@ -134,12 +137,16 @@ class Asking:
         open_requests = {key: request for key, request in asked.items() if key not in answers}
         if not open_requests:
             return answers
-        if call.is_stateless:
+        if call.is_stateless and call.task is None:
             raise InputNeeded(open_requests, self._state_for(call, open_requests, own_state=own_state))
-        call.interaction.on(Event.ASK)
-        with self.slot_released(call):
-            outcomes = self.ask_live(call, open_requests, None)
-        call.interaction.on(Event.STOP_ASKING)
+        if call.task is not None:
+            with self.slot_released(call):
+                outcomes = call.task.ask(open_requests, None)
+        else:
+            call.interaction.on(Event.ASK)
+            with self.slot_released(call):
+                outcomes = self.ask_live(call, open_requests, None)
+            call.interaction.on(Event.STOP_ASKING)
         for outcome in outcomes.values():
             if "result" not in outcome:
                 raise Unanswered(outcome["message"])
@@ -153,7 +160,8 @@ class Asking:
         If very many calls wait for answers already, the slot is kept: without a bound there would be any number of
         processes. Parked calls have a limit of their own."""
         slot = None if call.run is None else call.run.slot
-        if slot is None or not (call.is_stateless or self._at_rest.has_room(slot.owner)):
+        is_parked = call.is_stateless and call.task is None
+        if slot is None or not (is_parked or self._at_rest.has_room(slot.owner)):
             yield
             return
         self._at_rest.take(slot.owner)
@@ -172,7 +180,8 @@ class Asking:
     def ask_live(self, call: Call, asked: Json, timeout_secs: float | None) -> Json:
         """Ask a client that has a session all these tidy requests at once, and return the outcome of each."""
         secs = timeout_secs or ASK_SECS
-        askers = {key: gevent.spawn(self._ask_one, call, request, secs) for key, request in asked.items()}
+        sink = call.stream.sink
+        askers = {key: gevent.spawn(self.ask_one, call, sink, request, secs) for key, request in asked.items()}
         try:
             gevent.joinall(list(askers.values()))
         except gevent.GreenletExit:
@@ -180,12 +189,13 @@ class Asking:
             raise
         return {key: asker.value for key, asker in askers.items()}
 
-    def _ask_one(self, call: Call, request: Json, timeout_secs: float) -> Json:
+    def ask_one(self, call: Call, sink: Sink, request: Json, timeout_secs: float, **more: Json) -> Json:
+        """Ask one question, with more params, and return its outcome."""
         elicitation_id = os.urandom(16).hex()
         assert call.session is not None
         try:
-            params = fit(request, call.view.revision, elicitation_id=elicitation_id)
-            answer = call.session.requests.ask(call.stream.sink, request["method"], params, timeout_secs=timeout_secs)
+            params = {**fit(request, call.view.revision, elicitation_id=elicitation_id), **more}
+            answer = call.session.requests.ask(sink, request["method"], params, timeout_secs=timeout_secs)
         except ValueError as error:
             return unanswered("unsupported", str(error))
         except Unanswered as error:

@@ -1,8 +1,8 @@
 """Questions from a running script: read its input requests from the control pipe or a file, and deliver the replies.
 
 Rule: while an input request is open, the slot of the call is free, its deadline stands still, and nothing of the call
-is written. So a script has one round of input requests open at a time, and the next round waits for its end. The
-number of waiting rounds is bounded: beyond it the control pipe is not read, so that the script has to wait.
+is written. So a script has one round of input requests open at a time, and the next round waits for its end; a task
+may have several. Their number is bounded: beyond it the control pipe is not read, so that the script has to wait.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import os
 import stat
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -87,7 +88,9 @@ class AskingScript:
 
     def _serve(self, asked: object, timeout_secs: float | None, take_reply: TakeReply, size_bytes: int) -> None:
         try:
-            with self._turn:
+            if self._call.promotion is not None:
+                self._call.promotion.wait()  # what is asked after its beginning belongs to the task
+            with self._turn if self._call.task is None else nullcontext():
                 outcomes = self._outcomes(asked, timeout_secs) if self._is_wanted() else {}
             if self._is_wanted():
                 take_reply(outcomes)  # outside of the turn: it may wait until the script reads a FIFO
@@ -132,6 +135,8 @@ class AskingScript:
         self._deadline.pause()
         try:
             with self._asking.slot_released(call):
+                if call.task is not None:
+                    return call.task.ask(open_requests, timeout_secs)
                 if call.is_stateless:
                     return self._asking.park(call, open_requests, timeout_secs)
                 call.interaction.on(Event.ASK)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Hashable, Iterable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -30,6 +30,7 @@ from mcpgreen.text.uris import problem_with
 
 if TYPE_CHECKING:
     from mcpgreen.features.call import Call
+    from mcpgreen.features.tasks.wires import TaskWatch
     from mcpgreen.features.watching.watches import Watch, Watcher
     from mcpgreen.providers.reading import Request as ReadRequest
 
@@ -50,15 +51,18 @@ class Listen:
         self.call = call
         self.honoured = honoured
         self.watches: list[Watch] = []
+        self.tasks: list[TaskWatch] = []
         self.greenlet: gevent.Greenlet | None = None  # until it is acknowledged
         self.is_acknowledged = False
         self.is_over = False
         self._held: dict[bytes, None] = {}
 
     def notify(self, method: str, params: Json) -> None:
+        self.send(self._notice(method, params))
+
+    def send(self, line: bytes) -> None:
         if self.is_over:
             return  # its watches are ended in turns
-        line = self._notice(method, params)
         if self.is_acknowledged:
             self.call.sink.notify(line, self.call)
         else:
@@ -127,13 +131,18 @@ class Subscriptions:
             raise InvalidParams(f"{held} open subscriptions/listen streams already; cancel some.")
         max_uris = max(MAX_URIS, self._limit)
         honoured, uris = _honoured(call.params.get("notifications"), call.services.offered, max_uris=max_uris)
+        task_ids: list[str] = []
+        if "tasks" in call.services.offered and "taskIds" in call.params["notifications"]:
+            from mcpgreen.features.tasks.wires import wanted_ids
+
+            task_ids = wanted_ids(call)
         # A listen may be open for days, so it keeps no more of the request than it needs.
         call.params, call.view = {}, ClientView(call.view.revision, {}, call.view.log_level)
         call.stream.listens[call.id] = call
         self._places.take(call.stream.owner)
         listen = self._listens[call] = Listen(call, honoured)
-        if "resourceSubscriptions" in honoured:
-            listen.greenlet = gevent.spawn(self._begin, listen, uris)
+        if "resourceSubscriptions" in honoured or task_ids:
+            listen.greenlet = gevent.spawn(self._begin, listen, uris, task_ids)
         else:
             listen.acknowledge()
 
@@ -211,11 +220,11 @@ class Subscriptions:
         if kind == "resources" and self._watched.held:
             self._watcher().try_again()
 
-    def _begin(self, listen: Listen, uris: Iterable[str]) -> None:
-        """Begin to watch the resources of a listen, and acknowledge it."""
+    def _begin(self, listen: Listen, uris: Iterable[str], task_ids: list[str]) -> None:
+        """Begin to watch the resources and tasks of a listen, and acknowledge it."""
         give_up_at = time.monotonic() + FIRST_LOOK_SECS
         watcher, turns = self._watcher(), Turns()
-        watched: list[str] = listen.honoured["resourceSubscriptions"]
+        watched: list[str] = listen.honoured.get("resourceSubscriptions", [])
         owner = listen.call.stream.owner
         for uri in uris:
             if not self._watched.has_room(owner):
@@ -230,11 +239,26 @@ class Subscriptions:
             turns.pause()
             if listen.is_over:
                 return  # it was ended during the pause
+        if task_ids:
+            self._watch_tasks(listen, task_ids)
         for watch in listen.watches:
             watch.wait_until_seen(give_up_at - time.monotonic())
         listen.greenlet = None
         if not listen.is_over:
             listen.acknowledge()
+        for task in listen.tasks:
+            task.tell_now()
+
+    def _watch_tasks(self, listen: Listen, task_ids: list[str]) -> None:
+        from mcpgreen.features.tasks.wires import TaskWatch
+
+        owner, listen.honoured["taskIds"] = listen.call.stream.owner, []
+        for task_id in task_ids:
+            with suppress(InvalidParams):  # there is no such task
+                if self._watched.has_room(owner):
+                    listen.tasks.append(TaskWatch(listen, task_id))
+                    listen.honoured["taskIds"].append(task_id)
+                    self._watched.take(owner)
 
     def _stop(self, listen: Listen) -> None:
         owner = listen.call.stream.owner
@@ -245,7 +269,10 @@ class Subscriptions:
         if greenlet is not None:
             greenlet.kill(block=False)
         watches, listen.watches = listen.watches, []  # breaks a reference cycle
-        self._watched.give_back(owner, len(watches))
+        tasks, listen.tasks = listen.tasks, []
+        self._watched.give_back(owner, len(watches) + len(tasks))
+        for task in tasks:
+            task.stop()
         gevent.spawn(self._end_in_turns, watches)
 
     def _end_in_turns(self, watches: list[Watch]) -> None:
@@ -285,4 +312,4 @@ def _honoured(wanted: object, offered: frozenset[str], *, max_uris: int) -> tupl
     honoured: Json = {name: True for kind, name in FILTER_OF.items() if kind in offered and wanted.get(name)}
     if uris and "resources" in offered:
         honoured["resourceSubscriptions"] = []
-    return honoured, dict.fromkeys(uris)
+    return honoured, dict.fromkeys(uris if "resources" in offered else ())

@@ -16,7 +16,7 @@ from typing import Any
 
 from mcpgreen.errors import MissingClientCapability
 from mcpgreen.protocol.content import CONTENT_TYPES, ROLES
-from mcpgreen.protocol.revisions import CLIENT_NEEDS, Feature, Revision, supports_ui
+from mcpgreen.protocol.revisions import CLIENT_NEEDS, UI_EXTENSION, Feature, Revision, supports
 from mcpgreen.protocol.schemas.problems import described, listed, quoted, shown
 from mcpgreen.text import jsontext
 from mcpgreen.text.json_types import Json
@@ -103,7 +103,7 @@ def client_variables(capabilities: Json, revision: Revision, transport: str) -> 
         "MCP_ELICIT_SUPPORTED": "1" if modes else "0",
         "MCP_ELICIT_MODES": modes,
         "MCP_SAMPLING_SUPPORTED": "1" if is_met("sampling", capabilities, revision) else "0",
-        "MCPBASH_CLIENT_SUPPORTS_UI": "1" if supports_ui(capabilities) else "0",
+        "MCPBASH_CLIENT_SUPPORTS_UI": "1" if supports(UI_EXTENSION, capabilities) else "0",
         "MCPBASH_TRANSPORT": transport,
         f"MCPBASH_TRANSPORT_{transport.upper()}": "true",
     }

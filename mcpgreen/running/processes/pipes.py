@@ -182,6 +182,10 @@ class Capture:
         self.was_exceeded = True
         self.place = None
 
+    def end(self) -> bytes:
+        """Return the end of what was printed so far."""
+        return self._pieces.end()
+
     def chunks(self) -> list[bytes]:
         """Hand over what was printed; nothing is left here."""
         return self._pieces.take()
@@ -228,6 +232,10 @@ class Pieces:
         else:
             self._close_small()
             self._whole.append(chunk)
+
+    def end(self) -> bytes:
+        """Return the last bytes, but not more than a small piece has."""
+        return b"".join(self._whole[-1:])[-SMALL_CHUNK_BYTES:] + bytes(self._small[-SMALL_CHUNK_BYTES:])
 
     def take(self) -> list[bytes]:
         """Return all pieces in order, and forget them."""

@@ -65,21 +65,31 @@ class Deadline:
 
     def __init__(self, secs: float, *, extends: bool = False, cap_secs: float = 0) -> None:
         now = time.monotonic()
-        self._secs = secs
+        self.secs = secs
         self._cap_at = now + cap_secs if extends and cap_secs else math.inf
         self._at = min(now + secs, self._cap_at)
         self.extends = extends
         self.has_seen_progress = False
         self._paused_at: float | None = None  # while time stands still
+        self._pauses = 0
+
+    def lengthen(self, secs: float) -> None:
+        """Allow this many seconds in all, if that is more."""
+        if secs > self.secs:
+            self._at += secs - self.secs
+            self._cap_at += secs - self.secs
+            self.secs = secs
 
     def pause(self) -> None:
-        """Stop the clock: a person is being asked."""
+        """Stop the clock: a person is being asked. It goes on after as many calls of `resume`."""
+        self._pauses += 1
         if self._paused_at is None:
             self._paused_at = time.monotonic()
             self._at = max(self._at, self._paused_at + MIN_LEFT_SECS)
 
     def resume(self) -> None:
-        if self._paused_at is not None:
+        self._pauses -= 1
+        if self._paused_at is not None and not self._pauses:
             stood_still_secs = time.monotonic() - self._paused_at
             self._paused_at = None
             self._at += stood_still_secs
@@ -88,7 +98,7 @@ class Deadline:
     def progressed(self) -> None:
         self.has_seen_progress = True
         if self.extends:
-            self._at = min(self._now() + self._secs, self._cap_at)
+            self._at = min(self._now() + self.secs, self._cap_at)
 
     def remaining_secs(self) -> float:
         return self._at - self._now()

@@ -31,6 +31,8 @@ class Listener(Protocol):
     @property
     def has_room(self) -> bool: ...
 
+    def begin_task(self) -> None: ...
+
     def progress(self, progress: float, total: float | None, message: str | None) -> None: ...
 
     def log(self, level: str, logger: str | None, data: Any) -> None: ...
@@ -112,7 +114,8 @@ class Channel:
 
 
 def report(listener: Listener, message: dict[str, Any], reply: Any, size_bytes: int) -> str:
-    """Pass on a question, progress or a log message. Return what is wrong with the line, if that is known."""
+    """Pass on a question, progress, a log message or the beginning of a task. Return what is wrong with the line, if
+    that is known."""
     params, method = message.get("params"), message.get("method")
     progress = params if method == "notifications/progress" else message.get("progress")
     log = params if method == "notifications/message" else message.get("log")
@@ -120,6 +123,8 @@ def report(listener: Listener, message: dict[str, Any], reply: Any, size_bytes: 
         secs = _number(message.get("timeoutSecs"))
         patience_secs = min(secs, MAX_SECS) if secs and secs > 0 else None
         listener.ask(message["ask"], reply, patience_secs, size_bytes=size_bytes)
+    elif message.get("task") == "begin":
+        listener.begin_task()
     elif isinstance(progress, dict):
         done, total, text = _number(progress.get("progress")), _number(progress.get("total")), progress.get("message")
         if done is not None:

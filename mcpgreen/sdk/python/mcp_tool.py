@@ -230,6 +230,17 @@ def progress(percent: float, message: str | float = "", total: float | str | Non
     _notify("MCP_PROGRESS_STREAM", "notifications/progress", params)
 
 
+def begin_task() -> None:
+    """Let the call become a task here, if its client supports that. Does nothing otherwise."""
+    try:
+        if _staying is not None:
+            _staying.begin_task()
+        elif stream := _environ.get("MCP_LOG_STREAM"):
+            _send(stream, b'{"task": "begin"}\n')
+    except OSError:
+        pass  # the server has closed the pipe
+
+
 def log(level: str, logger: object, data: object = _ABSENT) -> None:
     """Send a log line to the client. Does nothing outside of a call. Without a logger, it is named after the tool."""
     if data is _ABSENT:

@@ -276,6 +276,10 @@ class Process:
         if (call := _current.get()) is not NO_CALL:
             self.write({"progress" if method.endswith("progress") else "log": params, "call": call.number})
 
+    def begin_task(self) -> None:
+        if (call := _current.get()) is not None:
+            self.write({"task": "begin", "call": call.number})
+
     def ask(self, question: Json) -> Json | None:
         """Ask, and wait for the replies; None if the call was cancelled. In the main thread nothing else happens
         meanwhile; `await asyncio.to_thread(mcp_tool.ask, ...)` lets others run."""

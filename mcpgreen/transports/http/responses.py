@@ -70,6 +70,8 @@ def status_of(
     if not is_stateless and messages.is_without_ids(beginning):
         return BAD, []  # clients match answers by their ids, and would wait for another one
     code = None if request_id is None else messages.error_code(beginning, request_id)
+    if code == errors.TooManyPolls.code:  # over HTTP, no other error has this code: a session begins with initialize
+        return "429 Too Many Requests", [("Retry-After", "1")]
     if code == errors.InsufficientScope.code and oauth is not None:
         data = jsontext.loads(whole(line))["error"].get("data")
         required = data.get("requiredScopes") if type(data) is dict else None

@@ -20,6 +20,7 @@ from mcpgreen.links.session import Session, Stream
 from mcpgreen.links.sink import Sink
 from mcpgreen.running.shares import Shares, Turns
 from mcpgreen.settings.settings import Settings
+from mcpgreen.text import jsontext
 from mcpgreen.transports.http.responses import unavailable
 from mcpgreen.transports.http.streams.events import STANDING_KEY
 from mcpgreen.transports.http.streams.outlet import Outlet, Outlets
@@ -121,6 +122,7 @@ class HttpSessions:
             principal=principal,
             waits_for_initialized=False,  # some gateways drop that notification, and a request may overtake it
         )
+        opened.session.task_owner = f"session:{jsontext.digest(key)}"
         self._server.add_session(opened.session)
         # In a greenlet: a callback of the hub cannot wait, and ending many subscriptions takes pauses. By the key: with
         # the session itself, it would be part of a reference cycle, and stay in memory until the next full collection.

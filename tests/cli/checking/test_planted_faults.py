@@ -305,6 +305,18 @@ BY_LINT = [
           "tools/f.py", 9),
     Fault("secret-shared", script("tools/f.py", CHANGES.format("(stays='server')") + "    users[1] = auth()\n"),
           "secret-shared", "tools/f.py", 9),
+    *(
+        Fault(f"task-{number}", tool(**fields), "task-fields", GREET_FILE, 23 + len(fields))
+        for number, fields in enumerate(
+            (
+                {"idempotent": True},
+                {"task": "always", "taskAfterSecs": 5},
+                {"task": "auto", "taskBegins": "script", "taskAfterSecs": 5},
+                {"task": "never", "taskSurvivesClient": True},
+                {"task": "auto", "timeoutSecs": 60, "taskTimeoutSecs": 60},
+            )
+        )
+    ),
     Fault("boolean-schema", arguments(a=True), "boolean-schema", GREET_FILE, 7),
     Fault("no-items", arguments(a={**TEXT, "type": "array"}), "array-items", GREET_FILE, 8),
     Fault("types", arguments(a={**TEXT, "type": ["string", "null"]}), "types", GREET_FILE, 8),

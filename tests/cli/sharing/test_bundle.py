@@ -79,6 +79,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (root / "user-config.json").write_text(json.dumps(USER_CONFIG), encoding="utf-8")
     mcpgreen("scaffold", "resource", "notes", cwd=root)
     mcpgreen("scaffold", "prompt", "explain", cwd=root)
+    mcpgreen("scaffold", "skill", "tidy", cwd=root)
     (root / "resources/plain.txt").write_text("plain\n", encoding="utf-8")
     plant_secrets(root)
     return root
@@ -238,6 +239,7 @@ def test_only_what_is_served_is_packed(bundle: Path) -> None:
     assert names[0] == "manifest.json"
     ours = {name for name in names if not name.startswith("server/.mcpgreen/")}
     assert {"icon.png", "server/tools/hello.sh", "server/data/table.csv", "server/.registry/tools.json"} <= ours
+    assert {"server/skills/tidy/SKILL.md", "server/.registry/skills.json"} <= ours
     assert not {name for name in ours if "private" in name or "pycache" in name or "test/" in name}
     assert (modes["server/tools/show.sh"], modes["server/data/table.csv"]) == (0o755, 0o644)
 
@@ -310,7 +312,7 @@ def test_it_starts_with_nothing_but_python_and_serves(
     # What the user left open is not a value, and scripts see what was chosen.
     assert shown["result"]["structuredContent"] == {"key": "s3cret", "region": "unset", "roots": str(tmp_path)}
     assert read["result"]["contents"][0]["text"] == "Replace this with the text that clients should read.\n"
-    assert {resource["name"] for resource in plain["result"]["resources"]} == {"notes", "plain"}
+    assert {resource["name"] for resource in plain["result"]["resources"]} == {"notes", "plain", "tidy"}
     # It got the mode of the link that leads to it.
     assert (installed.parent / "outside.txt").stat().st_mode & 0o777 == 0o600
 

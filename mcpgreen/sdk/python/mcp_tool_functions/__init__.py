@@ -133,6 +133,13 @@ if TYPE_CHECKING:
         scopes: list[str] | None = None,
         env: list[str] | None = None,
         stays: str | Json | None = None,
+        task: str | None = None,
+        task_after_secs: float | None = None,
+        task_timeout_secs: float | None = None,
+        task_keep_secs: float | None = None,
+        task_begins: str | None = None,
+        task_survives_client: bool | None = None,
+        rerun: bool | None = None,
     ) -> Callable[[Marked], Marked]: ...
 
 
@@ -149,6 +156,13 @@ def tool(
     scopes: list[str] | None = None,
     env: list[str] | None = None,
     stays: str | Json | None = None,
+    task: str | None = None,
+    task_after_secs: float | None = None,
+    task_timeout_secs: float | None = None,
+    task_keep_secs: float | None = None,
+    task_begins: str | None = None,
+    task_survives_client: bool | None = None,
+    rerun: bool | None = None,
 ) -> Any:
     """Mark a function as a tool. The one that a client calls is run at the end of the file, unless `run` was called;
     importing the file runs none. The server reads the options from the source. The scopes are checked here as well, in

@@ -1,0 +1,244 @@
+"""Read a project's skills: the folders in skills/ that have a SKILL.md.
+
+A skill is text for a model: YAML front matter, instructions, and further files. Nothing in it is run. Clients get an
+entry with the front matter and the digest of each file, and each file is a resource.
+
+Rule: one bad skill costs this skill and a warning. A skill is served as a whole or not at all, because its entry has to
+name all of its files. Links and hidden files do not belong to it.
+"""
+
+from __future__ import annotations
+
+import codecs
+import os
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from mcpgreen.catalog.descriptions import metadata, yaml_text
+from mcpgreen.catalog.descriptions.metadata import Origin
+from mcpgreen.catalog.items import Discovery
+from mcpgreen.catalog.prompts import Prompt, describe_prompt
+from mcpgreen.catalog.resources import DEFAULT_PROVIDER, Resource, mime_type_of
+from mcpgreen.catalog.tree_scan import NO_PERMISSION, Directory, Loss, Tree, stamp_of
+from mcpgreen.errors import ProjectError
+from mcpgreen.files.regular_files import existing_file
+from mcpgreen.project.project import Project
+from mcpgreen.text import media
+from mcpgreen.text.json_types import Json
+
+MAIN_FILE = "SKILL.md"
+SCHEME = "skill://"
+NAME = re.compile(r"(?=.{1,64}\Z)[a-z0-9]+(-[a-z0-9]+)*")
+NAME_RULE = "up to 64 characters from a-z 0-9 -, without - at the ends or twice in a row"
+# The limits of the extension: clients need not accept more.
+MAX_FILES = 512
+MAX_BYTES = 16 << 20
+MAX_DESCRIPTION_CHARS = 1024
+# Our own limits.
+MAX_SKILLS = 256
+MAX_FILES_IN_ALL = 10_000  # one answer may name all of them
+MAX_DEPTH = 16
+MAX_FRONT_MATTER_BYTES = 65_536
+MAX_PROMPT_BYTES = 1 << 20
+SLICE_BYTES = 1 << 18  # hashed in less than a millisecond
+KEPT_IN_NAMES = "/!$&'()*+,;=:@~"  # which a URI may have as they are
+_FRONT_MATTER = re.compile(rb"---\r?\n(.*?\r?\n)---[ \t]*(?:\r?\n|\Z)", re.DOTALL)
+
+
+class SkillFile(NamedTuple):
+    """A file of a skill, by its path in the folder of the skill."""
+
+    path: str
+    digest: str
+    size: int
+    mime_type: str
+
+
+class Skill(NamedTuple):
+    """One skill. `path` is its SKILL.md, `definition` its entry in `skills/list`; `directories` are the folders in it,
+    and the root as an empty path."""
+
+    name: str
+    uri: str
+    path: str
+    files: tuple[SkillFile, ...]
+    directories: tuple[str, ...]
+    definition: Json
+    registry_entry: Json
+
+
+def discover_skills(project: Project, tree: Tree, *, has_digests: bool = True) -> Discovery:
+    """Read the skills in a tree of skills/, sorted by name. `has_digests`: read all files, not only SKILL.md."""
+    home = project.skills_dir
+    folders: dict[str, list[Directory]] = {}
+    for directory in tree.directories:
+        if directory.path != home:
+            folders.setdefault(directory.path[len(home) + 1 :].partition("/")[0], []).append(directory)
+    skills: list[Skill] = []
+    # The walk has told the other warnings.
+    warnings = tree._replace(warnings=[]).warnings_with_links(project, project.shown(home))
+    total = 0
+    for number, name in enumerate(sorted(folders)):
+        files = sum(len(directory.files) for directory in folders[name])
+        total += files if files <= MAX_FILES else 0  # a skill with more is left out
+        if number >= MAX_SKILLS or total > MAX_FILES_IN_ALL:
+            reason = f"it has more than {MAX_SKILLS} skills or {MAX_FILES_IN_ALL} files"
+            warnings.append(Loss(f"{project.shown(home)}: {reason}; {name} and all after it are left out"))
+            break
+        try:
+            skills.append(_skill_in(project, tree, name, folders[name], has_digests=has_digests))
+        except ProjectError as error:
+            warnings.append(Loss(f"{project.shown(error.path)}: {error.reason}; the skill is left out"))
+    return Discovery(skills, warnings)
+
+
+def assembled(project: Project, name: str, front_matter: Json, files: Sequence[SkillFile], folders: list[str]) -> Skill:
+    """Put a skill together. Raises ProjectError for front matter without a usable name and description."""
+    path = f"{project.skills_dir}/{name}/{MAIN_FILE}"
+    given, description = front_matter.get("name"), front_matter.get("description")
+    if not NAME.fullmatch(name):
+        raise ProjectError(os.path.dirname(path), f"the folder of a skill must have a name of {NAME_RULE}")
+    if given != name:
+        raise ProjectError(path, f"name must be {name}, as its folder, found {metadata.shown(given)}")
+    if not isinstance(description, str) or not description.strip():
+        raise ProjectError(path, "description must be a text that says what the skill is for and when to use it")
+    if (length := len(description)) > MAX_DESCRIPTION_CHARS:
+        raise ProjectError(path, f"description must be {MAX_DESCRIPTION_CHARS} characters at most, but has {length}")
+    resources = [{"uri": uri_of(name, each.path), "digest": each.digest, "size": each.size} for each in files]
+    definition: Json = {"uri": uri_of(name, MAIN_FILE), "frontmatter": front_matter, "resources": resources}
+    kept = {"frontmatter": front_matter, "files": [each._asdict() for each in files], "directories": folders}
+    entry = {"name": name, "description": description, "uri": definition["uri"], "path": project.shown(path), **kept}
+    return Skill(name, definition["uri"], path, tuple(files), tuple(folders), definition, entry)
+
+
+def read_kept_skill(project: Project, fields: Json) -> Skill:
+    """Return a skill of the static registry. Raises ProjectError for an entry that `assembled` did not make."""
+    try:
+        files = [SkillFile(**each) for each in fields["files"]]
+        return assembled(project, fields["name"], fields["frontmatter"], files, fields["directories"])
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ProjectError(project.skills_dir, f"the entry is incomplete: {error}") from error
+
+
+def uri_of(name: str, path: str) -> str:
+    """Return the URI of a file or folder of a skill; an empty path is its root."""
+    from urllib.parse import quote
+
+    return f"{SCHEME}{name}/{quote(path, safe=KEPT_IN_NAMES)}".rstrip("/")
+
+
+def resources_of(project: Project, skill: Skill) -> Iterator[Resource]:
+    """Yield the files of a skill as resources."""
+    folder = os.path.dirname(skill.path)
+    for file in skill.files:
+        definition, path = definition_of(skill, file), f"{folder}/{file.path}"
+        place = os.path.relpath(path, project.resources_dir)  # where the registry looks for files of resources
+        entry = {"description": "", **definition, "provider": DEFAULT_PROVIDER, "path": place}
+        about = definition["name"], definition["uri"], DEFAULT_PROVIDER, file.mime_type
+        yield Resource(*about, definition, entry, path, place)
+
+
+def definition_of(skill: Skill, file: SkillFile) -> Json:
+    """Return a file of a skill as an item of `resources/list`."""
+    about: Json = {"name": os.path.basename(file.path)}
+    if file.path == MAIN_FILE:
+        about = {"name": skill.name, "description": skill.registry_entry["description"]}
+    return {**about, "uri": uri_of(skill.name, file.path), "mimeType": file.mime_type, "size": file.size}
+
+
+def discover_prompts_of_skills(project: Project, tree: Tree) -> Discovery:
+    """Return a prompt for each skill: its name, and the text of its SKILL.md."""
+    prompts: list[Prompt] = []
+    warnings: list[str] = []
+    for skill in discover_skills(project, tree, has_digests=False).items:  # its warnings come with the resources
+        try:
+            raw = _start_of(skill.path, MAX_PROMPT_BYTES + 1)
+            if len(raw) > MAX_PROMPT_BYTES:
+                raise ProjectError(skill.path, f"it is larger than {MAX_PROMPT_BYTES} bytes")
+            fields = {"name": skill.name, "description": skill.registry_entry["description"]}
+            message = {"role": "user", "content": raw.decode("utf-8")}
+            origin = Origin(skill.path, project.private, [])
+            prompts.append(describe_prompt(origin, {**fields, "placeholders": "braces", "messages": [message]}))
+        except ProjectError as error:
+            warnings.append(Loss(f"{project.shown(error.path)}: {error.reason}; the prompt is left out"))
+        except UnicodeDecodeError:
+            warnings.append(Loss(f"{project.shown(skill.path)}: it is not UTF-8; the prompt is left out"))
+    return Discovery(prompts, warnings)
+
+
+def _skill_in(project: Project, tree: Tree, name: str, directories: list[Directory], *, has_digests: bool) -> Skill:
+    folder = f"{project.skills_dir}/{name}"
+    found: dict[str, os.stat_result] = {}
+    closed = [each for each in tree.warnings if each.startswith(project.shown(folder) + "/") and NO_PERMISSION in each]
+    if closed:
+        raise ProjectError(folder, f"it is incomplete: {closed[0]}")
+    for directory in directories:
+        below = directory.path[len(folder) + 1 :]
+        if below.count("/") >= MAX_DEPTH:
+            raise ProjectError(folder, f"it is nested deeper than {MAX_DEPTH} folders")
+        for file, status in tree.pace.over(directory.files.items()):
+            if not os.path.islink(f"{directory.path}/{file}"):
+                found[os.path.join(below, file)] = status
+        if max(len(found), len(directories)) > MAX_FILES:
+            raise ProjectError(folder, f"it has more than {MAX_FILES} files or folders")
+    if MAIN_FILE not in found:
+        raise ProjectError(folder, f"it has no {MAIN_FILE}")
+    if sum(status.st_size for status in found.values()) > MAX_BYTES:
+        raise ProjectError(folder, f"its files are larger than {MAX_BYTES} bytes together")
+    front_matter = _front_matter_in(f"{folder}/{MAIN_FILE}")
+    paths = sorted(found, key=lambda path: (path != MAIN_FILE, path))
+    files = [_file_at(folder, path, found[path], tree) for path in paths] if has_digests else []
+    folders = sorted(directory.path[len(folder) + 1 :] for directory in directories)
+    return assembled(project, name, front_matter, files, folders)
+
+
+def _front_matter_in(path: str) -> Json:
+    """Return the front matter of a SKILL.md as JSON. Raises ProjectError."""
+    head = _start_of(path, MAX_FRONT_MATTER_BYTES).removeprefix(codecs.BOM_UTF8)
+    match = _FRONT_MATTER.match(head)
+    if match is None:
+        most = f"{MAX_FRONT_MATTER_BYTES} bytes at most"
+        raise ProjectError(path, f"it must begin with front matter: YAML between two lines of ---, {most}")
+    try:
+        match[1].decode("utf-8")
+        value = yaml_text.value_of(match[1], is_strict=True)
+    except ValueError as error:
+        raise ProjectError(path, f"the front matter is not valid YAML: {error}") from error
+    if not isinstance(value, dict):
+        raise ProjectError(path, "the front matter must be an object, with name and description")
+    return value
+
+
+def _start_of(path: str, most_bytes: int) -> bytes:
+    try:
+        with open(existing_file(path), "rb") as file:
+            return file.read(most_bytes)
+    except OSError as error:
+        raise ProjectError(path, f"it cannot be read: {error.strerror}") from error
+
+
+def _file_at(folder: str, path: str, status: os.stat_result, tree: Tree) -> SkillFile:
+    """Hash a file, in turns with other work, or take what an earlier scan found. Raises ProjectError."""
+    place, stamp = f"{folder}/{path}", stamp_of(status)
+    earlier_stamp, file = tree.earlier.get(place, (None, None))
+    if earlier_stamp != stamp:
+        from hashlib import sha256
+
+        digest, size = sha256(), 0
+        try:
+            with open(existing_file(place), "rb", buffering=0) as opened:
+                while chunk := opened.read(SLICE_BYTES):
+                    digest.update(chunk)
+                    size += len(chunk)
+                    tree.pace.step()
+                    if size > MAX_BYTES:
+                        raise ProjectError(place, f"it is larger than {MAX_BYTES} bytes")
+        except OSError as error:
+            raise ProjectError(place, f"it cannot be read: {error.strerror}") from error
+        mime_type = "text/markdown" if path == MAIN_FILE else media.type_by_name(path) or mime_type_of(place)
+        file = SkillFile(path, f"sha256:{digest.hexdigest()}", size, mime_type)
+    if status.st_ctime_ns <= tree.settled_ns:
+        tree.memory[place] = stamp, file
+    assert isinstance(file, SkillFile)
+    return file

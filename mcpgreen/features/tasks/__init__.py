@@ -1,0 +1,1 @@
+"""Calls that outlive their request: tasks of both wires."""

@@ -1,0 +1,217 @@
+"""A task that this process runs: what its call reports goes to the store, and answers come from there.
+
+Rule: a task ends once. The store decides which end counts, so whatever ends a task just tries.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import gevent
+from gevent.event import Event as Bell
+
+from mcpgreen.errors import InternalError, OutputTooLarge
+from mcpgreen.features.asking.scripts import answered, unanswered
+from mcpgreen.features.call import Call
+from mcpgreen.features.tasks import wires
+from mcpgreen.links.session import Stream
+from mcpgreen.links.sink import Answerable, MemorySink
+from mcpgreen.protocol.input import requests
+from mcpgreen.protocol.messages import Line
+from mcpgreen.protocol.revisions import RELATED_TASK
+from mcpgreen.running.shares import let_others
+from mcpgreen.tasks import life
+from mcpgreen.tasks.life import Status, Task
+from mcpgreen.tasks.store import StoreUnusable
+from mcpgreen.text import jsontext
+from mcpgreen.text.json_types import Json
+
+if TYPE_CHECKING:
+    from mcpgreen.features.tasks.tasks import Tasks
+
+MESSAGE_SECS = 1.0  # between two changes of the status message
+END_TRIES_SECS = (0.1, 1.0, 5.0, 30.0)  # between tries to store an end
+UNASKED_SECS = 1.5  # before a client that does not wait for the result is asked
+MAX_REASON_CHARS = 200
+
+
+class TaskSink(MemorySink):
+    """The sink of a call for which no request waits. Progress goes to the session, if there is one."""
+
+    def __init__(self, call: Call) -> None:
+        super().__init__()
+        self._session = call.session
+
+    def respond(self, line: Line, call: Answerable | None = None) -> None:
+        """Do nothing: the task has the result."""
+
+    def notify(self, line: Line, call: Answerable | None = None, *, is_droppable: bool = True) -> None:
+        if self._session is not None:
+            self._session.sink.notify(line, call, is_droppable=is_droppable)
+
+
+class RunningTask:
+    """`related` is the `_meta` of messages about the task in the handshake era."""
+
+    is_cancelled = False  # the answer to its request is sent in any case
+
+    def __init__(self, tasks: Tasks, call: Call, record: Task) -> None:
+        self.id, self.attempt, self.owner = record.id, record.attempt, record.owner
+        self.survives, self.idempotent = record.survives, record.idempotent
+        self.call = call
+        self.related: Json = {RELATED_TASK: {"taskId": record.id}}
+        old = call.stream
+        self.stream = Stream(TaskSink(call), transport=old.transport, principal=old.principal, owner=old.owner)
+        self._bells: set[Bell] = set()  # of questions that wait for answers
+        self._is_ending = False
+        self._tasks, self._store = tasks, tasks.store
+        self._is_queued = self._is_stored_queued = record.status == Status.QUEUED
+        self._message = self._stored_message = record.status_message
+        self._stored_at = 0.0
+        self._printed, self._printed_line = b"", ""
+        self._used_keys = set(record.questions)
+
+    def progress(self, progress: float, total: float | None, message: str | None) -> None:
+        self._message = life.status_message(progress, total, message)
+
+    def start(self) -> None:
+        """The call has got its place. Unless clients were told that it waits, the next look stores that: the task may
+        have ended by then."""
+        self._is_queued = False
+        if self._is_stored_queued and self._stored_message:
+            self._note("")
+
+    def hear(self, record: Task) -> None:
+        """The record has changed, perhaps by another process: an answer has come, or the task shall end."""
+        if (record.wants_cancel or record.has_ended) and not self._is_ending:
+            self.stop(Status.CANCELLED)
+        for bell in self._bells:
+            bell.set()
+
+    def store_message(self, calls_before: int) -> None:
+        """Store what the task does now, but not too often."""
+        now = time.monotonic()
+        if now >= self._stored_at + MESSAGE_SECS:
+            message = life.place_message(calls_before) if self._is_queued else self._message or self._last_line()
+            if message not in ("", self._stored_message) or self._is_stored_queued != self._is_queued:
+                self._stored_at = now
+                self._note(message)
+
+    def _note(self, message: str) -> None:
+        self._stored_message, self._is_stored_queued = message, self._is_queued
+        status = None if self._is_queued else Status.WORKING
+        self._tasks.attempt(self._store.note, self.id, self.attempt, status=status, status_message=message)
+
+    def _last_line(self) -> str:
+        """Return the last line that the running script wrote to stderr, as the client may read it."""
+        call = self.call
+        if call.run is None:
+            return ""
+        printed = call.services.runner.stderr_of(call.serial) if call.run.tail is None else call.run.tail()
+        if printed != self._printed:
+            self._printed, self._printed_line = printed, call.services.confidential.last_words(printed, call).last
+        return self._printed_line
+
+    def ask(self, asked: Json, timeout_secs: float | None) -> Json:
+        """Ask all these tidy requests, and return the outcome of each."""
+        keys = {key: self._new_key(key) for key in asked}
+        questions = {keys[key]: request for key, request in asked.items()}
+        try:
+            if not self._store.ask(self.id, self.attempt, questions):
+                return dict.fromkeys(asked, unanswered("cancelled", "The task has ended."))
+        except (ValueError, StoreUnusable) as error:
+            return dict.fromkeys(asked, unanswered("error", f"The task cannot ask: {error}."))
+        self._tasks.ring()
+        if self.call.session is not None and self.call.run is not None:
+            self.call.run.help_with(self._ask_session, questions)
+        most_secs: float = self.call.services.settings.task_timeout_secs
+        answers = self._wait_for(set(questions), min(timeout_secs or most_secs, most_secs))
+        return {key: _outcome(request, answers.get(keys[key])) for key, request in asked.items()}
+
+    def _new_key(self, key: str) -> str:
+        """Return a key that this task has not used before."""
+        new = key
+        while new in self._used_keys:
+            new = f"{key}-{len(self._used_keys) + 1}" if new == key else f"{new}-1"
+        self._used_keys.add(new)
+        return new
+
+    def _ask_session(self, questions: Json) -> None:
+        """Ask by requests of the server, if the client does not wait for the result, where it would be asked. The
+        Inspector, for one, only looks at the status."""
+        gevent.sleep(UNASKED_SECS)
+        session, record = self.call.session, self._tasks.attempt(self._store.get, self.id)
+        if session is None or record is None or not session.sink.carries_requests:
+            return
+        unasked = [key for key in questions if key in record.open_questions and (self.id, key) not in self._tasks.asked]
+        askers = [gevent.spawn(wires.ask, self.call, session.sink, self.id, key, questions[key]) for key in unasked]
+        try:
+            gevent.joinall(askers)
+        finally:
+            gevent.killall(askers, block=False)
+
+    def _wait_for(self, keys: set[str], secs: float) -> dict[str, Json]:
+        """Return the answers that have come within this time. Questions without one are closed."""
+        give_up_at = time.monotonic() + secs
+        answers: dict[str, Json] = {}
+        bell = Bell()
+        self._bells.add(bell)
+        try:
+            while True:
+                bell.clear()
+                answers |= self._tasks.attempt(self._store.take_answers, self.id, self.attempt, keys) or {}
+                left = keys - answers.keys()
+                if not left or not bell.wait(max(0.0, give_up_at - time.monotonic())):
+                    break
+        finally:
+            self._bells.discard(bell)
+        if left:
+            self._tasks.attempt(self._store.answer, self.id, dict.fromkeys(left, wires.NO_ANSWER))
+            self._tasks.attempt(self._store.take_answers, self.id, self.attempt, left)
+        self._tasks.ring()
+        return answers
+
+    def complete(self, result: Json) -> None:
+        """Store the result of the call, in the newest dialect. Raises InternalError if it cannot be stored."""
+        try:
+            body = b"".join(jsontext.dump_pieces({"resultType": "complete", **result}))
+        except ValueError as error:
+            raise InternalError(f"The result cannot be written as JSON: {error}") from error
+        if len(body) > (most := self.call.services.settings.max_response_bytes):
+            raise OutputTooLarge(f"Response exceeded response size limit ({most} bytes)")
+        is_error = bool(result.get("isError"))
+        said = next((str(each["text"]) for each in result["content"] if "text" in each), "") if is_error else ""
+        self.end(Status.COMPLETED, result=body, is_error=is_error, status_message=said[:MAX_REASON_CHARS])
+
+    def stop(self, status: str, error: Json | None = None) -> None:
+        """Stop the call and end the task in this way, unless it has ended already."""
+        self.call.cancel()
+        self.end(status, error=error, status_message=life.CANCELLED if status == Status.CANCELLED else "")
+
+    def end(self, status: str, **how: object) -> None:
+        self._is_ending, how["stderr_end"], ended = True, self._stderr(), None
+        for pause_secs in END_TRIES_SECS:
+            try:
+                ended = self._store.finish(self.id, self.attempt, status, **how)  # type: ignore[arg-type]
+                break
+            except StoreUnusable as error:
+                self._tasks.mention(error)
+                gevent.sleep(pause_secs)
+        self._tasks.forget(self, ended)
+
+    def _stderr(self) -> bytes:
+        """Return the end of what the script wrote to stderr, without secrets."""
+        call, run = self.call, self.call.run
+        if run is None or not run.stderr_end:
+            return b""
+        secrets = call.services.confidential.of(call.method, {**call.params, "arguments": call.arguments})
+        text = secrets.text(run.stderr_end.decode("utf-8", "replace"), limit_chars=life.STDERR_BYTES, turn=let_others)
+        return text.encode("utf-8", "replace")
+
+
+def _outcome(request: Json, answer: Json | None) -> Json:
+    if answer is None:
+        return unanswered("timeout", "There was no answer in time.")
+    problem = requests.problem_with_answer(request, answer)
+    return unanswered("error", f"The client's answer is invalid: {problem}.") if problem else answered(answer)

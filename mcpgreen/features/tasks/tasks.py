@@ -1,0 +1,309 @@
+"""The tasks of a server: a call becomes one, is taken over from a process that died, is watched, cancelled and ended.
+
+The store is where processes meet. One greenlet looks there for what others have done to the tasks that run here, tells
+watchers about changes, and removes what has expired.
+
+Rules: a handle is sent when the task is stored, not before. If the store cannot be used, calls run without tasks.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import gevent
+from gevent.event import Event as Bell
+
+from mcpgreen import journal
+from mcpgreen.errors import InternalError, InvalidParams, TooManyPolls
+from mcpgreen.features.call import Call, State
+from mcpgreen.features.tasks import wires
+from mcpgreen.features.tasks.running import RunningTask
+from mcpgreen.links.session import Session, Stream
+from mcpgreen.links.sink import MemorySink
+from mcpgreen.protocol import messages, revision_fields, revisions
+from mcpgreen.protocol.admission import ClientView
+from mcpgreen.tasks import life
+from mcpgreen.tasks.life import Status, Task
+from mcpgreen.tasks.secrets import shown_arguments
+from mcpgreen.tasks.sqlite_store import open_store
+from mcpgreen.tasks.store import MAX_LISTED, StoreUnusable, TaskStore, TooManyTasks
+from mcpgreen.text import jsontext
+
+if TYPE_CHECKING:
+    from mcpgreen.features.services import Services
+    from mcpgreen.features.tools import ToolTerms
+
+LOOK_SECS = 0.25  # between two looks at the store while tasks run or are watched, and for a while after that
+AWAKE_SECS = 5.0
+REST_SECS = 60.0
+FREE_POLLS_A_SEC = 50  # of one caller
+MAX_UNSEEN = 10_000
+POLLS_OF_TASK = 4  # more for each task that runs: a young one may be asked for twice a second
+
+Watch = Callable[[Task], None]
+
+
+class Tasks:
+    """`asked` are the questions that clients of the handshake era are being asked. Making one never waits."""
+
+    def __init__(self, services: Services) -> None:
+        settings = services.settings
+        limits = {"max_per_owner": settings.max_tasks_per_principal, "max_tasks": settings.max_tasks}
+        self.store: TaskStore = open_store(
+            services.project.root, services.environ, state_key=settings.state_key, **limits
+        )
+        self.asked: set[tuple[str, str]] = set()
+        self._services = services
+        self._running: dict[str, RunningTask] = {}
+        self._watches: dict[str, set[Watch]] = {}
+        self._told: dict[str, tuple[Session, str]] = {}  # the status that the session of a task was told last
+        self._polls: tuple[int, dict[object, int]] = 0, {}  # in this second, by caller
+        self._unseen: dict[str, None] = {}  # tasks that have ended here, until a client asks for them
+        self._mark = -1
+        self._mentioned = ""
+        self._bell = Bell()
+        self._is_resting = False
+        self._greenlet = gevent.spawn(self._look)
+
+    def __len__(self) -> int:
+        """Return how many tasks run here."""
+        return len(self._running)
+
+    def mention(self, error: StoreUnusable) -> None:
+        if str(error) != self._mentioned:
+            self._mentioned = str(error)
+            journal.error("tasks cannot be stored: %s", error)
+
+    def attempt(self, function: Callable[..., Any], *values: object, **named: object) -> Any:
+        """Call a method of the store. Return None if the store cannot be used."""
+        try:
+            return function(*values, **named)
+        except StoreUnusable as error:
+            self.mention(error)
+            return None
+
+    def ring(self) -> None:
+        """Look at the store now: something has changed."""
+        self._bell.set()
+
+    def _wake(self) -> None:
+        """From now on there is something to look for."""
+        if self._is_resting:
+            self.ring()
+
+    # How a task begins.
+
+    def require_store(self) -> None:
+        """Raises InternalError if no task can be stored. May wait."""
+        if self.attempt(self.store.changed_since, -1) is None:
+            raise InternalError(f"No task can be stored: {self._mentioned}")
+
+    def begin(self, call: Call, terms: ToolTerms) -> None:
+        """Make the call a task; leave it as it is if the store cannot be used. Raises InternalError if there are too
+        many tasks, or if the tool needs one."""
+        try:
+            record = self.attempt(lambda: self.store.create(self._new_record(call, terms)))
+        except TooManyTasks as error:
+            raise InternalError(str(error)) from error
+        if record is None:
+            if terms.task == "required":
+                self.require_store()
+        elif call.interaction.state not in (State.RUNNING, State.ADOPTED):  # it has been cancelled meanwhile
+            self.attempt(self.store.finish, record.id, record.attempt, Status.CANCELLED)
+        else:
+            handle = wires.created(record, call.view)
+            finished = revision_fields.finish(handle, call.view.revision, self._services.identity.info)
+            self._run(call, record, messages.response(call.id, jsontext.dumps(finished)))
+            if call.run is not None and call.run.deadline is not None and "timeoutSecs" not in call.params:
+                call.run.deadline.lengthen(terms.task_secs)
+
+    def _run(self, call: Call, record: Task, line: bytes) -> None:
+        task = self._running[record.id] = RunningTask(self, call, record)
+        call.detach(task, line)
+        if call.session is not None:
+            self._told[task.id] = call.session, Status.WORKING
+        self._wake()
+
+    def _new_record(self, call: Call, terms: ToolTerms) -> Task:
+        described, settings, arguments = terms.tool.description, self._services.settings, call.arguments or {}
+        asked = call.params.get("task") if call.session is not None else None
+        ttl = asked.get("ttl") if type(asked) is dict else None
+        params = {**call.params, "arguments": arguments}
+        keep_secs = described.task_keep_secs
+        progress = call.promotion.progress if call.promotion is not None else None
+        return Task(
+            id=life.new_id(),
+            owner=self.owner_of(call),
+            tool=terms.tool.name,
+            status=Status.QUEUED if call in self._services.waiting else Status.WORKING,
+            status_message=life.status_message(*progress) if progress else "",
+            keep_secs=settings.task_keep_secs if keep_secs is None else keep_secs,
+            asked_ttl_ms=ttl if type(ttl) is int and ttl > 0 else None,
+            idempotent=described.idempotent,
+            survives=terms.survives,
+            shown_arguments=shown_arguments(arguments, self._services.confidential.of(call.method, params)),
+            client={"revision": call.view.revision.name, "capabilities": call.view.capabilities},
+            sealed_params=self.store.seal(params) if described.idempotent else None,
+        )
+
+    def recover(self) -> None:
+        """Take care of the tasks of processes that have died, and remove those that have expired."""
+        self.attempt(self.store.expire, time.time())
+        for record in self.attempt(self.store.recover, self._may_rerun) or ():
+            if record.runner == self.store.runner:
+                self.run_stored(record.id)
+            elif self._services.keeper is not None:
+                self._services.keeper.start()  # and it recovers the task
+
+    def _may_rerun(self, task: Task) -> bool:
+        """Tell whether this process may run the task again, and not another one that outlives it."""
+        if self._services.is_keeper:
+            return task.survives
+        return not task.survives or self._services.keeper is None
+
+    def run_stored(self, task_id: str) -> None:
+        """Run a task that is stored with all its params, and belongs to this process. Does not wait for its end."""
+        record: Task | None = self.attempt(self.store.get, task_id)
+        if record is None or record.has_ended:
+            return
+        params = self.attempt(self.store.unseal, record.sealed_params) if record.sealed_params else None
+        if params is None:
+            error = life.error_of(life.NOT_RESTORED)
+            self.attempt(self.store.finish, task_id, record.attempt, Status.FAILED, error=error)
+            return
+        revision = revisions.BY_NAME.get(str(record.client.get("revision")), revisions.NEWEST)
+        view = ClientView(revision, record.client.get("capabilities") or {}, None)
+        stream = Stream(MemorySink(), transport="task")
+        call = Call(task_id, "tools/call", params, view, None, stream, stream.sink, self._services)
+        self._run(call, record, b"{}")
+        self._services.serve_call(call)
+
+    # What clients do with tasks.
+
+    def owner_of(self, call: Call) -> str:
+        """Return to whom a task of this call belongs: to a name, or to the session, or to all who know its id."""
+        if call.principal is not None and not call.principal.is_shared:
+            return "sub:" + jsontext.digest(call.principal.name)
+        return call.session.task_owner if call.session is not None else ""
+
+    def find(self, call: Call, task_id: str) -> Task:
+        """Raises InvalidParams if there is no such task, or if it belongs to another caller."""
+        task: Task | None = self.attempt(self.store.get, task_id)
+        if task is not None and self.attempt(self.store.is_orphan, task):
+            self.recover()
+            task = self.attempt(self.store.get, task_id)
+        if task is None or task.owner != self.owner_of(call):
+            raise InvalidParams("There is no such task; it may have expired.")
+        return task
+
+    def count_poll(self, call: Call, task_id: str = "") -> None:
+        """Raises TooManyPolls if the caller has asked too often in this second. The first look at a task that has ended
+        does not count: a client may have many short tasks."""
+        if self._unseen.pop(task_id, self) is None:
+            return
+        second, caller = int(time.monotonic()), call.stream.owner
+        if second != self._polls[0]:
+            self._polls = second, {}
+        counts = self._polls[1]
+        counts[caller] = counts.get(caller, 0) + 1
+        if counts[caller] > FREE_POLLS_A_SEC + POLLS_OF_TASK * len(self):
+            raise TooManyPolls()
+
+    def cancel(self, task_id: str) -> None:
+        """Cancel a task, or ask the process that runs it to do so."""
+        if task_id in self._running:
+            self._running[task_id].stop(Status.CANCELLED)
+        else:
+            self.attempt(self.store.want_cancel, task_id)
+
+    def watch(self, task_id: str, watch: Watch) -> None:
+        """Call this with each change of the task."""
+        self._watches.setdefault(task_id, set()).add(watch)
+        self._wake()
+
+    def unwatch(self, task_id: str, watch: Watch) -> None:
+        self._watches.get(task_id, set()).discard(watch)
+        if not self._watches.get(task_id):
+            self._watches.pop(task_id, None)
+
+    # How tasks end.
+
+    def forget(self, task: RunningTask, ended: Task | None) -> None:
+        """It does not run here any more: it has `ended`, unless another process has ended it."""
+        self._running.pop(task.id, None)
+        if ended is None:
+            self.ring()
+            return
+        self._unseen[task.id] = None
+        if len(self._unseen) > MAX_UNSEEN:
+            del self._unseen[next(iter(self._unseen))]
+        self._tell(ended)
+
+    def end_session(self, session: Session) -> None:
+        """End the tasks of an HTTP session that is over."""
+        if session.task_owner:
+            for task in [each for each in self._running.values() if each.owner == session.task_owner]:
+                if not task.survives:
+                    task.stop(Status.CANCELLED)
+            self.attempt(self.store.end_tasks_of, session.task_owner)
+
+    def close(self, *, is_client_gone: bool) -> None:
+        """The server stops. Tasks that can go on are left to the next process that recovers them."""
+        for task in list(self._running.values()):
+            if task.survives if is_client_gone else task.idempotent:
+                task.call.cancel()
+            elif is_client_gone:
+                task.stop(Status.CANCELLED)
+            else:
+                task.stop(Status.FAILED, life.error_of(life.RESTARTED))
+        self._greenlet.kill()
+        self.attempt(self.store.close)
+
+    # The greenlet.
+
+    def _look(self) -> None:
+        expires_at = awake_until = 0.0
+        rest_secs = min(REST_SECS, max(1.0, self._services.settings.task_keep_secs))
+        while True:
+            self.attempt(self._hear_news)
+            if time.monotonic() >= expires_at:
+                self.recover()
+                expires_at = time.monotonic() + rest_secs
+            waiting = [each for each in self._services.waiting if not each.method.startswith("tasks/")]
+            before = {each: number for number, each in enumerate(waiting)}
+            for task in list(self._running.values()):
+                task.store_message(before.get(task.call, 0))
+            if self._running or self._watches:
+                awake_until = time.monotonic() + AWAKE_SECS
+            self._is_resting = time.monotonic() >= awake_until
+            self._bell.wait(rest_secs if self._is_resting else LOOK_SECS)
+            self._bell.clear()
+
+    def _hear_news(self) -> None:
+        if self._mark < 0:  # tasks may have begun, and others may have changed them
+            self._mark = self.store.changed_since(-1)[0]
+            for running in list(self._running.values()):
+                if record := self.store.get(running.id):
+                    running.hear(record)
+        is_more = True
+        while is_more:
+            self._mark, changed = self.store.changed_since(self._mark)
+            for task in changed:
+                if task.id in self._running:
+                    self._running[task.id].hear(task)
+                self._tell(task)
+            is_more = len(changed) == MAX_LISTED
+
+    def _tell(self, task: Task) -> None:
+        watches = self._watches.pop(task.id, ()) if task.has_ended else self._watches.get(task.id, ())
+        for watch in list(watches):
+            watch(task)
+        if task.id in self._told:
+            (session, told), shown = self._told[task.id], wires.OLDER.fields(task)
+            if shown["status"] != told:
+                self._told[task.id] = session, shown["status"]
+                session.sink.notify(messages.notification("notifications/tasks/status", shown), is_droppable=False)
+            if task.has_ended:
+                del self._told[task.id]

@@ -1,0 +1,1 @@
+"""Tasks: calls that outlive their request. Their life, and the store that keeps them."""

@@ -1,0 +1,364 @@
+"""`TaskStore`: where tasks are kept, and where the processes that serve them meet.
+
+Progress, questions, answers, wishes to cancel and results go through the store, so every server on it can serve a task
+that another process runs. `TaskStore` applies the rules of `life` to the rows of a table, one transaction for each
+method. The stores of `sqlite_store` say where the table is, and which processes are alive.
+
+Rule: a method may wait for a disk in the calling greenlet, but never blocks the hub. Any of them may raise
+StoreUnusable.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from mcpgreen.errors import McpgreenError
+from mcpgreen.tasks import life
+from mcpgreen.tasks.life import Task
+from mcpgreen.tasks.secrets import Vault
+from mcpgreen.text import jsontext
+from mcpgreen.text.json_types import Json
+
+if TYPE_CHECKING:
+    import sqlite3
+
+Value = TypeVar("Value")
+Tasks = list[Task]
+EVER = float("inf")
+MAX_LISTED = 1000
+PIECE = 500  # tasks that are removed in one transaction
+RUNNER_BYTES = 12
+NOT_STORED = "The result of the task could not be stored"
+
+VERSION = 1  # of the table
+FIELDS = Task._fields
+AS_JSON = [FIELDS.index(name) for name in ("questions", "error", "shown_arguments", "client")]
+LONG = FIELDS[FIELDS.index("shown_arguments") :]  # the last columns, since SQLite reads a row from its beginning
+ERROR = FIELDS.index("error")
+ALL = ", ".join(FIELDS)
+LISTED = ", ".join(name for name in FIELDS if name not in LONG)
+SCHEMA = f"""
+CREATE TABLE marks (value INTEGER);
+INSERT INTO marks VALUES (0);
+CREATE TABLE tasks (changed INTEGER, expires_at REAL, {ALL}, UNIQUE (id));
+CREATE INDEX changes ON tasks (changed);
+CREATE INDEX unfinished ON tasks (owner) WHERE expires_at IS NULL;
+CREATE INDEX ended ON tasks (expires_at) WHERE expires_at IS NOT NULL;
+PRAGMA user_version = {VERSION};
+"""
+INSERT = f"INSERT INTO tasks (changed, {ALL}) VALUES ({', '.join('?' * (len(FIELDS) + 1))})"
+OF_OWNER = "owner = coalesce(?, owner)"
+Rows = list[Any]
+
+
+class StoreUnusable(McpgreenError):
+    """The store cannot be trusted, or not be read or written. The message says why."""
+
+
+class TooManyTasks(McpgreenError):
+    """The owner has too many unfinished tasks, or there are too many in all."""
+
+
+class TaskStore(ABC):
+    """The tasks of a project. `runner` is this process, as the store knows it."""
+
+    def __init__(self, *, max_per_owner: int = 1000, max_tasks: int = 10_000, vault: Vault | None = None) -> None:
+        self.runner = os.urandom(RUNNER_BYTES).hex()
+        self._max_per_owner = max_per_owner
+        self._max_tasks = max_tasks
+        self._vault = vault  # None if nothing is written to a disk
+        self._connection: sqlite3.Connection | None = None
+
+    def create(self, task: Task) -> Task:
+        """Store a new task, with this runner and the times; durable on return. Raises TooManyTasks."""
+        now = time.time()
+        if task.asked_ttl_ms is not None:
+            task = task._replace(asked_ttl_ms=min(task.asked_ttl_ms, int(life.MAX_TTL_SECS * 1000)))
+        task = task._replace(runner=task.runner or self.runner, created_at=task.created_at or now, updated_at=now)
+
+        def insert() -> Task:
+            query = "SELECT total(owner = ?), count(*) FROM tasks WHERE expires_at IS NULL"
+            of_owner, in_all = self._rows(query, task.owner)[0]
+            if of_owner >= self._max_per_owner:
+                raise TooManyTasks(f"There are {self._max_per_owner} unfinished tasks already; wait until a task ends.")
+            if in_all >= self._max_tasks:
+                raise TooManyTasks(f"The server has {self._max_tasks} unfinished tasks; wait until a task ends.")
+            self._begin_life()
+            self._rows(INSERT, self._next_mark(), *_values(task))
+            return task
+
+        return self._transact(insert)
+
+    def get(self, task_id: str) -> Task | None:
+        """Return the task. A long result is left out: see `result_of`."""
+        return self._change(task_id, lambda task: task, writes=False)
+
+    def result_of(self, task: Task) -> bytes:
+        """Return the result of a completed task, as JSON. Raises LookupError if it has none, or has expired."""
+
+        def read() -> bytes:
+            found = self._load(task.id)
+            if found is None or not found.result_bytes:
+                raise LookupError(task.id)
+            return self._read_result(task.id) if found.result is None else found.result
+
+        return self._transact(read, writes=False)
+
+    def list(self, owner: str | None, *, after: str = "", limit: int = 100) -> Tasks:
+        """Return tasks in the order of their creation; of all owners if `owner` is None. Raises LookupError if `after`
+        is not one of them. Long fields are left out, as `Task` says."""
+
+        def select() -> Tasks:
+            query = f"SELECT rowid FROM tasks WHERE id = ? AND {OF_OWNER}"
+            if not after.isascii() or not (found := self._rows(query, after, owner) if after else [(0,)]):
+                raise LookupError(after)
+            which = f"rowid > ? AND {OF_OWNER} AND coalesce(expires_at > ?, 1) ORDER BY rowid LIMIT ?"
+            values = (*found[0], owner, time.time(), min(limit, MAX_LISTED))
+            return [_task(row) for row in self._rows(f"SELECT {LISTED} FROM tasks WHERE {which}", *values)]
+
+        return self._transact(select, writes=False)
+
+    def note(self, task_id: str, attempt: int, *, status: str | None = None, status_message: str) -> bool:
+        """Store how far the task is. Return False if it has ended, or if this attempt is not the current one."""
+        return self._change(task_id, lambda task: life.noted(task, attempt, status, status_message)) is not None
+
+    def ask(self, task_id: str, attempt: int, requests: dict[str, Json]) -> bool:
+        """Open questions: the task is `input_required`. Raises ValueError if there are too many, or a key is used."""
+        return self._change(task_id, lambda task: life.asked(task, attempt, requests)) is not None
+
+    def answer(self, task_id: str, answers: dict[str, Json]) -> set[str]:
+        """Store answers to open questions, and return their keys. Raises ValueError if they are too long."""
+        encoded = {key: jsontext.dumps(answer) for key, answer in answers.items()}
+        if sum(map(len, encoded.values())) > life.MAX_ANSWERS_BYTES:
+            raise ValueError(f"the answers have more than {life.MAX_ANSWERS_BYTES} bytes")
+        keys: set[str] = set()
+
+        def change(task: Task) -> Task | None:
+            keys.update(task.open_questions.keys() & encoded.keys())
+            return life.answered(task, {key: self._seal(encoded[key]).decode("ascii") for key in keys})
+
+        return keys if self._change(task_id, change) else set()
+
+    def take_answers(self, task_id: str, attempt: int, keys: Iterable[str]) -> dict[str, Json]:
+        """Return the answers that have arrived, each of them once."""
+        taken: dict[str, Json] = {}
+
+        def change(task: Task) -> Task | None:
+            for key, sealed in life.answers(task, keys).items() if task.attempt == attempt else ():
+                plain = self._unseal(sealed.encode("ascii"))
+                taken[key] = jsontext.parsed(plain) if plain else {"action": "cancel"}
+            return life.closed(task, taken) if taken else None
+
+        self._change(task_id, change)
+        return taken
+
+    def finish(
+        self,
+        task_id: str,
+        attempt: int,
+        status: str,
+        *,
+        result: bytes | None = None,
+        error: Json | None = None,
+        status_message: str = "",
+        stderr_end: bytes = b"",
+        is_error: bool = False,
+    ) -> Task | None:
+        """End the task. Exactly one caller gets it back. The task fails if its result cannot be stored, as on a full
+        disk."""
+
+        def change(task: Task) -> Task | None:
+            if task.attempt != attempt:
+                return None
+            ended = life.finished(task, status, message=status_message, error=error, stderr=stderr_end)
+            return ended and self._keep_result(ended._replace(is_error=is_error), result) if result else ended
+
+        try:
+            return self._change(task_id, change)
+        except StoreUnusable:
+            if result is None:
+                raise
+        error = life.error_of(NOT_STORED)
+        return self.finish(task_id, attempt, life.Status.FAILED, error=error, stderr_end=stderr_end)
+
+    def want_cancel(self, task_id: str) -> Task | None:
+        """Ask the runner to cancel the task. Without a living runner it is cancelled at once. Return it as it is then;
+        None if it is unknown."""
+        return self._change(task_id, self._with_wish)
+
+    def _with_wish(self, task: Task) -> Task:
+        if task.has_ended or task.wants_cancel:
+            return task
+        return task._replace(wants_cancel=True) if self._is_alive(task.runner) else life.cancelled(task)
+
+    def changed_since(self, mark: int) -> tuple[int, Tasks]:
+        """Return the next mark, and the tasks that have changed since this one, `MAX_LISTED` at a time, without long
+        fields. With a negative mark no tasks: that is how to begin. So runners and watchers learn what others do."""
+
+        def select() -> tuple[int, Tasks]:
+            last = self._rows("SELECT value FROM marks")[0][0]
+            if mark < 0 or last == mark:
+                return last, []
+            query = f"SELECT changed, {LISTED} FROM tasks WHERE changed > ? ORDER BY changed LIMIT {MAX_LISTED}"
+            rows = self._rows(query, mark)
+            return rows[-1][0] if len(rows) == MAX_LISTED else last, [_task(row[1:]) for row in rows]
+
+        return self._transact(select, writes=False)
+
+    def recover(self, may_rerun: Callable[[Task], bool] = lambda task: True) -> Tasks:
+        """End the unfinished tasks of dead runners, or take them over. Return those that are to be run again. One that
+        may not be rerun here is left to others, and returned with its old runner."""
+
+        def work() -> Tasks:
+            rerun: Tasks = []
+            for dead in (task for task in self._unfinished() if not self._is_alive(task.runner)):
+                task = life.recovered(dead, self.runner)
+                if not task.has_ended:
+                    task = task if may_rerun(dead) else dead
+                    rerun.append(task)
+                if task is not dead:
+                    self._save(dead, task)
+            return rerun
+
+        return self._transact(work)
+
+    def is_orphan(self, task: Task) -> bool:
+        """Tell whether the task has not ended, but the process that runs it has."""
+        if task.has_ended or task.runner == self.runner:
+            return False
+        return self._transact(lambda: not self._is_alive(task.runner), writes=False)
+
+    def end_tasks_of(self, owner: str) -> None:
+        """Cancel the owner's tasks, except for those that survive, and remove those that have ended."""
+
+        def work() -> None:
+            for task in self._unfinished():
+                if task.owner == owner and not task.survives:
+                    self._save(task, self._with_wish(task))
+
+        self._transact(work)
+        self._remove(EVER, owner)
+
+    def expire(self, now: float) -> int:
+        """Remove tasks that are over their time. Return how many."""
+        return self._remove(now, None)
+
+    def clear(self) -> int:
+        """Remove all tasks that have ended. Return how many."""
+        return self._remove(EVER, None)
+
+    def _remove(self, now: float, owner: str | None) -> int:
+        which = f"SELECT rowid FROM tasks WHERE expires_at <= ? AND {OF_OWNER} LIMIT {PIECE}"
+
+        def remove() -> int:
+            self._rows(f"DELETE FROM tasks WHERE rowid IN ({which})", now, owner)
+            return int(self._rows("SELECT changes()")[0][0])
+
+        removed = 0
+        while piece := self._transact(remove):  # in pieces, so that others need not wait for long
+            removed += piece
+        return removed
+
+    def seal(self, params: Json) -> bytes | None:
+        """Encrypt params for `Task.sealed_params`. None if they are too long to be stored."""
+        plain = jsontext.dumps(params)
+        return self._transact(lambda: self._seal(plain)) if len(plain) <= life.MAX_SEALED_BYTES else None
+
+    def unseal(self, sealed: bytes) -> Json | None:
+        """Undo `seal`. None if they were sealed with another key."""
+        plain = self._transact(lambda: self._unseal(sealed))
+        params = jsontext.parsed(plain) if plain else None
+        return params if isinstance(params, dict) else None
+
+    @abstractmethod
+    def close(self) -> None:
+        """End the life of this runner. Its unfinished tasks can be recovered by others."""
+
+    def _change(self, task_id: str, change: Callable[[Task], Task | None], *, writes: bool = True) -> Task | None:
+        """Change a record, if the rules allow it. Return the new one."""
+
+        def work() -> Task | None:
+            old = self._load(task_id)
+            if old is None or (life.expires_at(old) or EVER) <= time.time():
+                return None
+            new = change(old)
+            if new is not None and new is not old:
+                self._save(old, new)
+            return new
+
+        return self._transact(work, writes=writes)
+
+    # These are called within a transaction.
+
+    def _rows(self, query: str, *values: object) -> Rows:
+        assert self._connection is not None
+        return self._connection.execute(query, values).fetchall()
+
+    def _load(self, task_id: str) -> Task | None:
+        if not task_id.isascii():  # a client may send half of a surrogate pair, which SQLite cannot take
+            return None
+        rows = self._rows(f"SELECT {ALL} FROM tasks WHERE id = ?", task_id)
+        return _task(rows[0]) if rows else None
+
+    def _save(self, old: Task, new: Task) -> None:
+        if new.runner == self.runner:
+            self._begin_life()
+        before, after = _values(old), _values(new)
+        changes = {name: value for name, value, other in zip(FIELDS, after, before, strict=True) if value != other}
+        changes |= {"changed": self._next_mark(), "expires_at": life.expires_at(new)}
+        self._rows(f"UPDATE tasks SET {' = ?, '.join(changes)} = ? WHERE id = ?", *changes.values(), new.id)
+
+    def _next_mark(self) -> int:
+        self._rows("UPDATE marks SET value = value + 1")
+        return int(self._rows("SELECT value FROM marks")[0][0])
+
+    def _unfinished(self) -> Iterator[Task]:
+        for (task_id,) in self._rows("SELECT id FROM tasks WHERE expires_at IS NULL ORDER BY rowid"):
+            if task := self._load(task_id):  # one by one, since they may be long
+                yield task
+
+    # What subclasses do. The first one begins a transaction, the others are called within one.
+
+    @abstractmethod
+    def _transact(self, work: Callable[[], Value], *, writes: bool = True) -> Value:
+        """Run the work, undisturbed by others: all of it happens, or nothing. Raises StoreUnusable."""
+
+    @abstractmethod
+    def _is_alive(self, runner: str) -> bool: ...
+
+    @abstractmethod
+    def _begin_life(self) -> None:
+        """Let others see that this runner is alive. Does nothing the second time."""
+
+    def _keep_result(self, task: Task, result: bytes) -> Task:
+        return task._replace(result=result, result_bytes=len(result))
+
+    def _read_result(self, task_id: str) -> bytes:
+        """Return a result that is not in the table."""
+        raise LookupError(task_id)
+
+    def _seal(self, plain: bytes) -> bytes:
+        """Return ASCII that only `_unseal` can read."""
+        return self._vault.seal(plain) if self._vault else plain
+
+    def _unseal(self, sealed: bytes) -> bytes | None:
+        return self._vault.unseal(sealed) if self._vault else sealed
+
+
+def _values(task: Task) -> list[Any]:
+    values: list[Any] = list(task)
+    for column in AS_JSON:
+        values[column] = jsontext.dumps(values[column]) if values[column] else None
+    return values
+
+
+def _task(row: tuple[Any, ...]) -> Task:
+    values = list(row)
+    for column in AS_JSON:
+        if column < len(values):
+            values[column] = jsontext.parsed(values[column]) if values[column] else None if column == ERROR else {}
+    return Task(*values)

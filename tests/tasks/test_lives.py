@@ -1,0 +1,228 @@
+"""What becomes of tasks when clients, sessions and servers end, and who may see them."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sqlite3
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from mcpgreen.features.tasks.tasks import Tasks
+from mcpgreen.project.task_place import DATABASE, directory_of
+from mcpgreen.tasks import life
+from mcpgreen.tasks.life import Task
+from tests.support.client import Client
+from tests.support.http import Serve
+from tests.support.issuer import RESOURCE, Issuer
+from tests.support.project import ProjectBuilder
+from tests.support.questions import ASK, accept
+from tests.support.waiting import eventually
+from tests.support.wire import Json, Start, text_of
+from tests.tasks.clients import ASKABLE, GO, LATEST_HANDSHAKE, MODERN, WITH_TASKS, begin, ended, get, look_until
+
+RESTARTED = "The server was restarted"
+
+
+@pytest.mark.requirement("T-recover")
+def test_after_a_crash_a_task_has_failed_or_is_run_again(project: ProjectBuilder, serve: Serve) -> None:
+    said = 'echo "$MCP_TASK_ATTEMPT" >> "$MCPGREEN_PROJECT_ROOT/$MCP_TOOL_NAME"'
+    for name, idempotent in (("once", False), ("twice", True)):
+        script = f'source "$MCP_SDK/tool-sdk.sh"; {said}; {GO}; printf %s "$(mcp_args_get .n)"'
+        project.tool(name, script, task="always", idempotent=idempotent)
+    first = serve()
+    client = first.stateless(capabilities=WITH_TASKS)
+    tasks = [begin(client, name, {"n": 7}) for name in ("once", "twice")]
+    eventually(lambda: all((project.root / name).exists() for name in ("once", "twice")))
+    first.process.send_signal(signal.SIGKILL)
+    first.wait()
+    client = serve().stateless(capabilities=WITH_TASKS)
+    project.write("go", "")
+    once, twice = (ended(client, task) for task in tasks)
+
+    assert (once["status"], once["error"]) == ("failed", {"code": -32603, "message": RESTARTED})
+    assert text_of(twice["result"]) == "7"
+    assert (project.read("once"), project.read("twice")) == ("1\n", "1\n2\n")
+
+
+@pytest.mark.requirement("T-eof")
+@pytest.mark.parametrize("ending", ["eof", "signal"])
+def test_the_end_of_a_server_ends_its_tasks(project: ProjectBuilder, start: Start, ending: str) -> None:
+    project.tool("slow", 'echo $$ > "$MCPGREEN_PROJECT_ROOT/pid"; sleep 1000', task="always")
+    client = Client(start(), MODERN, capabilities=WITH_TASKS)
+    task = begin(client, "slow")
+    eventually(lambda: (project.root / "pid").exists() and project.read("pid"))
+    began_at = time.monotonic()
+    if ending == "eof":
+        client.wire.close_stdin()
+    else:
+        client.wire.process.terminate()
+    assert client.wire.wait() == 0
+    seen = get(Client(start(), MODERN, capabilities=WITH_TASKS), task)
+
+    assert seen["status"] == ("cancelled" if ending == "eof" else "failed")
+    assert ending == "eof" or seen["error"] == {"code": -32603, "message": RESTARTED}
+    assert time.monotonic() - began_at < 8
+    assert not Path(f"/proc/{int(project.read('pid'))}").exists()
+
+
+@pytest.mark.requirement("T-sessions", "T-owners")
+def test_a_session_has_tasks_of_its_own_which_end_with_it(project: ProjectBuilder, serve: Serve) -> None:
+    project.tool("slow", 'echo $$ > "$MCPGREEN_PROJECT_ROOT/pid"; sleep 1000', task="always")
+    project.tool("lasting", f'{GO}; echo x > "$MCPGREEN_PROJECT_ROOT/lasted"', task="always", taskSurvivesClient=True)
+    server = serve()
+    owner, other = server.session(), server.session()
+    task, lasting = begin(owner, "slow"), begin(owner, "lasting")
+    eventually(lambda: (project.root / "pid").exists() and project.read("pid"))
+    foreign = other.request("tasks/get", {"taskId": task["taskId"]}, id=1)
+    unknown = other.request("tasks/get", {"taskId": "0" * 32}, id=1)
+    listed = other.result("tasks/list")["tasks"]
+    owner.delete()
+    eventually(lambda: not Path(f"/proc/{int(project.read('pid'))}").exists())
+    project.write("go", "")
+
+    assert foreign == unknown and listed == []
+    assert "taskId" in lasting
+    eventually(lambda: (project.root / "lasted").exists())
+
+
+@pytest.mark.requirement("T-owners")
+def test_a_task_belongs_to_the_subject_of_its_token(project: ProjectBuilder, serve: Serve) -> None:
+    project.tool("slow", GO, task="always")
+    issuer = Issuer()
+    try:
+        keys = project.write("keys.json", json.dumps({"keys": issuer.keys}))
+        settings = {"http_oauth_issuer": issuer.name, "http_oauth_jwks_url": str(keys), "http_public_url": RESOURCE}
+        server = serve(**settings)
+        ann, again, bob = (
+            server.stateless(capabilities=WITH_TASKS, token=issuer.token(sub=name)) for name in ("ann", "ann", "bob")
+        )
+        task = begin(ann, "slow")
+        params = {"taskId": task["taskId"]}
+
+        assert get(again, task)["status"] == "working"
+        for method in ("tasks/get", "tasks/cancel", "tasks/update"):
+            foreign = bob.request(method, {**params, "inputResponses": {}}, id=1)
+            assert foreign == bob.request(method, {"taskId": "0" * 32, "inputResponses": {}}, id=1)
+        assert get(ann, task)["status"] == "working"
+    finally:
+        issuer.stop()
+
+
+@pytest.mark.requirement("T-replicas")
+def test_two_servers_serve_the_same_task(project: ProjectBuilder, serve: Serve) -> None:
+    """Its questions are answered by both, its client is gone meanwhile, and one cancels what the other runs."""
+    body = f"{ASK}\nplaces = [post({{key: form(key, name=TEXT)}}) for key in 'ab']"
+    project.python_tool("asker", f"{body}\nprint(json.dumps([read(place) for place in places]))", task="always")
+    project.tool("slow", "sleep 1000", task="always")
+    first, second = (server.stateless(capabilities=ASKABLE) for server in (serve(), serve()))
+    task, slow = begin(first, "asker"), begin(first, "slow")
+    look_until(second, task, lambda found: len(found.get("inputRequests", ())) == 2)
+    first.close()
+    for client, key in ((second, "b"), (first, "a")):
+        answers = {key: accept(name=key.upper())}
+        client.result("tasks/update", {"taskId": task["taskId"], "inputResponses": answers})
+    second.result("tasks/cancel", {"taskId": slow["taskId"]})
+
+    assert '"B"' in text_of(ended(second, task)["result"])
+    assert ended(first, slow)["status"] == "cancelled"
+
+
+@pytest.mark.requirement("T-unusable")
+def test_without_a_usable_store_calls_run_as_before(project: ProjectBuilder, start: Start, tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    state.mkdir()
+    state.chmod(0o777)
+    for way in ("auto", "always", "required"):
+        project.tool(way, "sleep 0.2; printf plain", task=way, taskAfterSecs=0.01)
+    client = Client(start(env={"XDG_STATE_HOME": str(state)}), MODERN, capabilities=WITH_TASKS)
+
+    assert [text_of(client.call_tool(way)) for way in ("auto", "always")] == ["plain", "plain"]
+    assert client.error("tools/call", {"name": "required"})["code"] == -32603
+    assert client.error("tasks/get", {"taskId": "0" * 32})["code"] == -32602
+    assert list(state.iterdir()) == []
+    assert "tasks cannot be stored" in client.wire.stderr
+
+
+@pytest.mark.requirement("T-expire")
+def test_a_task_is_forgotten_after_its_time(project: ProjectBuilder, serve: Serve) -> None:
+    project.tool("quick", "", task="always", taskKeepSecs=0.4)
+    client = serve(task_keep_secs=1).stateless(capabilities=WITH_TASKS)
+    task = begin(client, "quick")
+    assert 400 <= ended(client, task)["ttlMs"] <= 2000
+    eventually(lambda: "error" in client.request("tasks/get", {"taskId": task["taskId"]}) or time.sleep(0.1))
+
+
+@pytest.mark.parametrize("fields", [{"task": "always"}, {"task": "auto", "taskAfterSecs": 0.1}])
+def test_the_end_of_stderr_is_kept(project: ProjectBuilder, serve: Serve, fields: Json) -> None:
+    project.tool("noisy", "for i in $(seq 20000); do echo line $i; done >&2; sleep 0.3", **fields)
+    client = serve().stateless(capabilities=WITH_TASKS)
+    ended(client, begin(client, "noisy"))
+    database = Path(directory_of(str(project.root), os.environ)) / DATABASE
+    (kept,) = sqlite3.connect(database).execute("SELECT stderr_end FROM tasks").fetchone()
+
+    assert 60_000 < len(kept) <= 65_536 and kept.endswith(b"line 20000\n")
+
+
+def test_secrets_are_not_on_disk(project: ProjectBuilder, serve: Serve) -> None:
+    project.tool("slow", f"echo token=hunter2hunter2 >&2; {GO}", task="always", idempotent=True)
+    server = serve()
+    client = server.stateless(capabilities=WITH_TASKS)
+    task = begin(client, "slow", {"api_key": "hunter2hunter2", "text": "visible"})
+    project.write("go", "")
+    ended(client, task)
+    server.stop()
+    kept = [path.read_bytes() for path in Path(directory_of(str(project.root), os.environ)).iterdir() if path.is_file()]
+
+    assert b"visible" in b"".join(kept) and b"hunter2hunter2" not in b"".join(kept)
+
+
+def test_nothing_of_tasks_is_loaded_before_the_first_task(project: ProjectBuilder, start: Start) -> None:
+    project.tool("quick", "printf plain")
+    project.tool("always", "", task="always")
+    wire = start(env={"PYTHONVERBOSE": "1"}, is_fresh=True)
+    client = Client(wire, MODERN, capabilities=WITH_TASKS)
+    assert text_of(client.call_tool("quick")) == "plain"
+    before = wire.stderr
+    begin(client, "always")
+
+    assert "mcpgreen.features.tools" in before
+    assert not [name for name in ("mcpgreen.tasks", "mcpgreen.features.tasks", "sqlite3") if name in before]
+    eventually(lambda: "mcpgreen.features.tasks" in wire.stderr)
+
+
+@pytest.mark.parametrize("revision", [MODERN, LATEST_HANDSHAKE])
+def test_descriptions_say_how_calls_become_tasks(project: ProjectBuilder, start: Start, revision: str) -> None:
+    """In a comment, in YAML, beside the script, and in Python."""
+    project.tool("comment", '#!/bin/bash\n# mcp: {"task": "required"}\n')
+    project.tool("yaml", "#!/bin/bash\n# mcp:\n#   task: required\n#   taskKeepSecs: 5\n")
+    project.tool("beside", "", task="required")
+    project.forked_tool(
+        "python",
+        "import mcp_tool\n@mcp_tool.tool(task='required', rerun=True, task_keep_secs=5)\ndef python() -> None: 'x'\n",
+    )
+    client = Client(start(), revision, capabilities=WITH_TASKS)
+    if revision == MODERN:
+        kept = {name: ended(client, begin(client, name))["ttlMs"] for name in ("comment", "yaml", "beside", "python")}
+        assert kept["yaml"] < 20_000 and kept["python"] < 20_000 and kept["beside"] > 3_000_000
+    else:
+        tools: dict[str, Json] = client.tools()
+        assert {tool["execution"]["taskSupport"] for tool in tools.values()} == {"required"}
+
+
+def test_what_happens_before_the_first_look_is_heard(tmp_path: Path) -> None:
+    project, environ = SimpleNamespace(root=str(tmp_path)), {"XDG_STATE_HOME": str(tmp_path / "state")}
+    settings = SimpleNamespace(max_tasks_per_principal=9, max_tasks=9, state_key="", task_keep_secs=60.0)
+    tasks = Tasks(SimpleNamespace(settings=settings, project=project, environ=environ))  # type: ignore[arg-type]
+    tasks._greenlet.kill()
+    heard: list[Task] = []
+    task = tasks.store.create(Task(life.new_id(), "", "build"))
+    tasks._running[task.id] = SimpleNamespace(id=task.id, hear=heard.append)  # type: ignore[assignment]
+    tasks.store.want_cancel(task.id)
+    tasks._hear_news()
+    tasks.store.close()
+    assert [each.wants_cancel for each in heard] == [True]
