@@ -1,9 +1,9 @@
 """`SqliteTaskStore`: tasks in a database on disk, which several processes of one machine share. `MemoryTaskStore` is a
 fake for tests.
 
-One native thread reads and writes. Greenlets wait for it, and the hub never does. What several greenlets want meanwhile
-becomes one transaction. A long result is a file beside the database. A runner is alive as long as it holds the lock on
-its file, which the kernel releases when the process dies; process ids say nothing.
+One native thread reads and writes. Greenlets wait for it, and the hub never does. A long result is a file beside the
+database. A runner is alive as long as it holds the lock on its file, which the kernel releases when the process dies;
+process ids say nothing.
 
 Rule: everything that is done to a file of a task or a runner happens within a writing transaction, so that no other
 process does something to it at the same time. A kill between the file and the end of the transaction leaves a file that
@@ -18,8 +18,6 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-import gevent
-from gevent.event import Event
 from gevent.threadpool import ThreadPool
 
 from mcpgreen.files.regular_files import existing_file, new_file
@@ -27,39 +25,16 @@ from mcpgreen.project import task_place as place
 from mcpgreen.tasks import life
 from mcpgreen.tasks.life import Task
 from mcpgreen.tasks.secrets import Vault
-from mcpgreen.tasks.store import SCHEMA, VERSION, StoreUnusable, TaskStore, TooManyTasks, Value
+from mcpgreen.tasks.store import SCHEMA, VERSION, StoreUnusable, TaskStore, Value
 
 if TYPE_CHECKING:
     import sqlite3
 
-MAX_BATCH = 200
 BUSY_SECS = 30.0  # other processes hold the lock for milliseconds
 KEPT_WAL_BYTES = 1 << 20
 PAGE_BYTES = 4096
 MAX_DATABASE_BYTES = 1 << 30
 MAX_RESULTS_BYTES = 4 << 30  # of all files
-
-
-class _Job:
-    """Work for the thread, its outcome, and an event for the greenlet that waits for it."""
-
-    def __init__(self, work: Callable[[], Any], *, writes: bool) -> None:
-        self.work = work
-        self.writes = writes
-        self.value: Any = None
-        self.refusal: Exception | None = None
-        self.error: Exception | None = StoreUnusable("The store of the tasks has failed")  # until it is committed
-        self.is_done = Event()
-
-    def run(self) -> None:
-        self.refusal = None
-        try:
-            self.value = self.work()
-        except (TooManyTasks, ValueError, LookupError) as error:  # raised before anything was changed
-            self.refusal = error
-
-
-Batch = list[_Job]
 
 
 class SqliteTaskStore(TaskStore):
@@ -72,68 +47,31 @@ class SqliteTaskStore(TaskStore):
         super().__init__(max_per_owner=max_per_owner, max_tasks=max_tasks, vault=vault)
         self.directory = directory
         self._pool = ThreadPool(1)
-        self._pending: Batch = []
-        self._worker: gevent.Greenlet | None = None
-        # Only the thread uses these, and the connection.
-        self._lock_fd: int | None = None
-        self._faults: tuple[type[Exception], ...] = (OSError, ImportError)  # that a disk or a package may have
+        self._lock_fd: int | None = None  # only the thread uses it, and the connection
 
     def close(self) -> None:
-        if self._worker is not None:
-            self._worker.join()
         self._pool.apply(self._disconnect)
         self._pool.kill()
 
     def _transact(self, work: Callable[[], Value], *, writes: bool = True) -> Value:
-        job = _Job(work, writes=writes)
-        self._pending.append(job)
-        if self._worker is None:
-            self._worker = gevent.spawn(self._work)
-        job.is_done.wait()
-        if job.error is not None:
-            raise job.error
-        value: Value = job.value
+        value: Value = self._pool.apply(self._run, (work, "BEGIN IMMEDIATE" if writes else "BEGIN"))
         return value
 
-    def _work(self) -> None:
-        """Let the thread do what is pending. A greenlet of its own, since a waiting one may be killed."""
+    def _run(self, work: Callable[[], Value], begin: str) -> Value:
         try:
-            while self._pending:
-                batch, self._pending = self._pending[:MAX_BATCH], self._pending[MAX_BATCH:]
-                try:
-                    self._pool.apply(self._run, (batch,))
-                finally:
-                    for job in batch:
-                        job.is_done.set()
-        finally:
-            self._worker = gevent.spawn(self._work) if self._pending else None
-
-    def _run(self, batch: Batch) -> None:
-        """Do all jobs of a batch in one transaction."""
+            import sqlite3
+        except ImportError as error:  # some builds of Python lack it
+            raise StoreUnusable(str(error)) from error
         try:
-            connection = self._connected()
-            connection.execute("BEGIN IMMEDIATE" if any(job.writes for job in batch) else "BEGIN")
-            try:
-                for job in batch:
-                    job.run()
-                connection.execute("COMMIT")
-                for job in batch:
-                    job.error = job.refusal
-            finally:
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
-        except self._faults as error:
+            with self._connected() as connection:  # commits, or rolls back
+                connection.execute(begin)
+                return work()
+        except (OSError, ImportError, sqlite3.Error) as error:
             path = getattr(error, "filename", None) or os.path.join(self.directory, place.DATABASE)
-            for job in batch:
-                job.error = StoreUnusable(f"{path}: {getattr(error, 'strerror', None) or error}")
-                if len(batch) > 1:  # it may concern one of them only
-                    self._run([job])
+            raise StoreUnusable(f"{path}: {getattr(error, 'strerror', None) or error}") from error
 
     def _connected(self) -> sqlite3.Connection:
         if self._connection is None:
-            import sqlite3  # some builds of Python lack it
-
-            self._faults = (OSError, ImportError, sqlite3.Error)
             place.prepare(self.directory)
             path = os.path.join(self.directory, place.DATABASE)
             guard = os.open(self.directory, os.O_RDONLY | os.O_CLOEXEC)
@@ -170,14 +108,14 @@ class SqliteTaskStore(TaskStore):
         removed = super()._remove(now, owner)
         self._transact(self._sweep)
         if removed:
-            self._pool.apply(self._shrink)
+            with suppress(StoreUnusable):  # another process is busy with the pages
+                self._transact(self._shrink)
         return removed
 
     def _shrink(self) -> None:
-        """Give free pages back to the disk, unless another process is busy with them. Each of these is a transaction
-        of its own, and only a script is run to its end."""
-        with suppress(*self._faults):
-            self._connected().executescript("PRAGMA incremental_vacuum; PRAGMA wal_checkpoint(TRUNCATE)")
+        """Give free pages back to the disk. Only a script is run to its end; it ends the transaction first."""
+        assert self._connection is not None
+        self._connection.executescript("PRAGMA incremental_vacuum; PRAGMA wal_checkpoint(TRUNCATE)")
 
     def _is_alive(self, runner: str) -> bool:
         try:

@@ -35,22 +35,17 @@ RUNNER_BYTES = 12
 NOT_STORED = "The result of the task could not be stored"
 
 VERSION = 1  # of the table
-FIELDS = Task._fields
-AS_JSON = [FIELDS.index(name) for name in ("questions", "error", "shown_arguments", "client")]
-LONG = FIELDS[FIELDS.index("shown_arguments") :]  # the last columns, since SQLite reads a row from its beginning
-ERROR = FIELDS.index("error")
-ALL = ", ".join(FIELDS)
-LISTED = ", ".join(name for name in FIELDS if name not in LONG)
+LONG = ("result_bytes", "sealed_params", "stderr_end", "result")  # with columns of their own; the rest is JSON
+ALL = ", ".join(("fields", *LONG))
 SCHEMA = f"""
 CREATE TABLE marks (value INTEGER);
 INSERT INTO marks VALUES (0);
-CREATE TABLE tasks (changed INTEGER, expires_at REAL, {ALL}, UNIQUE (id));
+CREATE TABLE tasks (id UNIQUE, owner, changed INTEGER, expires_at REAL, {ALL});
 CREATE INDEX changes ON tasks (changed);
 CREATE INDEX unfinished ON tasks (owner) WHERE expires_at IS NULL;
 CREATE INDEX ended ON tasks (expires_at) WHERE expires_at IS NOT NULL;
 PRAGMA user_version = {VERSION};
 """
-INSERT = f"INSERT INTO tasks (changed, {ALL}) VALUES ({', '.join('?' * (len(FIELDS) + 1))})"
 OF_OWNER = "owner = coalesce(?, owner)"
 Rows = list[Any]
 
@@ -88,7 +83,8 @@ class TaskStore(ABC):
             if in_all >= self._max_tasks:
                 raise TooManyTasks(f"The server has {self._max_tasks} unfinished tasks; wait until a task ends.")
             self._begin_life()
-            self._rows(INSERT, self._next_mark(), *_values(task))
+            self._rows("INSERT INTO tasks (id, owner) VALUES (?, ?)", task.id, task.owner)
+            self._save(task)
             return task
 
         return self._transact(insert)
@@ -118,7 +114,7 @@ class TaskStore(ABC):
                 raise LookupError(after)
             which = f"rowid > ? AND {OF_OWNER} AND coalesce(expires_at > ?, 1) ORDER BY rowid LIMIT ?"
             values = (*found[0], owner, time.time(), min(limit, MAX_LISTED))
-            return [_task(row) for row in self._rows(f"SELECT {LISTED} FROM tasks WHERE {which}", *values)]
+            return [_task(row) for row in self._rows(f"SELECT fields FROM tasks WHERE {which}", *values)]
 
         return self._transact(select, writes=False)
 
@@ -203,7 +199,7 @@ class TaskStore(ABC):
             last = self._rows("SELECT value FROM marks")[0][0]
             if mark < 0 or last == mark:
                 return last, []
-            query = f"SELECT changed, {LISTED} FROM tasks WHERE changed > ? ORDER BY changed LIMIT {MAX_LISTED}"
+            query = f"SELECT changed, fields FROM tasks WHERE changed > ? ORDER BY changed LIMIT {MAX_LISTED}"
             rows = self._rows(query, mark)
             return rows[-1][0] if len(rows) == MAX_LISTED else last, [_task(row[1:]) for row in rows]
 
@@ -221,7 +217,7 @@ class TaskStore(ABC):
                     task = task if may_rerun(dead) else dead
                     rerun.append(task)
                 if task is not dead:
-                    self._save(dead, task)
+                    self._save(task, dead)
             return rerun
 
         return self._transact(work)
@@ -238,7 +234,7 @@ class TaskStore(ABC):
         def work() -> None:
             for task in self._unfinished():
                 if task.owner == owner and not task.survives:
-                    self._save(task, self._with_wish(task))
+                    self._save(self._with_wish(task), task)
 
         self._transact(work)
         self._remove(EVER, owner)
@@ -287,7 +283,7 @@ class TaskStore(ABC):
                 return None
             new = change(old)
             if new is not None and new is not old:
-                self._save(old, new)
+                self._save(new, old)
             return new
 
         return self._transact(work, writes=writes)
@@ -304,12 +300,13 @@ class TaskStore(ABC):
         rows = self._rows(f"SELECT {ALL} FROM tasks WHERE id = ?", task_id)
         return _task(rows[0]) if rows else None
 
-    def _save(self, old: Task, new: Task) -> None:
+    def _save(self, new: Task, old: Task | None = None) -> None:
         if new.runner == self.runner:
             self._begin_life()
-        before, after = _values(old), _values(new)
-        changes = {name: value for name, value, other in zip(FIELDS, after, before, strict=True) if value != other}
-        changes |= {"changed": self._next_mark(), "expires_at": life.expires_at(new)}
+        values = new._asdict()
+        long = {name: values.pop(name) for name in LONG}
+        changes = {name: value for name, value in long.items() if old is None or value != getattr(old, name)}
+        changes |= {"changed": self._next_mark(), "expires_at": life.expires_at(new), "fields": jsontext.dumps(values)}
         self._rows(f"UPDATE tasks SET {' = ?, '.join(changes)} = ? WHERE id = ?", *changes.values(), new.id)
 
     def _next_mark(self) -> int:
@@ -349,16 +346,5 @@ class TaskStore(ABC):
         return self._vault.unseal(sealed) if self._vault else sealed
 
 
-def _values(task: Task) -> list[Any]:
-    values: list[Any] = list(task)
-    for column in AS_JSON:
-        values[column] = jsontext.dumps(values[column]) if values[column] else None
-    return values
-
-
 def _task(row: tuple[Any, ...]) -> Task:
-    values = list(row)
-    for column in AS_JSON:
-        if column < len(values):
-            values[column] = jsontext.parsed(values[column]) if values[column] else None if column == ERROR else {}
-    return Task(*values)
+    return Task(**jsontext.parsed(row[0]), **dict(zip(LONG, row[1:], strict=False)))

@@ -167,7 +167,7 @@ def test_one_that_fails_does_not_take_others_with_it(store: SqliteTaskStore, dir
 
 
 def test_a_fault_of_ours_is_no_success_for_others(store: SqliteTaskStore) -> None:
-    faulty = new(keep_secs=1 << 80)  # more than a database can hold
+    faulty = new("\ud800")  # a text that a database cannot hold
     both = [gevent.spawn(store.create, each) for each in (new(), faulty)]
     gevent.joinall(both)
     assert len(store.list(None)) == sum(each.successful() for each in both)
