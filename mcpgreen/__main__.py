@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from mcpgreen.settings.settings import Settings
 
 PATCH_AFTER_SECS = 0.05
-LINE_FACTOR = 6  # how much longer a line may be as we write it: most characters are escaped
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -75,9 +74,8 @@ def _root_to_serve(arguments: list[str]) -> str | None:
     return None
 
 
-def serve(root: str, http: str | None = None, *, keeps: bool = False) -> int:
-    """Serve over stdin and stdout, or over HTTP if there is an address. Return the exit status. With `keeps`, this is
-    the keeper of another server, at the other end of the socket that is stdin."""
+def serve(root: str, http: str | None = None) -> int:
+    """Serve over stdin and stdout, or over HTTP if there is an address. Return the exit status."""
     if http is not None:
         return serve_http(root, http)
     import gc
@@ -85,9 +83,6 @@ def serve(root: str, http: str | None = None, *, keeps: bool = False) -> int:
     gc.disable()  # until all modules are loaded: what they make stays, and looking for garbage takes milliseconds
     parent_pid = os.getppid()
     stdin, stdout = claim_stdio()
-    if keeps:
-        os.close(stdout)
-        stdout = os.dup(stdin)
     _take_over_signals()
     _unblock_signals()
     from mcpgreen import journal
@@ -106,9 +101,6 @@ def serve(root: str, http: str | None = None, *, keeps: bool = False) -> int:
     except ProjectError as error:
         journal.error("%s", error)
         return 1
-    if keeps:  # the other server has checked what its client sent, and watches it
-        longest = LINE_FACTOR * settings.max_line_bytes
-        settings, token, parent_pid = settings.with_values(idle_timeout_secs=0.0, max_line_bytes=longest), None, 1
     close_log = _set_up_log(settings, project)
     identity = Identity(project.server_info(), project.instructions())
     has_tasks, has_skills = settings.tasks != "off", project.has_skills
@@ -122,8 +114,7 @@ def serve(root: str, http: str | None = None, *, keeps: bool = False) -> int:
 
     os.chdir(project.root)  # where scripts run
     server = Server(settings, project, environ=environ, identity=identity, roots=roots)
-    server.services.is_keeper = keeps
-    server.services.keeper_environ = None if keeps else os.environ
+    server.services.keeper_environ = os.environ
     if os.isatty(stdin):
         from mcpgreen.cli.output import welcome
 
@@ -132,6 +123,26 @@ def serve(root: str, http: str | None = None, *, keeps: bool = False) -> int:
         return stdio.serve(server, stdin, stdout, opening, token=token, parent_pid=parent_pid)
     finally:
         close_log()
+
+
+def keep(root: str) -> int:
+    """Run the tasks that outlive a server over stdio. Return the exit status. It has started us; stdin is a socket."""
+    fd = claim_stdio()[0]
+    patch()
+    from mcpgreen import journal
+    from mcpgreen.engine.server import Server
+    from mcpgreen.features.tasks import keeper
+    from mcpgreen.project.project import open_project, operator_roots
+
+    journal.never_block()
+    project, settings, environ = open_project({"project_root": root}, os.environ)
+    close_log = _set_up_log(settings, project)
+    os.chdir(project.root)
+    try:
+        keeper.keep(Server(settings, project, environ=environ, roots=operator_roots(project, settings)), fd)
+    finally:
+        close_log()
+    return 0
 
 
 def serve_http(root: str, address: str) -> int:

@@ -133,8 +133,7 @@ class Router:
 
     def _serve_or_start(self, call: Call, route: Route[Target]) -> None:
         """Answer a request that need not wait for anything, or start a greenlet that does the waiting."""
-        is_ours = call.is_retry and route.may_repeat is not None and not self.services.is_kept(call)
-        if is_ours and self.services.asking.take_up(call):
+        if call.is_retry and route.may_repeat is not None and self.services.asking.take_up(call):
             return
         if route.uses_catalog:
             self._changes.catch_up()
@@ -216,8 +215,8 @@ class Router:
     def _serve(self, call: Call, route: Route[Target], target: Target) -> Line:
         """Wait for a slot and serve the call there. It waits for its tool's own turn first, so that it does not hold a
         slot meanwhile, and does not hold a slot while the client does not read."""
-        if route.prepare is not None and (line := route.prepare(call, target)) is not None:
-            return line
+        if route.prepare is not None and (other := route.prepare(call, target)) is not None:
+            return self._answer(call, other, target)
         call.wait_for_roots()
         while True:
             call.sink.wait_for_room()

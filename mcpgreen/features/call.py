@@ -150,6 +150,7 @@ class Call:
         self.run: Run | None = None  # while it has a script
         self.promotion: Promotion | None = None  # if it may become a task
         self.task: RunningTask | None = None  # if it has become one
+        self.own_roots: Roots | None = None  # of a task that was stored with them
         self.token: str | int | None = None  # for progress, if the client gave one and the call has a greenlet
         self.received_at = 0.0  # set if the journal shows calls
         self.required_scopes: Sequence[str] = ()  # that the caller needs; set when the target is found
@@ -172,7 +173,7 @@ class Call:
     @property
     def roots(self) -> Roots:
         """Return the roots in force now: the client's, or else those in the settings."""
-        return self.services.roots if self.session is None else self.session.roots.current
+        return self.own_roots or (self.services.roots if self.session is None else self.session.roots.current)
 
     @property
     def principal(self) -> Principal | None:
@@ -473,7 +474,7 @@ class Route(Generic[Target]):
         turn: Callable[[Call, Target], Slot | None] = lambda call, target: None,  # to wait for besides a slot
         fit: Callable[[Json, Revision], Json] = lambda result, revision: result,
         has_own_limit: bool = False,  # `serve` bounds the result itself
-        prepare: Callable[[Call, Target], Line | None] | None = None,  # before it waits for a slot; may answer it
+        prepare: Callable[[Call, Target], Route[Target] | None] | None = None,  # may return another one
         waits: bool = False,  # `serve` waits, but needs no slot
     ) -> None:
         self.find = find

@@ -94,8 +94,9 @@ class Reports:
         self._call.progress(progress, total, message)
 
     def begin_task(self) -> None:
-        if self._call.promotion is not None:
-            self._call.promotion.begin()
+        begins = self._call.promotion or self._call.task
+        if begins is not None:
+            begins.begin()
 
     @property
     def has_room(self) -> bool:

@@ -155,11 +155,6 @@ class Services:
 
         return Keeper(self, self.keeper_environ)
 
-    def is_kept(self, call: Call) -> bool:
-        """Tell whether the keeper has served calls like this one, and has asked what this call answers."""
-        keeper = self.__dict__.get("keeper")
-        return keeper is not None and call.view.has_tasks and call.params.get("name") in keeper.tools
-
     def recover_tasks(self) -> None:
         """Take care of tasks that an earlier server left, if there is a store. Never waits."""
         from mcpgreen.project import task_place  # not before the first answer

@@ -37,7 +37,6 @@ from mcpgreen.features.scripts import (
 from mcpgreen.features.services import Services
 from mcpgreen.protocol import revision_fields
 from mcpgreen.protocol.input import requests
-from mcpgreen.protocol.messages import Line
 from mcpgreen.protocol.revisions import TASKS_NEEDED
 from mcpgreen.protocol.schemas.validator import BadSchema
 from mcpgreen.running.processes.run import Deadline, Ending, Limits, Outcome, Script
@@ -196,20 +195,21 @@ def _require_task_allowed(call: Call, tool: Tool) -> None:
         raise MethodNotFound(f"Tool '{tool.name}' does not run as a task; leave out params.task.")
 
 
-def prepare_task(call: Call, terms: ToolTerms) -> Line | None:
-    """Make the call a task, or see to it that it becomes one later; if its client supports tasks. If the task is to
-    survive the client, the call is served by the keeper: return its answer."""
+def prepare_task(call: Call, terms: ToolTerms) -> Route[ToolTerms] | None:
+    """Make the call a task, or see to it that it becomes one later; if its client supports tasks. Return another route
+    if its task has to survive the client."""
     if terms.task == "never" or call.task is not None or not call.view.has_tasks:
         return None
     if not call.is_stateless and "task" not in call.params:
         return None
-    keeper = call.services.keeper if terms.survives else None
-    if keeper is not None and keeper.start():
-        return keeper.serve(call)
-    described = terms.tool.description
-    if described.task == "required":
+    is_later = terms.tool.description.task_begins == "script" or (terms.task == "auto" and call.is_stateless)
+    if terms.survives and call.services.keeper is not None:
+        task = call.services.tasks.hand_over(call, terms, is_begun=not is_later)
+        if task is not None:
+            return Route(find_tool, lambda call, terms: call.services.tasks.follow(call, terms, task))
+    if terms.task == "required":
         call.services.tasks.require_store()
-    if described.task_begins == "script" or (terms.task == "auto" and call.is_stateless):
+    if is_later:
         from mcpgreen.features.promotion import Promotion  # clients without tasks never need it
 
         call.promotion = Promotion(call, terms, terms.task_after_secs)

@@ -36,6 +36,7 @@ TRANSITIONS: dict[str, frozenset[str]] = {
     **dict.fromkeys(ENDED, frozenset()),
 }
 
+NOBODY = "nobody"  # runs a task that was handed over and not taken yet
 RESTARTED = "The server was restarted"
 NOT_RESTORED = "The server was restarted, and the arguments of the task cannot be restored"
 TOO_OFTEN = "The server was restarted too often while the task ran"
@@ -51,6 +52,7 @@ MAX_ANSWERS_BYTES = 1 << 20  # of one round
 MAX_SEALED_BYTES = 4 << 20
 MAX_TTL_SECS = 86_400.0
 YOUNG_SECS = 5.0
+PLAIN_KEEP_SECS = 60.0  # the result of a task that has not begun is read at once
 MIN_POLL_MS, MAX_POLL_MS = 500, 5000
 
 Questions = dict[str, Json]
@@ -70,7 +72,8 @@ class Task(NamedTuple):
     keep_secs: float = 3600.0  # after its end
     asked_ttl_ms: int | None = None  # by a client of the older wire
     attempt: int = 1
-    runner: str = ""  # the process that runs it; empty if none does
+    runner: str = ""  # the process that runs it
+    is_begun: bool = True  # otherwise its client may still get the result of a plain call, and nobody else knows of it
     idempotent: bool = False
     survives: bool = False
     wants_cancel: bool = False
@@ -125,7 +128,7 @@ def expires_at(task: Task) -> float | None:
     if task.ended_at is None:
         return None
     asked = task.created_at + min(MAX_TTL_SECS, (task.asked_ttl_ms or 0) / 1000)
-    return max(task.ended_at + task.keep_secs, asked)
+    return max(task.ended_at + (task.keep_secs if task.is_begun else PLAIN_KEEP_SECS), asked)
 
 
 def ttl_ms(task: Task) -> int | None:
@@ -213,6 +216,8 @@ def recovered(task: Task, runner: str) -> Task:
     """Return what becomes of an unfinished task whose runner is dead: it ends, or this runner runs it again."""
     if task.wants_cancel:
         return cancelled(task)
+    if task.runner == NOBODY:
+        return task._replace(runner=runner)
     reason = RESTARTED
     if task.idempotent:
         reason = NOT_RESTORED if task.sealed_params is None else TOO_OFTEN if task.attempt >= MAX_ATTEMPTS else ""

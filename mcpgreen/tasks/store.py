@@ -71,8 +71,6 @@ class TaskStore(ABC):
     def create(self, task: Task) -> Task:
         """Store a new task, with this runner and the times; durable on return. Raises TooManyTasks."""
         now = time.time()
-        if task.asked_ttl_ms is not None:
-            task = task._replace(asked_ttl_ms=min(task.asked_ttl_ms, int(life.MAX_TTL_SECS * 1000)))
         task = task._replace(runner=task.runner or self.runner, created_at=task.created_at or now, updated_at=now)
 
         def insert() -> Task:
@@ -121,6 +119,10 @@ class TaskStore(ABC):
     def note(self, task_id: str, attempt: int, *, status: str | None = None, status_message: str) -> bool:
         """Store how far the task is. Return False if it has ended, or if this attempt is not the current one."""
         return self._change(task_id, lambda task: life.noted(task, attempt, status, status_message)) is not None
+
+    def begin(self, task_id: str) -> None:
+        """From now on clients know of the task."""
+        self._change(task_id, lambda task: task._replace(is_begun=True))
 
     def ask(self, task_id: str, attempt: int, requests: dict[str, Json]) -> bool:
         """Open questions: the task is `input_required`. Raises ValueError if there are too many, or a key is used."""

@@ -43,7 +43,6 @@ BOM = b"\xef\xbb\xbf"
 EOF_GRACE_SECS = 10.0  # for running calls when the client has closed stdin and still reads stdout
 LAST_FLUSH_SECS = 0.2
 HANGUP_CHECK_SECS = 0.05
-TASKS_LOOK_SECS = 0.1
 FAULTY_OUTPUT_STATUS = 2
 FAULT_STATUS = 70  # EX_SOFTWARE in sysexits.h: internal software error
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
@@ -311,10 +310,6 @@ def serve(
         _wait_for_calls(graces.get(reason, 0), link, outbox, target, received)
         reading.kill()
         is_client_gone = reason not in ("signal", FAULT)
-        if server.services.is_keeper and is_client_gone:
-            server.disconnect(link)
-            journal.leave_stderr()
-            _finish_tasks(server, received)
         server.stop(is_client_gone=is_client_gone and not received)
         outbox.drained.wait(LAST_FLUSH_SECS)
     finally:
@@ -343,12 +338,6 @@ def _wait_for_calls(grace_secs: float, link: Link, outbox: Outbox, target: Endpo
         if outbox.is_broken or is_hung_up(target.fd):
             return
         (idle if not idle.is_set() else outbox.drained).wait(HANGUP_CHECK_SECS)
-
-
-def _finish_tasks(server: Server, received: list[int]) -> None:
-    """Wait until all tasks have ended, or a signal comes."""
-    while server.services.has_tasks and not received:
-        gevent.sleep(TASKS_LOOK_SECS)
 
 
 def _end_when_idle(link: Link, reads: Callable[[], int], settings: Settings, parent_pid: int) -> None:

@@ -6,7 +6,6 @@ import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -15,7 +14,7 @@ from tests.support.project import ProjectBuilder
 from tests.support.questions import ASK, accept, form
 from tests.support.waiting import eventually, is_alive
 from tests.support.wire import Json, text_of
-from tests.tasks.clients import ASKABLE, GO, LATEST_HANDSHAKE, MODERN, begin, ended, get, look_until
+from tests.tasks.clients import ASKABLE, GO, LATEST_HANDSHAKE, MODERN, begin, ended, get, look_until, status_message
 
 SURVIVES: Json = {"task": "always", "taskSurvivesClient": True}
 NOTE_PID = 'echo "$PPID" > "$MCPGREEN_PROJECT_ROOT/keeper"; echo "$$" > "$MCPGREEN_PROJECT_ROOT/script"'
@@ -108,9 +107,8 @@ def test_a_quick_call_is_plain_and_a_slow_one_is_promoted(project: ProjectBuilde
     client = speak(MODERN, capabilities=ASKABLE, tasks_survive_client=True)
     assert text_of(client.call_tool("quick")) == "plain"
     assert pid_in(project, "keeper") != client.wire.pid
-    request = client.start("tools/call", {"name": "slow"}, meta={"progressToken": "t"})
-    assert client.wire.notice("notifications/progress")["params"]["message"] == "working"
-    task = client.wire.response(request)["result"]
+    task = begin(client, "slow")
+    status_message(client, task, "25 %: working")
     project.write("go", "")
     assert text_of(ended(client, task)["result"]) == "done"
     listed = speak(LATEST_HANDSHAKE).result("tasks/list")["tasks"]
@@ -134,7 +132,7 @@ def test_cancelling_reaches_calls_and_tasks_in_the_keeper(project: ProjectBuilde
 
 
 def ask_twice(project: ProjectBuilder) -> None:
-    """A tool that asks before its task begins, and in it."""
+    """A tool that asks before it says that its task begins, and after that."""
     question = form("Who?", name={"type": "string"})
     body = f"{ASK}\nfirst = ask({{'one': {question!r}}})\ncontrol({{'task': 'begin'}})\n"
     body += f"second = ask({{'two': {question!r}}})\n"
@@ -142,16 +140,14 @@ def ask_twice(project: ProjectBuilder) -> None:
     project.python_tool("asks", body, **SURVIVES, taskBegins="script")
 
 
-def test_questions_are_asked_in_the_usual_way_before_the_task_and_then_in_it(
+def test_a_question_begins_the_task_and_another_client_answers_the_next_one(
     project: ProjectBuilder, speak: Speak
 ) -> None:
     ask_twice(project)
     client = speak(MODERN, capabilities=ASKABLE)
-    params = {"name": "asks", "arguments": {}}
-    asked = client.result("tools/call", params)
-    assert list(asked["inputRequests"]) == ["one"]
-    answers = {"inputResponses": {"one": accept(name="Ada")}, "requestState": asked["requestState"]}
-    task = client.result("tools/call", {**params, **answers})
+    task = begin(client, "asks")
+    assert list(get(client, task)["inputRequests"]) == ["one"]
+    client.result("tasks/update", {"taskId": task["taskId"], "inputResponses": {"one": accept(name="Ada")}})
     look_until(client, task, lambda found: "two" in found.get("inputRequests", {}))
     client.wire.stop()
     other = speak(MODERN, capabilities=ASKABLE)
@@ -163,14 +159,10 @@ def test_on_the_older_wire_the_client_is_asked_by_requests(project: ProjectBuild
     ask_twice(project)
     client = speak(LATEST_HANDSHAKE, capabilities={"elicitation": {}, "roots": {}})
     request = client.start("tools/call", {"name": "asks", "arguments": {}, "task": {}})
-    answered: list[Any] = []
-    while len(answered) < 1:
-        asked = client.wire.receive(lambda message: "method" in message and "id" in message)
-        is_roots = asked["method"] == "roots/list"
-        client.answer(asked, {"roots": []} if is_roots else accept(name="Ada"))
-        answered += [] if is_roots else [asked]
+    client.answer(client.asked("roots/list"), {"roots": []})
     task = client.wire.response(request)["result"]["task"]
     waiting = client.start("tasks/result", {"taskId": task["taskId"]})
-    client.answer(client.asked("elicitation/create"), accept(name="Bob"))
+    for name in ("Ada", "Bob"):
+        client.answer(client.asked("elicitation/create"), accept(name=name))
     assert text_of(client.wire.response(waiting)["result"]).strip() == "Ada Bob"
     assert client.wire.notice("notifications/tasks/status")["params"]["taskId"] == task["taskId"]

@@ -127,7 +127,7 @@ class LocalClient:
 
     def _take_leave(self, task_id: str, tool: str) -> None:
         services = self.server.services
-        goes_on = services.keeper is not None and tool in services.keeper.tools
+        goes_on = services.snapshot("tools").by_name[tool].description.task_survives_client is not False
         word = "The task goes on." if goes_on else "The task ends, because the tool has taskSurvivesClient: false."
         tell(f"{word} To see it: mcpgreen tasks show {task_id} --project-root {shlex.quote(services.project.root)}\n")
 

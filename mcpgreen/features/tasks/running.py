@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
 MESSAGE_SECS = 1.0  # between two changes of the status message
 END_TRIES_SECS = (0.1, 1.0, 5.0, 30.0)  # between tries to store an end
-UNASKED_SECS = 1.5  # before a client that does not wait for the result is asked
 MAX_REASON_CHARS = 200
 
 
@@ -74,6 +73,10 @@ class RunningTask:
 
     def progress(self, progress: float, total: float | None, message: str | None) -> None:
         self._message = life.status_message(progress, total, message)
+
+    def begin(self) -> None:
+        """The script says that the task begins; clients know of it already, unless it was handed over. Never waits."""
+        gevent.spawn(self._tasks.attempt, self._store.begin, self.id)
 
     def start(self) -> None:
         """The call has got its place. Unless clients were told that it waits, the next look stores that: the task may
@@ -123,8 +126,6 @@ class RunningTask:
         except (ValueError, StoreUnusable) as error:
             return dict.fromkeys(asked, unanswered("error", f"The task cannot ask: {error}."))
         self._tasks.ring()
-        if self.call.session is not None and self.call.run is not None:
-            self.call.run.help_with(self._ask_session, questions)
         most_secs: float = self.call.services.settings.task_timeout_secs
         answers = self._wait_for(set(questions), min(timeout_secs or most_secs, most_secs))
         return {key: _outcome(request, answers.get(keys[key])) for key, request in asked.items()}
@@ -136,20 +137,6 @@ class RunningTask:
             new = f"{key}-{len(self._used_keys) + 1}" if new == key else f"{new}-1"
         self._used_keys.add(new)
         return new
-
-    def _ask_session(self, questions: Json) -> None:
-        """Ask by requests of the server, if the client does not wait for the result, where it would be asked. The
-        Inspector, for one, only looks at the status."""
-        gevent.sleep(UNASKED_SECS)
-        session, record = self.call.session, self._tasks.attempt(self._store.get, self.id)
-        if session is None or record is None or not session.sink.carries_requests:
-            return
-        unasked = [key for key in questions if key in record.open_questions and (self.id, key) not in self._tasks.asked]
-        askers = [gevent.spawn(wires.ask, self.call, session.sink, self.id, key, questions[key]) for key in unasked]
-        try:
-            gevent.joinall(askers)
-        finally:
-            gevent.killall(askers, block=False)
 
     def _wait_for(self, keys: set[str], secs: float) -> dict[str, Json]:
         """Return the answers that have come within this time. Questions without one are closed."""

@@ -8,6 +8,7 @@ Rules: a handle is sent when the task is stored, not before. If the store cannot
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,7 @@ from mcpgreen.features.tasks import wires
 from mcpgreen.features.tasks.running import RunningTask
 from mcpgreen.links.session import Session, Stream
 from mcpgreen.links.sink import MemorySink
+from mcpgreen.project.roots import Root, Roots
 from mcpgreen.protocol import messages, revision_fields, revisions
 from mcpgreen.protocol.admission import ClientView
 from mcpgreen.tasks import life
@@ -30,6 +32,7 @@ from mcpgreen.tasks.secrets import shown_arguments
 from mcpgreen.tasks.sqlite_store import open_store
 from mcpgreen.tasks.store import MAX_LISTED, StoreUnusable, TaskStore, TooManyTasks
 from mcpgreen.text import jsontext
+from mcpgreen.text.json_types import Json
 
 if TYPE_CHECKING:
     from mcpgreen.features.services import Services
@@ -40,6 +43,7 @@ AWAKE_SECS = 5.0
 REST_SECS = 60.0
 FREE_POLLS_A_SEC = 50  # of one caller
 MAX_UNSEEN = 10_000
+UNASKED_SECS = 1.5  # before a client that does not wait for the result is asked
 POLLS_OF_TASK = 4  # more for each task that runs: a young one may be asked for twice a second
 
 Watch = Callable[[Task], None]
@@ -58,7 +62,8 @@ class Tasks:
         self._services = services
         self._running: dict[str, RunningTask] = {}
         self._watches: dict[str, set[Watch]] = {}
-        self._told: dict[str, tuple[Session, str]] = {}  # the status that the session of a task was told last
+        self._told: dict[str, tuple[Call, str]] = {}  # the call that began the task, the status its session was told
+        self._askers: dict[str, gevent.Greenlet] = {}
         self._polls: tuple[int, dict[object, int]] = 0, {}  # in this second, by caller
         self._unseen: dict[str, None] = {}  # tasks that have ended here, until a client asks for them
         self._mark = -1
@@ -103,14 +108,10 @@ class Tasks:
     def begin(self, call: Call, terms: ToolTerms) -> None:
         """Make the call a task; leave it as it is if the store cannot be used. Raises InternalError if there are too
         many tasks, or if the tool needs one."""
-        try:
-            record = self.attempt(lambda: self.store.create(self._new_record(call, terms)))
-        except TooManyTasks as error:
-            raise InternalError(str(error)) from error
+        record = self._create(call, terms)
         if record is None:
-            if terms.task == "required":
-                self.require_store()
-        elif call.interaction.state not in (State.RUNNING, State.ADOPTED):  # it has been cancelled meanwhile
+            return
+        if call.interaction.state not in (State.RUNNING, State.ADOPTED):  # it has been cancelled meanwhile
             self.attempt(self.store.finish, record.id, record.attempt, Status.CANCELLED)
         else:
             handle = wires.created(record, call.view)
@@ -122,16 +123,54 @@ class Tasks:
     def _run(self, call: Call, record: Task, line: bytes) -> None:
         task = self._running[record.id] = RunningTask(self, call, record)
         call.detach(task, line)
+        self._follow_for(call, task.id)
+
+    def _follow_for(self, call: Call, task_id: str) -> None:
         if call.session is not None:
-            self._told[task.id] = call.session, Status.WORKING
+            self._told[task_id] = call, Status.WORKING
         self._wake()
 
-    def _new_record(self, call: Call, terms: ToolTerms) -> Task:
+    def hand_over(self, call: Call, terms: ToolTerms, *, is_begun: bool) -> Task | None:
+        """Store the call as a task for the keeper. Return None if the store cannot be used."""
+        call.wait_for_roots()
+        record = self._create(call, terms, runner=life.NOBODY, is_begun=is_begun)
+        if record is not None and self._services.keeper is not None and not self._services.keeper.wake():
+            self._services.keeper = None
+            self.recover()
+        return record
+
+    def follow(self, call: Call, terms: ToolTerms, task: Task) -> Json:
+        """Return the result of a call that was handed over, if it is plain, or the task."""
+        self._services.waiting.remove(call)
+        if not task.is_begun:
+            secs = math.inf if terms.task_after_secs is None else terms.task_after_secs
+            try:
+                task = wires.wait(call, task.id, time.monotonic() + secs, since=task)
+            except gevent.GreenletExit:
+                self.cancel(task.id)
+                raise
+            if task.has_ended and not task.is_begun:
+                return wires.result_for(call, task)
+            self.attempt(self.store.begin, task.id)
+        self._follow_for(call, task.id)
+        return wires.created(task, call.view)
+
+    def _create(self, call: Call, terms: ToolTerms, **fields: Any) -> Task | None:
+        """Store a new task. Return None if that is not possible. Raises InternalError if there are too many, or if the
+        tool needs one."""
+        try:
+            stored: Task | None = self.attempt(lambda: self.store.create(self._new_record(call, terms, **fields)))
+        except TooManyTasks as error:
+            raise InternalError(str(error)) from error
+        if stored is None and terms.task == "required":
+            self.require_store()
+        return stored
+
+    def _new_record(self, call: Call, terms: ToolTerms, **fields: Any) -> Task:
         described, settings, arguments = terms.tool.description, self._services.settings, call.arguments or {}
         asked = call.params.get("task") if call.session is not None else None
         ttl = asked.get("ttl") if type(asked) is dict else None
         params = {**call.params, "arguments": arguments}
-        keep_secs = described.task_keep_secs
         progress = call.promotion.progress if call.promotion is not None else None
         return Task(
             id=life.new_id(),
@@ -139,13 +178,18 @@ class Tasks:
             tool=terms.tool.name,
             status=Status.QUEUED if call in self._services.waiting else Status.WORKING,
             status_message=life.status_message(*progress) if progress else "",
-            keep_secs=settings.task_keep_secs if keep_secs is None else keep_secs,
-            asked_ttl_ms=ttl if type(ttl) is int and ttl > 0 else None,
+            keep_secs=settings.task_keep_secs if described.task_keep_secs is None else described.task_keep_secs,
+            asked_ttl_ms=ttl if type(ttl) is int and 0 < ttl <= life.MAX_TTL_SECS * 1000 else None,
             idempotent=described.idempotent,
             survives=terms.survives,
             shown_arguments=shown_arguments(arguments, self._services.confidential.of(call.method, params)),
-            client={"revision": call.view.revision.name, "capabilities": call.view.capabilities},
-            sealed_params=self.store.seal(params) if described.idempotent else None,
+            client={
+                "revision": call.view.revision.name,
+                "capabilities": call.view.capabilities,
+                "roots": call.roots.variables["MCP_ROOTS_JSON"],
+            },
+            sealed_params=self.store.seal(params) if described.idempotent or "runner" in fields else None,
+            **fields,
         )
 
     def recover(self) -> None:
@@ -155,7 +199,7 @@ class Tasks:
             if record.runner == self.store.runner:
                 self.run_stored(record.id)
             elif self._services.keeper is not None:
-                self._services.keeper.start()  # and it recovers the task
+                self._services.keeper.wake()  # and it recovers the task
 
     def _may_rerun(self, task: Task) -> bool:
         """Tell whether this process may run the task again, and not another one that outlives it."""
@@ -177,6 +221,7 @@ class Tasks:
         view = ClientView(revision, record.client.get("capabilities") or {}, None)
         stream = Stream(MemorySink(), transport="task")
         call = Call(task_id, "tools/call", params, view, None, stream, stream.sink, self._services)
+        call.own_roots = Roots(Root(each["path"], each["name"]) for each in jsontext.loads(record.client["roots"]))
         self._run(call, record, b"{}")
         self._services.serve_call(call)
 
@@ -275,7 +320,7 @@ class Tasks:
             before = {each: number for number, each in enumerate(waiting)}
             for task in list(self._running.values()):
                 task.store_message(before.get(task.call, 0))
-            if self._running or self._watches:
+            if self._running or self._watches or self._told:
                 awake_until = time.monotonic() + AWAKE_SECS
             self._is_resting = time.monotonic() >= awake_until
             self._bell.wait(rest_secs if self._is_resting else LOOK_SECS)
@@ -301,9 +346,30 @@ class Tasks:
         for watch in list(watches):
             watch(task)
         if task.id in self._told:
-            (session, told), shown = self._told[task.id], wires.OLDER.fields(task)
+            (call, told), shown = self._told[task.id], wires.OLDER.fields(task)
+            assert call.session is not None
             if shown["status"] != told:
-                self._told[task.id] = session, shown["status"]
-                session.sink.notify(messages.notification("notifications/tasks/status", shown), is_droppable=False)
+                self._told[task.id] = call, shown["status"]
+                line = messages.notification("notifications/tasks/status", shown)
+                call.session.sink.notify(line, is_droppable=False)
             if task.has_ended:
                 del self._told[task.id]
+                gevent.killall([self._askers.pop(task.id)] if task.id in self._askers else [], block=False)
+            elif task.open_questions and not self._askers.get(task.id):
+                self._askers[task.id] = gevent.spawn(self._ask_session, call, task.id)
+
+    def _ask_session(self, call: Call, task_id: str) -> None:
+        """Ask by requests of the server, if the client does not wait for the result, where it would be asked. The
+        Inspector, for one, only looks at the status."""
+        askers: list[gevent.Greenlet] = []
+        assert call.session is not None
+        try:
+            while True:
+                gevent.sleep(UNASKED_SECS)
+                task: Task | None = self.attempt(self.store.get, task_id)
+                if task is None or not task.open_questions:
+                    return
+                if call.session.sink.carries_requests:
+                    askers += wires.ask_open(call, call.session.sink, task)
+        finally:
+            gevent.killall(askers, block=False)

@@ -132,7 +132,7 @@ def list_tasks(call: Call, _: None) -> Json:
     except LookupError:
         raise InvalidParams("Unknown cursor.") from None
     more = {"nextCursor": found[-1].id} if len(found) >= limit else {}
-    return {"tasks": [OLDER.fields(task) for task in found], **more}
+    return {"tasks": [OLDER.fields(task) for task in found if task.is_begun], **more}
 
 
 def cancel(call: Call, task_id: str) -> Json:
@@ -144,7 +144,7 @@ def cancel(call: Call, task_id: str) -> Json:
         tasks.cancel(task_id)
     if wire is EXTENSION:
         return {}
-    task = _wait(call, task_id, time.monotonic() + CANCEL_SECS)
+    task = wait(call, task_id, time.monotonic() + CANCEL_SECS)
     if not task.has_ended:
         raise InternalError("The task cannot be cancelled now; try again.")
     return OLDER.fields(task)
@@ -174,11 +174,17 @@ def result(call: Call, task_id: str) -> Json:
     askers: list[gevent.Greenlet] = []
     try:
         while not task.has_ended:
-            unasked = {key: each for key, each in task.open_questions.items() if (task_id, key) not in tasks.asked}
-            askers += [gevent.spawn(ask, call, call.sink, task_id, key, each) for key, each in unasked.items()]
-            task = _wait(call, task_id, time.monotonic() + LOOK_SECS, since=task)
+            askers += ask_open(call, call.sink, task)
+            task = wait(call, task_id, time.monotonic() + LOOK_SECS, since=task)
     finally:
         gevent.killall(askers, block=False)
+    answer = result_for(call, task)
+    return {**answer, "_meta": {**answer.get("_meta", {}), RELATED_TASK: {"taskId": task_id}}}
+
+
+def result_for(call: Call, task: Task) -> Json:
+    """Return what the call of a task that has ended would have returned. Raises RpcError."""
+    tasks = call.services.tasks
     if task.status == Status.CANCELLED:
         raise InternalError("The task was cancelled.")
     if task.error is not None:
@@ -188,11 +194,11 @@ def result(call: Call, task_id: str) -> Json:
     for block in fitted["content"]:
         if len(block.get("text", "")) > LONG_CHARS:  # encoded in turns
             block["text"] = jsontext.LargeText(in_turns([block["text"].encode("utf-8", "surrogatepass")]))
-    return {**fitted, "_meta": {**fitted.get("_meta", {}), RELATED_TASK: {"taskId": task_id}}}
+    return fitted
 
 
-def _wait(call: Call, task_id: str, until: float, since: Task | None = None) -> Task:
-    """Wait until the task has ended, or has other questions than then, or the time is up. Return it as it is now."""
+def wait(call: Call, task_id: str, until: float, since: Task | None = None) -> Task:
+    """Wait until the task has ended, has other questions than then, has begun, or the time is up. Return it."""
     tasks, bell = call.services.tasks, Bell()
     watch = lambda changed: bell.set()  # noqa: E731
     tasks.watch(task_id, watch)
@@ -200,11 +206,21 @@ def _wait(call: Call, task_id: str, until: float, since: Task | None = None) -> 
         while True:
             bell.clear()
             task = tasks.find(call, task_id)
-            is_news = task.has_ended or (since is not None and task.questions != since.questions)
-            if is_news or not bell.wait(max(0.0, until - time.monotonic())):
+            is_news = since and (task.questions, task.is_begun) != (since.questions, since.is_begun)
+            left_secs = until - time.monotonic()
+            if task.has_ended or is_news or left_secs <= 0:
                 return task
+            bell.wait(min(LOOK_SECS, left_secs))
     finally:
         tasks.unwatch(task_id, watch)
+
+
+def ask_open(call: Call, sink: Sink, task: Task) -> list[gevent.Greenlet]:
+    """Ask the client of a session all open questions that no client is being asked, each in a greenlet."""
+    unasked = {
+        key: each for key, each in task.open_questions.items() if (task.id, key) not in call.services.tasks.asked
+    }
+    return [gevent.spawn(ask, call, sink, task.id, key, each) for key, each in unasked.items()]
 
 
 def ask(call: Call, sink: Sink, task_id: str, key: str, request: Json) -> None:
