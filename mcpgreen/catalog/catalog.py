@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from mcpgreen import journal
-from mcpgreen.catalog.item_kinds import SOURCE_OF, SOURCES, TITLE_OF, Source, look_at_disk
+from mcpgreen.catalog.item_kinds import SOURCE_OF, SOURCES, STORED_KINDS, TITLE_OF, Source, look_at_disk
 from mcpgreen.catalog.items import Discovery, comparable
 from mcpgreen.catalog.manual.registration import Registrar, Registration
 from mcpgreen.catalog.snapshot import RegistryFiles, Snapshot, file_text, listing_changed, snapshot_of, without_dots
@@ -175,8 +175,8 @@ class Catalog:
         self._report(state, scan)
         if is_changed:
             self.on_change(source, sum(snapshot.total for snapshot in scan.snapshots.values()))
-        for snapshot in scan.snapshots.values() if self._writes_files else ():
-            self._files.write(snapshot, scan.texts.get(snapshot.kind))
+        for kind in STORED_KINDS & scan.snapshots.keys() if self._writes_files else ():
+            self._files.write(scan.snapshots[kind], scan.texts.get(kind))
         return is_changed
 
     def completions(self) -> Mapping[str, CompletionScript]:

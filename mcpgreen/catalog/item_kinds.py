@@ -150,5 +150,6 @@ TITLE_OF = {
     "resourceTemplates": "resource templates registry",
     "prompts": "prompts registry",
     "ui": "resources registry",
-    "skills": "skills registry",
+    "skills": "skills",
 }
+STORED_KINDS = TITLE_OF.keys() - {"skills"}  # in files of the registry

@@ -12,7 +12,7 @@ from __future__ import annotations
 import codecs
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from mcpgreen.catalog.descriptions import metadata, yaml_text
@@ -65,7 +65,15 @@ class Skill(NamedTuple):
     files: tuple[SkillFile, ...]
     directories: tuple[str, ...]
     definition: Json
-    registry_entry: Json
+
+    @property
+    def description(self) -> str:
+        return str(self.definition["frontmatter"]["description"])
+
+    @property
+    def registry_entry(self) -> Json:
+        """What tells one state of the skill from another."""
+        return {**self.definition, "directories": self.directories}
 
 
 def discover_skills(project: Project, tree: Tree, *, has_digests: bool = True) -> Discovery:
@@ -93,34 +101,6 @@ def discover_skills(project: Project, tree: Tree, *, has_digests: bool = True) -
     return Discovery(skills, warnings)
 
 
-def assembled(project: Project, name: str, front_matter: Json, files: Sequence[SkillFile], folders: list[str]) -> Skill:
-    """Put a skill together. Raises ProjectError for front matter without a usable name and description."""
-    path = f"{project.skills_dir}/{name}/{MAIN_FILE}"
-    given, description = front_matter.get("name"), front_matter.get("description")
-    if not NAME.fullmatch(name):
-        raise ProjectError(os.path.dirname(path), f"the folder of a skill must have a name of {NAME_RULE}")
-    if given != name:
-        raise ProjectError(path, f"name must be {name}, as its folder, found {metadata.shown(given)}")
-    if not isinstance(description, str) or not description.strip():
-        raise ProjectError(path, "description must be a text that says what the skill is for and when to use it")
-    if (length := len(description)) > MAX_DESCRIPTION_CHARS:
-        raise ProjectError(path, f"description must be {MAX_DESCRIPTION_CHARS} characters at most, but has {length}")
-    resources = [{"uri": uri_of(name, each.path), "digest": each.digest, "size": each.size} for each in files]
-    definition: Json = {"uri": uri_of(name, MAIN_FILE), "frontmatter": front_matter, "resources": resources}
-    kept = {"frontmatter": front_matter, "files": [each._asdict() for each in files], "directories": folders}
-    entry = {"name": name, "description": description, "uri": definition["uri"], "path": project.shown(path), **kept}
-    return Skill(name, definition["uri"], path, tuple(files), tuple(folders), definition, entry)
-
-
-def read_kept_skill(project: Project, fields: Json) -> Skill:
-    """Return a skill of the static registry. Raises ProjectError for an entry that `assembled` did not make."""
-    try:
-        files = [SkillFile(**each) for each in fields["files"]]
-        return assembled(project, fields["name"], fields["frontmatter"], files, fields["directories"])
-    except (KeyError, TypeError, AttributeError) as error:
-        raise ProjectError(project.skills_dir, f"the entry is incomplete: {error}") from error
-
-
 def uri_of(name: str, path: str) -> str:
     """Return the URI of a file or folder of a skill; an empty path is its root."""
     from urllib.parse import quote
@@ -143,7 +123,7 @@ def definition_of(skill: Skill, file: SkillFile) -> Json:
     """Return a file of a skill as an item of `resources/list`."""
     about: Json = {"name": os.path.basename(file.path)}
     if file.path == MAIN_FILE:
-        about = {"name": skill.name, "description": skill.registry_entry["description"]}
+        about = {"name": skill.name, "description": skill.description}
     return {**about, "uri": uri_of(skill.name, file.path), "mimeType": file.mime_type, "size": file.size}
 
 
@@ -156,7 +136,7 @@ def discover_prompts_of_skills(project: Project, tree: Tree) -> Discovery:
             raw = _start_of(skill.path, MAX_PROMPT_BYTES + 1)
             if len(raw) > MAX_PROMPT_BYTES:
                 raise ProjectError(skill.path, f"it is larger than {MAX_PROMPT_BYTES} bytes")
-            fields = {"name": skill.name, "description": skill.registry_entry["description"]}
+            fields = {"name": skill.name, "description": skill.description}
             message = {"role": "user", "content": raw.decode("utf-8")}
             origin = Origin(skill.path, project.private, [])
             prompts.append(describe_prompt(origin, {**fields, "placeholders": "braces", "messages": [message]}))
@@ -170,6 +150,8 @@ def discover_prompts_of_skills(project: Project, tree: Tree) -> Discovery:
 def _skill_in(project: Project, tree: Tree, name: str, directories: list[Directory], *, has_digests: bool) -> Skill:
     folder = f"{project.skills_dir}/{name}"
     found: dict[str, os.stat_result] = {}
+    if not NAME.fullmatch(name):
+        raise ProjectError(folder, f"the folder of a skill must have a name of {NAME_RULE}")
     closed = [each for each in tree.warnings if each.startswith(project.shown(folder) + "/") and NO_PERMISSION in each]
     if closed:
         raise ProjectError(folder, f"it is incomplete: {closed[0]}")
@@ -186,15 +168,18 @@ def _skill_in(project: Project, tree: Tree, name: str, directories: list[Directo
         raise ProjectError(folder, f"it has no {MAIN_FILE}")
     if sum(status.st_size for status in found.values()) > MAX_BYTES:
         raise ProjectError(folder, f"its files are larger than {MAX_BYTES} bytes together")
-    front_matter = _front_matter_in(f"{folder}/{MAIN_FILE}")
+    front_matter = _front_matter_in(f"{folder}/{MAIN_FILE}", name)
     paths = sorted(found, key=lambda path: (path != MAIN_FILE, path))
     files = [_file_at(folder, path, found[path], tree) for path in paths] if has_digests else []
     folders = sorted(directory.path[len(folder) + 1 :] for directory in directories)
-    return assembled(project, name, front_matter, files, folders)
+    resources = [{"uri": uri_of(name, each.path), "digest": each.digest, "size": each.size} for each in files]
+    definition: Json = {"uri": uri_of(name, MAIN_FILE), "frontmatter": front_matter, "resources": resources}
+    return Skill(name, definition["uri"], f"{folder}/{MAIN_FILE}", tuple(files), tuple(folders), definition)
 
 
-def _front_matter_in(path: str) -> Json:
-    """Return the front matter of a SKILL.md as JSON. Raises ProjectError."""
+def _front_matter_in(path: str, name: str) -> Json:
+    """Return the front matter of a SKILL.md as JSON. Raises ProjectError, also for one without a usable name and
+    description. `name` is that of the folder."""
     head = _start_of(path, MAX_FRONT_MATTER_BYTES).removeprefix(codecs.BOM_UTF8)
     match = _FRONT_MATTER.match(head)
     if match is None:
@@ -207,6 +192,13 @@ def _front_matter_in(path: str) -> Json:
         raise ProjectError(path, f"the front matter is not valid YAML: {error}") from error
     if not isinstance(value, dict):
         raise ProjectError(path, "the front matter must be an object, with name and description")
+    given, description = value.get("name"), value.get("description")
+    if given != name:
+        raise ProjectError(path, f"name must be {name}, as its folder, found {metadata.shown(given)}")
+    if not isinstance(description, str) or not description.strip():
+        raise ProjectError(path, "description must be a text that says what the skill is for and when to use it")
+    if (length := len(description)) > MAX_DESCRIPTION_CHARS:
+        raise ProjectError(path, f"description must be {MAX_DESCRIPTION_CHARS} characters at most, but has {length}")
     return value
 
 

@@ -190,8 +190,6 @@ class RegistryFiles:
         """Write the file of a snapshot. Without `text`, only if the file is due or missing."""
         kind, directory = snapshot.kind, self._project.registry_dir
         path = registry_file(self._project, kind)
-        if kind == "skills" and not snapshot.total and not os.path.exists(path):
-            return  # most projects have none
         if text is None and kind not in self._due and (self._is_unwritable or os.path.exists(path)):
             return
         try:

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 from mcpgreen.catalog.descriptions import metadata
 from mcpgreen.catalog.descriptions.metadata import Origin
-from mcpgreen.catalog.item_kinds import registry_file
+from mcpgreen.catalog.item_kinds import STORED_KINDS, registry_file
 from mcpgreen.catalog.items import Discovery
 from mcpgreen.catalog.manual.items import Reader, read_each, read_prompt, read_tool
 from mcpgreen.catalog.snapshot import FORMAT_VERSION
 from mcpgreen.catalog.tools import refusals
-from mcpgreen.catalog.tree_scan import Pace
+from mcpgreen.catalog.tree_scan import Pace, survey
 from mcpgreen.errors import ProjectError
 from mcpgreen.files.regular_files import content_of
 from mcpgreen.project.project import Project
@@ -30,14 +30,15 @@ from mcpgreen.text.json_types import Json
 if TYPE_CHECKING:
     from mcpgreen.catalog.prompts import Prompt
     from mcpgreen.catalog.resources import Resource, ResourceTemplate
-    from mcpgreen.catalog.skills import Skill
 
 
 def kept_items(project: Project, kind: str, *, max_bytes: int, pace: Pace) -> Discovery:
     """Return the items that the file of this kind lists. Raises ProjectError if the file cannot be used."""
+    if kind not in STORED_KINDS:
+        from mcpgreen.catalog.skills import discover_skills  # most projects have none
+
+        return discover_skills(project, survey(project, [project.skills_dir], pace=pace))
     reader, path = READERS[kind], registry_file(project, kind)
-    if kind == "skills" and not project.has_skills:  # then the file is not written
-        return Discovery([], [])
 
     def read(project: Project, entry: Json, complaints: list[str]) -> Any:
         # Every entry has a description, but the definition only has one that the author wrote.
@@ -89,17 +90,10 @@ def _resource(
     return resource._replace(path=path if has_file else None, relative_path=fields["path"])
 
 
-def _skill(project: Project, fields: Json, complaints: list[str]) -> Skill:
-    from mcpgreen.catalog.skills import read_kept_skill  # most projects have none
-
-    return read_kept_skill(project, fields)
-
-
 READERS = {
     "tools": Reader(read_tool, "tool"),
     "prompts": Reader(_prompt, "prompt"),
     "resources": Reader(_resource, "resource", identity="uri"),
     "resourceTemplates": Reader(partial(_resource, is_template=True), "resource template"),
     "ui": Reader(_resource, "page", identity="uri"),
-    "skills": Reader(_skill, "skill"),
 }

@@ -6,14 +6,13 @@ import os
 
 from mcpgreen import journal
 from mcpgreen.catalog.catalog import Catalog
-from mcpgreen.catalog.item_kinds import SOURCES, TITLE_OF, registry_file
+from mcpgreen.catalog.item_kinds import SOURCES, STORED_KINDS, TITLE_OF, registry_file
 from mcpgreen.catalog.manual.registration import Registrar
 from mcpgreen.cli.commands import Options
 from mcpgreen.cli.opening import open_named
 from mcpgreen.cli.output import print_json
 from mcpgreen.errors import InternalError
 from mcpgreen.files.regular_files import without_waiting
-from mcpgreen.project.project import Project
 from mcpgreen.running.hooks import HookShell
 from mcpgreen.running.scripts import jq
 from mcpgreen.text import jsontext
@@ -42,7 +41,7 @@ def run(options: Options) -> int:
             catalog.refresh(source, force=True)
         except InternalError:
             journal.debug("the status below says what went wrong")
-    statuses = {kind: catalog.status(kind) for kind in _kinds_of(project)}
+    statuses = {kind: catalog.status(kind) for kind in TITLE_OF if kind in STORED_KINDS}
     mode = "minimal" if settings.force_minimal else "full"
     is_failed = any(status["status"] == "failed" for status in statuses.values())
     if is_failed or not options["--quiet"]:
@@ -50,16 +49,12 @@ def run(options: Options) -> int:
     return 1 if is_failed else 0
 
 
-def _kinds_of(project: Project) -> list[str]:
-    return [kind for kind in TITLE_OF if kind != "skills" or project.has_skills]
-
-
 def _print_status(options: Options) -> int:
     """Print the files as they are. Missing files are not an error, because the server does not need them."""
     project, settings, environ = open_named(options)
     name, _ = jq.find_json_tool(settings, jq.path_in(environ))
     report: Json = {"projectRoot": project.root, "jsonTool": name}
-    for kind in _kinds_of(project):
+    for kind in (each for each in TITLE_OF if each in STORED_KINDS):
         report[kind] = file_status(registry_file(project, kind))
     print_json(report)
     return 0
