@@ -222,22 +222,20 @@ def _tool_problems(tool: Tool, source: Source) -> Iterator[Problem]:
 def _task_problems(tool: Tool, settings: Settings, source: Source) -> Iterator[Problem]:
     """Find fields about tasks that have no effect."""
     described = tool.description
-    task = described.task or ("never" if settings.tasks == "off" else "")
-    begins = "the task begins at once" if task in ("always", "required") else ""
-    begins = "the script says where the task begins" if described.task_begins == "script" else begins
-    is_short = (described.task_timeout_secs or 0.0) <= (described.timeout_secs or 0.0)
-    rows = (  # the field, whether it is there, and why it has no effect even if calls become tasks
-        ("taskBegins", described.task_begins == "script", ""),
-        ("taskAfterSecs", described.task_after_secs is not None, begins),
-        ("taskTimeoutSecs", described.task_timeout_secs is not None, "timeoutSecs is as long" if is_short else ""),
-        ("taskKeepSecs", described.task_keep_secs is not None, ""),
-        ("taskSurvivesClient", described.task_survives_client is not None, ""),
-        ("idempotent", described.idempotent, "" if task else "only tasks are run again, and there is no field task"),
-    )
-    for field, is_given, reason in rows:
-        reason = "its calls never become tasks" if task == "never" else reason
-        if is_given and reason:
-            yield source.warning("task-fields", f"{field} has no effect: {reason}", "remove it, or change task", field)
+    fields = {
+        "taskBegins": described.task_begins == "script",
+        "taskAfterSecs": described.task_after_secs is not None,
+        "taskTimeoutSecs": described.task_timeout_secs is not None,
+        "taskKeepSecs": described.task_keep_secs is not None,
+        "taskSurvivesClient": described.task_survives_client is not None,
+        "idempotent": described.idempotent,
+    }
+    reason = "its calls never become tasks"
+    if (described.task or settings.tasks) not in ("never", "off"):
+        begins_itself = described.task in ("always", "required") or fields["taskBegins"]
+        fields, reason = {"taskAfterSecs": fields["taskAfterSecs"] and begins_itself}, "the task begins without it"
+    for field in (name for name, is_given in fields.items() if is_given):
+        yield source.warning("task-fields", f"{field} has no effect: {reason}", "remove it, or change task", field)
 
 
 def _plain(text: str) -> str:

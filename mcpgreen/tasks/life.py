@@ -137,6 +137,12 @@ def ttl_ms(task: Task) -> int | None:
     return None if end is None else max(1, round((end - task.created_at) * 1000))
 
 
+def shown_status(task: Task) -> Json:
+    """Return the status as clients see it, and what the task says."""
+    status = Status.WORKING if task.status == Status.QUEUED else task.status
+    return {"status": status, "statusMessage": task.status_message}
+
+
 def iso_time(at: float) -> str:
     """Return a time as both wires write it."""
     whole = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(at))

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from gevent.threadpool import ThreadPool
 
+from mcpgreen.errors import McpgreenError
 from mcpgreen.files.regular_files import existing_file, new_file
 from mcpgreen.project import task_place as place
 from mcpgreen.tasks import life
@@ -54,8 +55,18 @@ class SqliteTaskStore(TaskStore):
         self._pool.kill()
 
     def _transact(self, work: Callable[[], Value], *, writes: bool = True) -> Value:
-        value: Value = self._pool.apply(self._run, (work, "BEGIN IMMEDIATE" if writes else "BEGIN"))
-        return value
+        value, error = self._pool.apply(self._outcome, (work, "BEGIN IMMEDIATE" if writes else "BEGIN"))
+        if error is not None:
+            raise error
+        found: Value = value
+        return found
+
+    def _outcome(self, work: Callable[[], Value], begin: str) -> tuple[Value | None, Exception | None]:
+        """Return what `work` returns or raises: gevent would print what is raised in a thread."""
+        try:
+            return self._run(work, begin), None
+        except (McpgreenError, ValueError, LookupError) as error:
+            return None, error
 
     def _run(self, work: Callable[[], Value], begin: str) -> Value:
         try:

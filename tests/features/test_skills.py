@@ -185,10 +185,11 @@ def test_skills_are_prompts_if_the_operator_wants_that(skilled: ProjectBuilder, 
 
 def test_a_static_registry_serves_skills(skilled: ProjectBuilder, speak: Speak) -> None:
     before = speak(MODERN, skills_as_prompts="true").result("skills/list")["skills"]  # writes the registry
-    skilled.skill("later")
     client = speak(MODERN, static_registry="true")
 
     assert client.result("skills/list")["skills"] == before
+    skilled.skill("later")
+    assert client.result("skills/list")["skills"] == before, "it never looks again"
     assert content_of(client, "skill://refunds/logo.png") == LOGO
 
 

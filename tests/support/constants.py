@@ -24,6 +24,7 @@ HOMES = {
     "DEFAULT_POLL_SECS": "mcpgreen.engine.changes",
     "DRAIN_SECS": "mcpgreen.running.processes.run",
     "EOF_GRACE_SECS": "mcpgreen.transports.stdio",
+    "FREE_POLLS_A_SEC": "mcpgreen.features.tasks.tasks",
     "HEAD_SECS": "mcpgreen.transports.http.wire.connection",
     "IDLE_SECS": "mcpgreen.transports.http.wire.connection",
     "KEEP_ALIVE_SECS": "mcpgreen.transports.http.exchange",

@@ -6,7 +6,7 @@ Reads and writes the store itself, whether a server runs or not. Makes nothing i
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
@@ -44,7 +44,9 @@ def run(options: Options) -> int:
     screen = Screen(options)
     with _opened(place.directory_of(project.root, environ)) as store:
         if options["clear"]:
-            return _clear(store, options, screen)
+            removed = store.clear() if store else 0
+            _print({"removed": removed}, f"Removed {removed} task{'s' * (removed != 1)}.", options, screen)
+            return 0
         if not options["ID"]:
             return _list(store, options, screen, project.root)
         task = store.get(options["ID"]) if store else None
@@ -71,26 +73,29 @@ def _opened(directory: str) -> Iterator[TaskStore | None]:
         store.close()
 
 
+def _print(entry: object, text: str, options: Options, screen: Screen) -> None:
+    if options["--json"]:
+        print_json(entry)
+    else:
+        screen.text(text)
+
+
 def entry_of(task: Task) -> Json:
     """Return a task as JSON for programs."""
-    entry = {"taskId": task.id, "tool": task.tool, "status": _status(task), "statusMessage": task.status_message}
-    times = {"createdAt": task.created_at, "lastUpdatedAt": task.updated_at}
-    return {**entry, **{name: life.iso_time(at) for name, at in times.items()}}
-
-
-def _status(task: Task) -> str:
-    return Status.WORKING if task.status == Status.QUEUED else task.status  # as clients see it
+    times = {"createdAt": life.iso_time(task.created_at), "lastUpdatedAt": life.iso_time(task.updated_at)}
+    return {"taskId": task.id, "tool": task.tool, **life.shown_status(task), **times}
 
 
 def _all(store: TaskStore | None) -> list[Task]:
     tasks: list[Task] = []
-    while store is not None:
+    page = None if store is None else store.list(None, limit=PAGE)
+    while store is not None and page:
+        tasks += page
         with suppress(LookupError):  # the last one has been removed meanwhile
-            tasks += (page := store.list(None, after=tasks[-1].id if tasks else "", limit=PAGE))
-            if len(page) == PAGE:
-                continue
+            page = store.list(None, after=page[-1].id, limit=PAGE)
+            continue
         break
-    return tasks
+    return [task for task in tasks if task.is_begun]
 
 
 def _list(store: TaskStore | None, options: Options, screen: Screen, root: str) -> int:
@@ -100,7 +105,7 @@ def _list(store: TaskStore | None, options: Options, screen: Screen, root: str) 
     elif store is None or not tasks:
         screen.note(NONE_YET.format(root))
     elif screen.is_plain:
-        screen.table(_title(tasks), COLUMNS, [_row(store, task) for task in tasks])
+        screen.table(*_table(store, tasks))
     else:
         with suppress(KeyboardInterrupt):
             _watch(store, screen)
@@ -114,52 +119,41 @@ def _watch(store: TaskStore, screen: Screen) -> None:
     with Live(console=screen.out, auto_refresh=False) as live:
         while True:
             tasks = _all(store)
-            shown = tasks[-max(1, screen.out.size.height - BESIDE_ROWS) :]
-            live.update(screen.rich_table(_title(tasks), COLUMNS, [_row(store, task) for task in shown]), refresh=True)
+            most = max(1, screen.out.size.height - BESIDE_ROWS)
+            live.update(screen.rich_table(*_table(store, tasks, most)), refresh=True)
             if all(task.has_ended or store.is_orphan(task) for task in tasks):
                 return
             gevent.sleep(REFRESH_SECS)
 
 
-def _title(tasks: list[Task]) -> str:
-    return f"tasks ({len(tasks)}, {sum(not task.has_ended for task in tasks)} unfinished)"
+def _table(store: TaskStore, tasks: list[Task], most: int = 0) -> tuple[str, Sequence[str], Sequence[Sequence[str]]]:
+    """Return the title, the columns and the rows of the last tasks."""
+    rows = [(task.id, task.tool, *_state(store, task)) for task in tasks[-most:]]
+    return f"tasks ({len(tasks)}, {sum(not task.has_ended for task in tasks)} unfinished)", COLUMNS, rows
 
 
-def _row(store: TaskStore, task: Task) -> tuple[str, ...]:
-    secs = (task.ended_at or time.time()) - task.created_at
-    return (task.id, task.tool, _status(task), _duration(secs), _message(store, task))
-
-
-def _message(store: TaskStore, task: Task) -> str:
-    return ORPHANED if store.is_orphan(task) else task.status_message
-
-
-def _duration(secs: float) -> str:
-    if secs < 100:
-        return f"{secs:.0f} s"
-    return f"{secs / 60:.0f} min" if secs < 6000 else f"{secs / 3600:.0f} h"
+def _state(store: TaskStore, task: Task) -> tuple[str, str, str]:
+    """Return the status, how long the task has lasted, and what it says."""
+    secs, shown = (task.ended_at or time.time()) - task.created_at, life.shown_status(task)
+    lasted = f"{secs:.0f} s" if secs < 100 else f"{secs / 60:.0f} min" if secs < 6000 else f"{secs / 3600:.0f} h"
+    return shown["status"], lasted, ORPHANED if store.is_orphan(task) else shown["statusMessage"]
 
 
 def _show(store: TaskStore, task: Task, options: Options, screen: Screen) -> int:
-    stderr = task.stderr_end.decode("utf-8", "replace")
-    if options["--json"]:
-        print_json({**entry_of(task), "stderr": stderr})
-        return 0
-    ended = f", ended {life.iso_time(task.ended_at)}" if task.ended_at else ""
+    status, _, message = _state(store, task)
+    times = {"created": task.created_at, "changed": task.updated_at, "ended": task.ended_at}
     lines = {
         "task": task.id,
         "tool": f"{task.tool} {jsontext.dumps(task.shown_arguments).decode('ascii') if task.shown_arguments else ''}",
-        "status": ": ".join(filter(None, (_status(task), _message(store, task)))),
-        "time": f"created {life.iso_time(task.created_at)}, changed {life.iso_time(task.updated_at)}{ended}",
+        "status": ": ".join(filter(None, (status, message))),
+        "time": ", ".join(f"{name} {life.iso_time(at)}" for name, at in times.items() if at),
         "attempt": str(task.attempt) if task.attempt > 1 else "",
         "asks": "; ".join(str(each["params"].get("message", key)) for key, each in task.open_questions.items()),
         "result": f"{task.result_bytes} bytes; see mcpgreen tasks result {task.id}" if task.result_bytes else "",
+        "stderr": stderr and f"\n{stderr}" if (stderr := task.stderr_end.decode("utf-8", "replace")) else "",
     }
-    for name, value in lines.items():
-        if value:
-            screen.text(f"{name:<8} {value}".rstrip())
-    if stderr:
-        screen.text(f"stderr:\n{stderr}".rstrip("\n"))
+    text = "\n".join(f"{name:<8} {value}".rstrip() for name, value in lines.items() if value)
+    _print({**entry_of(task), "stderr": stderr}, text, options, screen)
     return 0
 
 
@@ -171,12 +165,13 @@ def _result(store: TaskStore, task: Task, options: Options, screen: Screen) -> i
         except LookupError:
             raise UnknownTask(f"{task.id}: the task has expired meanwhile.") from None
         return print_outcome(result, options, screen, as_json=as_json)
-    if task.status == Status.FAILED and task.error is not None and as_json:
+    if task.error is not None and as_json:
         print_json({"_mcpToolError": True, **task.error})
     elif task.has_ended:
         screen.problem(task.status_message)
     else:
-        screen.problem(f"The task has not ended: {_status(task)}. {_message(store, task)}".rstrip())
+        status, _, message = _state(store, task)
+        screen.problem(f"The task has not ended: {status}. {message}".rstrip())
     return 1
 
 
@@ -186,21 +181,11 @@ def _cancel(store: TaskStore, task: Task, options: Options, screen: Screen) -> i
     while not task.has_ended and time.monotonic() < give_up_at:
         gevent.sleep(REFRESH_SECS / 10)
         task = store.get(task.id) or task._replace(status=Status.CANCELLED)  # it may be removed at once
-    if options["--json"]:
-        print_json(entry_of(task))
-    elif task.status == Status.CANCELLED:
-        screen.text(f"{task.id} is cancelled.")
-    elif task.has_ended:
-        screen.problem(f"{task.id} has ended before: {task.status}.")
-    else:
-        screen.problem(f"{task.id} still runs after {CANCEL_SECS:g} s; its server knows that it should be cancelled.")
-    return 0 if task.status == Status.CANCELLED else 1
-
-
-def _clear(store: TaskStore | None, options: Options, screen: Screen) -> int:
-    removed = store.clear() if store else 0
-    if options["--json"]:
-        print_json({"removed": removed})
-    else:
-        screen.text(f"Removed {removed} task{'s' * (removed != 1)}.")
-    return 0
+    text = (
+        f"{task.id} has ended before: {task.status}."
+        if task.has_ended
+        else f"{task.id} still runs, but will be cancelled."
+    )
+    is_cancelled = task.status == Status.CANCELLED
+    _print(entry_of(task), f"{task.id} is cancelled." if is_cancelled else text, options, screen)
+    return 0 if is_cancelled else 1

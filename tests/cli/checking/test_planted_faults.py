@@ -309,11 +309,9 @@ BY_LINT = [
         Fault(f"task-{number}", tool(**fields), "task-fields", GREET_FILE, 23 + len(fields))
         for number, fields in enumerate(
             (
-                {"idempotent": True},
                 {"task": "always", "taskAfterSecs": 5},
                 {"task": "auto", "taskBegins": "script", "taskAfterSecs": 5},
                 {"task": "never", "taskSurvivesClient": True},
-                {"task": "auto", "timeoutSecs": 60, "taskTimeoutSecs": 60},
             )
         )
     ),
