@@ -22,6 +22,7 @@ from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,7 @@ BRIEF_SECS = 1  # of tasks that need not be seen; also how often the servers loo
 FOLLOW_SECS = 120.0
 SLACK_SECS = 0.01  # times on the wire are whole milliseconds
 MAX_STORE_BYTES = 10_000_000
+KEEPER_KILLED = {"code": -32603, "message": "The process that ran the tool has ended."}
 LOST = (OSError, http.client.HTTPException)  # the server was killed
 
 SHELL = """source "${MCP_SDK:?}/tool-sdk.sh"
@@ -183,10 +185,7 @@ class Scene:
 
     def _expires_at(self, task_id: str) -> float:
         end = self.ledger.ends.get(task_id)
-        if end is None or "ttlMs" not in end:  # seen in a list, which does not say it
-            return time.time()
-        created, _, millis = end["createdAt"].rstrip("Z").partition(".")
-        return _seconds(created) + int(millis) / 1000 + end["ttlMs"] / 1000
+        return float("inf") if end is None else _seconds(end["lastUpdatedAt"]) + KEEP_SECS
 
     def stored(self) -> int:
         with closing(sqlite3.connect(self.directory / place.DATABASE)) as connection:
@@ -194,9 +193,7 @@ class Scene:
 
 
 def _seconds(text: str) -> float:
-    import calendar
-
-    return calendar.timegm(time.strptime(text, "%Y-%m-%dT%H:%M:%S"))
+    return datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
 
 
 class Worker:
@@ -227,10 +224,14 @@ class Worker:
         names = list(TOOLS)
         tool = self._dice.choices(names, [weight for weight, _, _ in TOOLS.values()])[0]
         try:
-            result = request("tools/call", {"name": tool, "arguments": {"n": number}})["result"]
+            answer = request("tools/call", {"name": tool, "arguments": {"n": number}})
         except LOST:
+            answer = {"error": KEEPER_KILLED}
+        if "error" in answer:
+            assert answer["error"] == KEEPER_KILLED, (tool, answer)
             self._ledger.told["no handle"] += 1
             return []
+        result = answer["result"]
         task = result.get("task", result)
         if "taskId" not in task:
             assert tool == "promoted" or result.get("isError"), (tool, result)
@@ -334,8 +335,11 @@ class Damage:
 
     def run(self) -> None:
         acts = {self._kill_server: 1, self._kill_script: 3, self._kill_keeper: 1, self._cancel: 1, self._list: 1}
-        while not self._scene.is_over.wait(self._dice.uniform(0, 0.5)):
-            self._dice.choices(list(acts), list(acts.values()))[0]()
+        try:
+            while not self._scene.is_over.wait(self._dice.uniform(0, 0.5)):
+                self._dice.choices(list(acts), list(acts.values()))[0]()
+        finally:
+            self._scene.is_over.set()
 
     def _kill_server(self) -> None:
         number = self._dice.randrange(2)
