@@ -49,6 +49,26 @@ def test_after_a_crash_a_task_has_failed_or_is_run_again(project: ProjectBuilder
     assert (project.read("once"), project.read("twice")) == ("1\n", "1\n2\n")
 
 
+@pytest.mark.requirement("T-recover", "T-eof")
+def test_a_task_that_was_taken_over_does_not_end_with_the_client_of_that_server(
+    project: ProjectBuilder, serve: Serve, start: Start
+) -> None:
+    """It belongs to somebody else: it was cancelled when a client left that knew nothing of it."""
+    said = 'echo "$MCP_TASK_ATTEMPT" >> "$MCPGREEN_PROJECT_ROOT/started"'
+    project.tool("slow", f"{said}; {GO}; printf done", task="always", idempotent=True)
+    first = serve()
+    task = begin(first.stateless(capabilities=WITH_TASKS), "slow")
+    eventually(lambda: (project.root / "started").exists() and "1" in project.read("started"))
+    first.process.kill()
+    first.wait()
+    taking_over = start()
+    eventually(lambda: "2" in project.read("started"))
+    assert taking_over.stop() == 0
+    project.write("go", "")
+
+    assert text_of(ended(serve().stateless(capabilities=WITH_TASKS), task)["result"]) == "done"
+
+
 @pytest.mark.requirement("T-eof")
 @pytest.mark.parametrize("ending", ["eof", "signal"])
 def test_the_end_of_a_server_ends_its_tasks(project: ProjectBuilder, start: Start, ending: str) -> None:

@@ -252,7 +252,8 @@ class Tasks:
     def close(self, *, is_client_gone: bool) -> None:
         """The server stops. Tasks that can go on are left to the next process that recovers them."""
         for task in list(self._running.values()):
-            if task.survives if is_client_gone else task.idempotent:
+            is_of_client = is_client_gone and task.attempt == 1  # others were taken over
+            if task.survives if is_of_client else task.idempotent:
                 task.call.cancel()
             elif is_client_gone:
                 task.stop(Status.CANCELLED)
