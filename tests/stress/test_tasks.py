@@ -65,7 +65,9 @@ def NAME(n: int) -> str:
     time.sleep(0.1)
     return f"proof {n}."
 """
-QUESTIONS = ASK + """
+QUESTIONS = (
+    ASK
+    + """
 n = json.loads(os.environ["MCP_TOOL_ARGS_JSON"])["n"]
 with open("{up}/starts", "a") as file:
     file.write(f"{os.environ['MCP_TOOL_NAME']} {n} {os.environ.get('MCP_TASK_ATTEMPT', 1)} {os.getpid()}\\n")
@@ -73,6 +75,7 @@ places = [post({key: form(key, name=TEXT)}) for key in 'ab']
 answers = [each["result"]["content"]["name"] for place in places for each in read(place).values()]
 print("proof", *set(answers), end=".")
 """
+)
 PROOF = 'printf "proof %s." "$n"'
 ALWAYS: Json = {"task": "always", "taskKeepSecs": KEEP_SECS}
 # How often each tool is called, its script, and its description.

@@ -7,12 +7,17 @@ import os
 import signal
 import sqlite3
 import time
+from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
 
+import gevent
 import pytest
 
+from mcpgreen.features.call import Call
+from mcpgreen.features.services import Services
 from mcpgreen.features.tasks.tasks import Tasks
+from mcpgreen.links.session import WaitingCalls
 from mcpgreen.project.task_place import DATABASE, directory_of
 from mcpgreen.tasks import life
 from mcpgreen.tasks.life import Task
@@ -234,10 +239,36 @@ def test_descriptions_say_how_calls_become_tasks(project: ProjectBuilder, start:
         assert {tool["execution"]["taskSupport"] for tool in tools.values()} == {"required"}
 
 
-def test_what_happens_before_the_first_look_is_heard(tmp_path: Path) -> None:
-    project, environ = SimpleNamespace(root=str(tmp_path)), {"XDG_STATE_HOME": str(tmp_path / "state")}
+def tasks_in(place: Path, **services: object) -> Tasks:
+    """The tasks of a server that does nothing else."""
+    project, environ = SimpleNamespace(root=str(place)), {"XDG_STATE_HOME": str(place / "state")}
     settings = SimpleNamespace(max_tasks_per_principal=9, max_tasks=9, state_key="", task_keep_secs=60.0)
-    tasks = Tasks(SimpleNamespace(settings=settings, project=project, environ=environ))  # type: ignore[arg-type]
+    waiting = WaitingCalls(max_calls=9, max_bytes=9)
+    given = SimpleNamespace(settings=settings, project=project, environ=environ, waiting=waiting, **services)
+    return Tasks(given)  # type: ignore[arg-type]
+
+
+def test_a_server_that_stops_takes_over_no_task(tmp_path: Path) -> None:
+    """It started a script when it had stopped all others, and left it and its files behind."""
+    for number in range(12):
+        place, served = tmp_path / str(number), list[Call]()
+        dead = tasks_in(place)
+        sealed = dead.store.seal({"name": "build"})
+        for _ in range(9):
+            dead.store.create(Task(life.new_id(), "", "build", idempotent=True, sealed_params=sealed))
+        dead.close(is_client_gone=False)
+        others = {"keeper": None, "is_keeper": False, "next_serial": count().__next__}
+        tasks = tasks_in(place, serve_call=served.append, **others)
+        tasks._services.tasks = tasks  # type: ignore[misc]
+        Services.recover_tasks(tasks._services)
+        gevent.sleep(number / 1000)
+        tasks.close(is_client_gone=False)
+        gevent.sleep(0.01)
+        assert all(call.is_cancelled for call in served), number
+
+
+def test_what_happens_before_the_first_look_is_heard(tmp_path: Path) -> None:
+    tasks = tasks_in(tmp_path)
     tasks._greenlet.kill()
     heard: list[Task] = []
     task = tasks.store.create(Task(life.new_id(), "", "build"))

@@ -163,7 +163,7 @@ class Keeper:
             answer.set({"error": {"code": InternalError.code, "message": "The process that ran the tool has ended."}})
         while self._services.runner.knows(pid):
             gevent.sleep(GONE_SECS)
-        gevent.spawn(self._services.tasks.recover)
+        self._services.tasks.recover_soon()
 
     def _take(self, message: Json) -> None:
         number, method = message.get("id"), message.get("method")
