@@ -41,6 +41,7 @@ IS_FULL = ROUNDS >= 20
 TASKS = 100 * ROUNDS if ROUNDS > 1 else 50
 WORKERS = 6
 AT_ONCE = 6  # tasks of a worker
+TASKS_PER_ACT = 10  # at most; so a slow machine damages no more than a quick one
 KEEP_SECS = 60 if IS_FULL else 600  # too long to wait for in a short run, which clears the store
 BRIEF_SECS = 1  # of tasks that need not be seen; also how often the servers look for what has expired
 FOLLOW_SECS = 120.0
@@ -323,7 +324,7 @@ class Worker:
 
 
 class Damage:
-    """Kills what it finds, at random moments, until all is over."""
+    """Kills what it finds, at random moments, until all is over; the more tasks begin, the more often."""
 
     def __init__(self, scene: Scene) -> None:
         self._scene, self._told = scene, scene.ledger.told
@@ -331,9 +332,12 @@ class Damage:
 
     def run(self) -> None:
         acts = {self._kill_server: 1, self._kill_script: 3, self._kill_keeper: 1, self._cancel: 1, self._list: 1}
+        tools, after = self._scene.ledger.tools, 0
         try:
-            while not self._scene.is_over.wait(self._dice.uniform(0, 0.5)):
-                self._dice.choices(list(acts), list(acts.values()))[0]()
+            while not self._scene.is_over.wait(self._dice.uniform(0, 0.1)):
+                if len(tools) >= after:
+                    after = len(tools) + self._dice.randrange(TASKS_PER_ACT)
+                    self._dice.choices(list(acts), list(acts.values()))[0]()
         finally:
             self._scene.is_over.set()
 
