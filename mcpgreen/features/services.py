@@ -160,7 +160,7 @@ class Services:
         from mcpgreen.project import task_place  # not before the first answer
 
         if task_place.has_store(task_place.directory_of(self.project.root, self.environ)):
-            gevent.spawn(lambda: self.tasks.recover())
+            gevent.spawn(lambda: self.tasks)  # its first look recovers them
 
     def end_session(self, session: Session) -> None:
         """End what belongs to a session: its resident processes and its tasks."""

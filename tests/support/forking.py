@@ -27,6 +27,7 @@ import subprocess
 import sys
 import tempfile
 import termios
+import threading
 import traceback
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -132,6 +133,7 @@ class Nursery:
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._control, theirs = socket.socketpair()
+        self._lock = threading.Lock()  # a test may start servers in several threads
         self._place = Path(tempfile.mkdtemp(prefix="nursery-"))
         self.program = self._place / "mcpgreen"
         with theirs, socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
@@ -179,8 +181,9 @@ class Nursery:
         message = marshal.dumps(request)
         ours, theirs = socket.socketpair()
         with theirs:
-            socket.send_fds(self._control, [len(message).to_bytes(LENGTH_BYTES, "big")], [*fds, theirs.fileno()])
-            self._control.sendall(message)
+            with self._lock:
+                socket.send_fds(self._control, [len(message).to_bytes(LENGTH_BYTES, "big")], [*fds, theirs.fileno()])
+                self._control.sendall(message)
             for fd in fds:
                 os.close(fd)
         pid = ours.recv(NUMBER_BYTES, socket.MSG_WAITALL)

@@ -7,12 +7,17 @@ import os
 import signal
 import sqlite3
 import time
+from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
 
+import gevent
 import pytest
 
+from mcpgreen.features.call import Call
+from mcpgreen.features.services import Services
 from mcpgreen.features.tasks.tasks import Tasks
+from mcpgreen.links.session import WaitingCalls
 from mcpgreen.project.task_place import DATABASE, directory_of
 from mcpgreen.tasks import life
 from mcpgreen.tasks.life import Task
@@ -47,6 +52,26 @@ def test_after_a_crash_a_task_has_failed_or_is_run_again(project: ProjectBuilder
     assert (once["status"], once["error"]) == ("failed", {"code": -32603, "message": RESTARTED})
     assert text_of(twice["result"]) == "7"
     assert (project.read("once"), project.read("twice")) == ("1\n", "1\n2\n")
+
+
+@pytest.mark.requirement("T-recover", "T-eof")
+def test_a_task_that_was_taken_over_does_not_end_with_the_client_of_that_server(
+    project: ProjectBuilder, serve: Serve, start: Start
+) -> None:
+    """It belongs to somebody else: it was cancelled when a client left that knew nothing of it."""
+    said = 'echo "$MCP_TASK_ATTEMPT" >> "$MCPGREEN_PROJECT_ROOT/started"'
+    project.tool("slow", f"{said}; {GO}; printf done", task="always", idempotent=True)
+    first = serve()
+    task = begin(first.stateless(capabilities=WITH_TASKS), "slow")
+    eventually(lambda: (project.root / "started").exists() and "1" in project.read("started"))
+    first.process.kill()
+    first.wait()
+    taking_over = start()
+    eventually(lambda: "2" in project.read("started"))
+    assert taking_over.stop() == 0
+    project.write("go", "")
+
+    assert text_of(ended(serve().stateless(capabilities=WITH_TASKS), task)["result"]) == "done"
 
 
 @pytest.mark.requirement("T-eof")
@@ -114,7 +139,8 @@ def test_a_task_belongs_to_the_subject_of_its_token(project: ProjectBuilder, ser
 
 
 @pytest.mark.requirement("T-replicas")
-def test_two_servers_serve_the_same_task(project: ProjectBuilder, serve: Serve) -> None:
+@pytest.mark.parametrize("order", ["ab", "ba"])
+def test_two_servers_serve_the_same_task(project: ProjectBuilder, serve: Serve, order: str) -> None:
     """Its questions are answered by both, its client is gone meanwhile, and one cancels what the other runs."""
     body = f"{ASK}\nplaces = [post({{key: form(key, name=TEXT)}}) for key in 'ab']"
     project.python_tool("asker", f"{body}\nprint(json.dumps([read(place) for place in places]))", task="always")
@@ -123,12 +149,13 @@ def test_two_servers_serve_the_same_task(project: ProjectBuilder, serve: Serve) 
     task, slow = begin(first, "asker"), begin(first, "slow")
     look_until(second, task, lambda found: len(found.get("inputRequests", ())) == 2)
     first.close()
-    for client, key in ((second, "b"), (first, "a")):
+    for client, key in zip((second, first), order, strict=True):
         answers = {key: accept(name=key.upper())}
         client.result("tasks/update", {"taskId": task["taskId"], "inputResponses": answers})
     second.result("tasks/cancel", {"taskId": slow["taskId"]})
 
-    assert '"B"' in text_of(ended(second, task)["result"])
+    result = text_of(ended(second, task)["result"])
+    assert '"A"' in result and '"B"' in result
     assert ended(first, slow)["status"] == "cancelled"
 
 
@@ -214,10 +241,36 @@ def test_descriptions_say_how_calls_become_tasks(project: ProjectBuilder, start:
         assert {tool["execution"]["taskSupport"] for tool in tools.values()} == {"required"}
 
 
-def test_what_happens_before_the_first_look_is_heard(tmp_path: Path) -> None:
-    project, environ = SimpleNamespace(root=str(tmp_path)), {"XDG_STATE_HOME": str(tmp_path / "state")}
+def tasks_in(place: Path, **services: object) -> Tasks:
+    """The tasks of a server that does nothing else."""
+    project, environ = SimpleNamespace(root=str(place)), {"XDG_STATE_HOME": str(place / "state")}
     settings = SimpleNamespace(max_tasks_per_principal=9, max_tasks=9, state_key="", task_keep_secs=60.0)
-    tasks = Tasks(SimpleNamespace(settings=settings, project=project, environ=environ))  # type: ignore[arg-type]
+    waiting = WaitingCalls(max_calls=9, max_bytes=9)
+    given = SimpleNamespace(settings=settings, project=project, environ=environ, waiting=waiting, **services)
+    return Tasks(given)  # type: ignore[arg-type]
+
+
+def test_a_server_that_stops_takes_over_no_task(tmp_path: Path) -> None:
+    """It started a script when it had stopped all others, and left it and its files behind."""
+    for number in range(12):
+        place, served = tmp_path / str(number), list[Call]()
+        dead = tasks_in(place)
+        sealed = dead.store.seal({"name": "build"})
+        for _ in range(9):
+            dead.store.create(Task(life.new_id(), "", "build", idempotent=True, sealed_params=sealed))
+        dead.close(is_client_gone=False)
+        others = {"keeper": None, "is_keeper": False, "next_serial": count().__next__}
+        tasks = tasks_in(place, serve_call=served.append, **others)
+        tasks._services.tasks = tasks  # type: ignore[misc]
+        Services.recover_tasks(tasks._services)
+        gevent.sleep(number / 1000)
+        tasks.close(is_client_gone=False)
+        gevent.sleep(0.01)
+        assert all(call.is_cancelled for call in served), number
+
+
+def test_what_happens_before_the_first_look_is_heard(tmp_path: Path) -> None:
+    tasks = tasks_in(tmp_path)
     tasks._greenlet.kill()
     heard: list[Task] = []
     task = tasks.store.create(Task(life.new_id(), "", "build"))

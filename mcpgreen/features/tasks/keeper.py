@@ -71,7 +71,7 @@ class Keeper:
             nb_read(fd, 1)
         while self._services.runner.knows(pid):
             gevent.sleep(LOOK_SECS)
-        gevent.spawn(self._services.tasks.recover)
+        self._services.tasks.recover_soon()
 
 
 def keep(server: Server, fd: int) -> None:
@@ -81,7 +81,7 @@ def keep(server: Server, fd: int) -> None:
     server.watch()
     with suppress(OSError):
         while nb_read(fd, 1024):
-            server.services.tasks.recover()
+            server.services.tasks.recover_soon()
     os.close(fd)
     journal.leave_stderr()
     while server.services.has_tasks:

@@ -69,6 +69,7 @@ class Tasks:
         self._mark = -1
         self._mentioned = ""
         self._bell = Bell()
+        self._recover_at = 0.0
         self._is_resting = False
         self._greenlet = gevent.spawn(self._look)
 
@@ -192,6 +193,11 @@ class Tasks:
             **fields,
         )
 
+    def recover_soon(self) -> None:
+        """Recover in the greenlet that looks at the store: it ends before the server stops scripts."""
+        self._recover_at = 0.0
+        self.ring()
+
     def recover(self) -> None:
         """Take care of the tasks of processes that have died, and remove those that have expired."""
         self.attempt(self.store.expire, time.time())
@@ -296,26 +302,27 @@ class Tasks:
 
     def close(self, *, is_client_gone: bool) -> None:
         """The server stops. Tasks that can go on are left to the next process that recovers them."""
+        self._greenlet.kill()  # from now on, no task is taken over
         for task in list(self._running.values()):
-            if task.survives if is_client_gone else task.idempotent:
+            is_of_client = is_client_gone and task.attempt == 1  # others were taken over
+            if task.survives if is_of_client else task.idempotent:
                 task.call.cancel()
             elif is_client_gone:
                 task.stop(Status.CANCELLED)
             else:
                 task.stop(Status.FAILED, life.error_of(life.RESTARTED))
-        self._greenlet.kill()
         self.attempt(self.store.close)
 
     # The greenlet.
 
     def _look(self) -> None:
-        expires_at = awake_until = 0.0
+        awake_until = 0.0
         rest_secs = min(REST_SECS, max(1.0, self._services.settings.task_keep_secs))
         while True:
             self.attempt(self._hear_news)
-            if time.monotonic() >= expires_at:
+            if time.monotonic() >= self._recover_at:
+                self._recover_at = time.monotonic() + rest_secs
                 self.recover()
-                expires_at = time.monotonic() + rest_secs
             waiting = [each for each in self._services.waiting if not each.method.startswith("tasks/")]
             before = {each: number for number, each in enumerate(waiting)}
             for task in list(self._running.values()):
