@@ -159,10 +159,14 @@ class Tasks:
     def _create(self, call: Call, terms: ToolTerms, **fields: Any) -> Task | None:
         """Store a new task. Return None if that is not possible. Raises InternalError if there are too many, or if the
         tool needs one."""
+        record = self.attempt(self._new_record, call, terms, **fields)
         try:
-            stored: Task | None = self.attempt(lambda: self.store.create(self._new_record(call, terms, **fields)))
+            stored: Task | None = record and self.attempt(self.store.create, record)
         except TooManyTasks as error:
             raise InternalError(str(error)) from error
+        except gevent.GreenletExit:  # cancelled, but the store goes on
+            gevent.spawn(self.attempt, self.store.finish, record.id, record.attempt, Status.CANCELLED)
+            raise
         if stored is None and terms.task == "required":
             self.require_store()
         return stored
