@@ -138,8 +138,11 @@ def keep(root: str) -> int:
     project, settings, environ = open_project({"project_root": root}, os.environ)
     close_log = _set_up_log(settings, project)
     os.chdir(project.root)
+    server = Server(settings, project, environ=environ, roots=operator_roots(project, settings))
     try:
-        keeper.keep(Server(settings, project, environ=environ, roots=operator_roots(project, settings)), fd)
+        server.watch()
+        keeper.keep(server.services, fd)
+        server.stop()
     finally:
         close_log()
     return 0

@@ -160,11 +160,6 @@ MESSAGES: dict[str, tuple[Known, ...]] = {
             "Free what the message names. Until then such tasks run in the server, and end with it.",
         ),
         Known(
-            "The process that ran the tool has ended.",
-            "The second process, in which tasks that survive the client run, was killed.",
-            "Call the tool again. The next call starts the process again.",
-        ),
-        Known(
             "packages that are not installed yet",
             "The tool lists Python packages in its `# /// script` header, and they are not installed.",
             "Run `mcpgreen deps install` in the project: [What your tools need](dependencies.md#python).",

@@ -22,7 +22,6 @@ from mcpgreen.errors import RpcError
 from mcpgreen.running.processes.spawning import spawn_helper
 
 if TYPE_CHECKING:
-    from mcpgreen.engine.server import Server
     from mcpgreen.features.services import Services
 
 # With our own path, and without that of the working directory.
@@ -74,16 +73,14 @@ class Keeper:
         self._services.tasks.recover_soon()
 
 
-def keep(server: Server, fd: int) -> None:
-    """Be the keeper of the server at the other end of the socket."""
+def keep(services: Services, fd: int) -> None:
+    """Be the keeper of the server at the other end of the socket, until it and all tasks have ended."""
     os.set_blocking(fd, False)
-    server.services.is_keeper = True
-    server.watch()
+    services.is_keeper = True
     with suppress(OSError):
         while nb_read(fd, 1024):
-            server.services.tasks.recover_soon()
+            services.tasks.recover_soon()
     os.close(fd)
     journal.leave_stderr()
-    while server.services.has_tasks:
+    while services.has_tasks:
         gevent.sleep(LOOK_SECS)
-    server.stop()
