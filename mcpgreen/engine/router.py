@@ -29,7 +29,7 @@ from mcpgreen.protocol import messages, revision_fields
 from mcpgreen.protocol.admission import admit, progress_token
 from mcpgreen.protocol.messages import Line, size_of
 from mcpgreen.protocol.revisions import Era
-from mcpgreen.running.shares import Places
+from mcpgreen.running.shares import Places, WaitingLine
 from mcpgreen.text import jsontext
 from mcpgreen.text.json_types import Json
 
@@ -78,6 +78,7 @@ class Router:
         self._line = Places(1)
         services.serve_call = self.serve_call
         self._gates: WeakValueDictionary[Session, Semaphore] = WeakValueDictionary()  # for calls that wait for a slot
+        self._lines: WeakValueDictionary[Any, WaitingLine] = WeakValueDictionary()  # of tasks that wait
 
     @property
     def running(self) -> int:
@@ -163,7 +164,7 @@ class Router:
             call.sink.respond(messages.error(call.id, error))
         call.cancel()
 
-    def _start(self, call: Call, serve: Callable[..., Line], *values: object) -> None:
+    def _start(self, call: Call, serve: Callable[..., Line | None], *values: object) -> None:
         self.services.waiting.require_place(free_slots=self._slots.free, owner=call.stream.owner)
         call.token = progress_token(call.params)
         call.stream.take(call)
@@ -176,13 +177,15 @@ class Router:
         self.services.waiting.add(call)
         call.greenlet = gevent.spawn(self._finish, call, self._find_and_serve, call, route_of(call.method))
 
-    def _finish(self, call: Call, serve: Callable[..., Line], *values: object) -> None:
+    def _finish(self, call: Call, serve: Callable[..., Line | None], *values: object) -> None:
         """Answer with what `serve` returns or raises. Runs in the call's own greenlet."""
         try:
             try:
                 line = serve(*values)
             except Exception as error:
                 line = self._refusal(call, error)
+            if line is None:
+                return  # it has got another greenlet
             call.sink.wait_for_room_for(size_of(line))
         except gevent.GreenletExit:
             if journal.tells_calls:
@@ -190,7 +193,7 @@ class Router:
             return  # no answer
         call.finish(line)
 
-    def _find_and_serve(self, call: Call, route: Route[Target]) -> Line:
+    def _find_and_serve(self, call: Call, route: Route[Target]) -> Line | None:
         """Serve a request that needs a look at the disk, or a hook, first."""
         self._looking += 1
         try:
@@ -213,11 +216,24 @@ class Router:
         self._changes.bring_up_to_date(call.method)
         return self._find(call, route)
 
-    def _serve(self, call: Call, route: Route[Target], target: Target) -> Line:
+    def _serve(self, call: Call, route: Route[Target], target: Target) -> Line | None:
+        """Serve the call in a slot: a task when all before it that need the same places have theirs."""
+        if route.prepare is not None and (answer := route.prepare(call, target)) is not None:
+            return answer
+        if call.task is None:
+            return self._serve_in_slot(call, route, target)
+        if not call.is_cancelled:
+            turn = route.turn(call, target)
+            line = self._lines.setdefault((turn and turn.places, call.stream.owner), WaitingLine())
+            call.greenlet = gevent.Greenlet(self._finish, call, self._serve_in_slot, call, route, target, line)
+            line.append(call.greenlet)
+        return None
+
+    def _serve_in_slot(
+        self, call: Call, route: Route[Target], target: Target, line: WaitingLine | None = None
+    ) -> Line:
         """Wait for a slot and serve the call there. It waits for its tool's own turn first, so that it does not hold a
         slot meanwhile, and does not hold a slot while the client does not read."""
-        if route.prepare is not None and (line := route.prepare(call, target)) is not None:
-            return line
         call.wait_for_roots()
         while True:
             call.sink.wait_for_room()
@@ -228,6 +244,8 @@ class Router:
                     raise gevent.GreenletExit  # it was killed, but got the free place first
                 if call.sink.has_room:
                     self.services.waiting.remove(call)
+                    if line is not None:
+                        line.remove(call.greenlet)
                     return self._answer(call, route, target)
 
     def _gate_of(self, call: Call) -> Semaphore | None:
