@@ -229,9 +229,7 @@ class Router:
             line.append(call.greenlet)
         return None
 
-    def _serve_in_slot(
-        self, call: Call, route: Route[Target], target: Target, line: WaitingLine | None = None
-    ) -> Line:
+    def _serve_in_slot(self, call: Call, route: Route[Target], target: Target, line: WaitingLine | None = None) -> Line:
         """Wait for a slot and serve the call there. It waits for its tool's own turn first, so that it does not hold a
         slot meanwhile, and does not hold a slot while the client does not read."""
         call.wait_for_roots()

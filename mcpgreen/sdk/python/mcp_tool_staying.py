@@ -18,6 +18,7 @@ import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from contextvars import ContextVar, copy_context
+from copy import deepcopy
 from functools import cached_property, partial
 from itertools import chain, count
 from traceback import format_exception_only
@@ -63,10 +64,13 @@ class Call:
     """One call that is being served."""
 
     descriptions: Json = {}  # of all tools, by name
+    meta: Json = {}  # of the last call: what is the same in the next one is kept once
 
     def __init__(self, message: Json) -> None:
         self.number, self.tool = message["call"], message["tool"]
-        self.meta: Json = message["meta"]
+        known = Call.meta.get
+        meta = {name: found if (found := known(name)) == value else value for name, value in message["meta"].items()}
+        self.meta = Call.meta = meta
         self.printed: list[str] = []
         self.noted: Json = {}  # the error that the function has chosen, and files to embed
         self.is_cancelled = False
@@ -230,7 +234,9 @@ class Process:
             if self._loop is None:
                 result = functions._outcome(function, placed, named)
             elif self._threads is None or _is_async(function):
-                result = await _settled(function(*placed, **named))
+                result = function(*placed, **named)
+                if hasattr(result, "__await__"):
+                    result = await result
             else:
                 job = partial(copy_context().run, function, *placed, **named)
                 result = await _settled(await self._loop.run_in_executor(self._threads, job))
@@ -261,7 +267,7 @@ class Process:
 
     def document(self, name: str) -> Json:
         document: Json = _current.get().documents.get(name, {})
-        return document
+        return deepcopy(document) if name == "MCP_TOOL_META" else document  # other calls may have the same one
 
     def is_cancelled(self) -> bool:
         if threading.get_ident() == self._main:
