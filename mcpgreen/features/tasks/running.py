@@ -55,15 +55,12 @@ NO_CLIENT = TaskSink(None)
 
 
 class RunningTask:
-    """`related` is the `_meta` of messages about the task in the handshake era."""
-
     is_cancelled = False  # the answer to its request is sent in any case
 
     def __init__(self, tasks: Tasks, call: Call, record: Task) -> None:
         self.id, self.attempt, self.owner = record.id, record.attempt, record.owner
         self.survives, self.idempotent = record.survives, record.idempotent
         self.call = call
-        self.related: Json = {RELATED_TASK: {"taskId": record.id}}
         old, sink = call.stream, NO_CLIENT if call.session is None else TaskSink(call.session)
         self.stream = Stream(sink, transport=old.transport, principal=old.principal, owner=old.owner)
         self._bells: list[Bell] = []  # of questions that wait for answers
@@ -74,6 +71,11 @@ class RunningTask:
         self._stored_at = 0.0
         self._printed, self._printed_line = b"", ""
         self._used_keys = list(record.questions)
+
+    @property
+    def related(self) -> Json:
+        """The `_meta` of messages about the task in the handshake era."""
+        return {RELATED_TASK: {"taskId": self.id}}
 
     def progress(self, progress: float, total: float | None, message: str | None) -> None:
         self._message = life.status_message(progress, total, message)

@@ -67,7 +67,7 @@ class Call:
     meta: Json = {}  # of the last call: what is the same in the next one is kept once
 
     def __init__(self, message: Json) -> None:
-        self.number, self.tool = message["call"], message["tool"]
+        self.number, self.tool, self.arguments = message["call"], message["tool"], message["arguments"]
         known = Call.meta.get
         meta = {name: found if (found := known(name)) == value else value for name, value in message["meta"].items()}
         self.meta = Call.meta = meta
@@ -75,9 +75,12 @@ class Call:
         self.noted: Json = {}  # the error that the function has chosen, and files to embed
         self.is_cancelled = False
         self.task: Any = None
-        self.documents: Json = {
-            "MCP_TOOL_ARGS": message["arguments"],
-            "MCP_TOOL_META": self.meta["_meta"],
+
+    @cached_property
+    def documents(self) -> Json:
+        return {
+            "MCP_TOOL_ARGS": self.arguments,
+            "MCP_TOOL_META": deepcopy(self.meta["_meta"]),  # other calls may have the same one
             "MCP_TOOL_METADATA": self.descriptions.get(self.tool, {}),
             "MCP_INPUT_RESPONSES": self.meta.get("inputResponses", {}),
         }
@@ -230,7 +233,7 @@ class Process:
         try:
             function = self._function or functions._called_function(call.tool)
             functions._require_scopes(function)
-            placed, named = conversion.call_arguments(function, call.documents["MCP_TOOL_ARGS"])
+            placed, named = conversion.call_arguments(function, call.arguments)
             if self._loop is None:
                 result = functions._outcome(function, placed, named)
             elif self._threads is None or _is_async(function):
@@ -267,7 +270,7 @@ class Process:
 
     def document(self, name: str) -> Json:
         document: Json = _current.get().documents.get(name, {})
-        return deepcopy(document) if name == "MCP_TOOL_META" else document  # other calls may have the same one
+        return document
 
     def is_cancelled(self) -> bool:
         if threading.get_ident() == self._main:
