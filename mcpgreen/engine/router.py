@@ -57,6 +57,7 @@ ROUTES = {
     "completion/complete": ("completion", "COMPLETE"),
     **{f"tasks/{name}": ("tasks.wires", name.upper()) for name in ("get", "result", "list", "cancel", "update")},
 }
+Serve = Callable[[Call, Route[Any], Any], Line | None]
 
 
 @cache
@@ -141,13 +142,13 @@ class Router:
             self._changes.catch_up()
         if route.uses_catalog and (self._looking or not self._changes.is_current(call.method)):
             # Behind a request that waits for a look at the disk, others wait too: they are answered in order.
-            self._start(call, self._find_and_serve, call, route)
+            self._start(call, self._find_and_serve, route, None)
             return
         target = self._find(call, route)
         if route.needs_process(call, target):
-            self._start(call, self._serve, call, route, target)
+            self._start(call, self._serve, route, target)
         elif route.waits:
-            self._start(call, self._answer, call, route, target)
+            self._start(call, self._answer, route, target)
         else:
             call.sink.respond(self._answer(call, route, target))
 
@@ -164,24 +165,24 @@ class Router:
             call.sink.respond(messages.error(call.id, error))
         call.cancel()
 
-    def _start(self, call: Call, serve: Callable[..., Line | None], *values: object) -> None:
+    def _start(self, call: Call, serve: Serve, route: Route[Any], target: Any) -> None:
         self.services.waiting.require_place(free_slots=self._slots.free, owner=call.stream.owner)
         call.token = progress_token(call.params)
         call.stream.take(call)
         call.sink.expect()
         self.services.waiting.add(call)
-        call.greenlet = gevent.spawn(self._finish, call, serve, *values)
+        call.greenlet = gevent.spawn(self._finish, call, serve, route, target)
 
     def serve_call(self, call: Call) -> None:
         """Serve a call that no client waits for: that of a stored task. Never waits."""
         self.services.waiting.add(call)
-        call.greenlet = gevent.spawn(self._finish, call, self._find_and_serve, call, route_of(call.method))
+        call.greenlet = gevent.spawn(self._finish, call, self._find_and_serve, route_of(call.method), None)
 
-    def _finish(self, call: Call, serve: Callable[..., Line | None], *values: object) -> None:
+    def _finish(self, call: Call, serve: Serve, route: Route[Any], target: Any) -> None:
         """Answer with what `serve` returns or raises. Runs in the call's own greenlet."""
         try:
             try:
-                line = serve(*values)
+                line = serve(call, route, target)
             except Exception as error:
                 line = self._refusal(call, error)
             if line is None:
@@ -193,7 +194,7 @@ class Router:
             return  # no answer
         call.finish(line)
 
-    def _find_and_serve(self, call: Call, route: Route[Target]) -> Line | None:
+    def _find_and_serve(self, call: Call, route: Route[Target], _: None) -> Line | None:
         """Serve a request that needs a look at the disk, or a hook, first."""
         self._looking += 1
         try:
@@ -223,13 +224,15 @@ class Router:
         if call.task is None:
             return self._serve_in_slot(call, route, target)
         if not call.is_cancelled:
-            turn = route.turn(call, target)
-            line = self._lines.setdefault((turn and turn.places, call.stream.owner), WaitingLine())
-            call.greenlet = gevent.Greenlet(self._finish, call, self._serve_in_slot, call, route, target, line)
-            line.append(call.greenlet)
+            call.greenlet = gevent.Greenlet(self._finish, call, self._serve_in_slot, route, target)
+            self._line_of(call, route.turn(call, target)).append(call.greenlet)
         return None
 
-    def _serve_in_slot(self, call: Call, route: Route[Target], target: Target, line: WaitingLine | None = None) -> Line:
+    def _line_of(self, call: Call, turn: Slot | None) -> WaitingLine:
+        """Return the tasks that wait for the same places as this one."""
+        return self._lines.setdefault((turn and turn.places, call.stream.owner), WaitingLine())
+
+    def _serve_in_slot(self, call: Call, route: Route[Target], target: Target) -> Line:
         """Wait for a slot and serve the call there. It waits for its tool's own turn first, so that it does not hold a
         slot meanwhile, and does not hold a slot while the client does not read."""
         call.wait_for_roots()
@@ -242,8 +245,8 @@ class Router:
                     raise gevent.GreenletExit  # it was killed, but got the free place first
                 if call.sink.has_room:
                     self.services.waiting.remove(call)
-                    if line is not None:
-                        line.remove(call.greenlet)
+                    if call.task is not None:
+                        self._line_of(call, call.run.turn).remove(call.greenlet)
                     return self._answer(call, route, target)
 
     def _gate_of(self, call: Call) -> Semaphore | None:
