@@ -70,7 +70,8 @@ class Handshake:
 
     def __init__(self) -> None:
         self.view: ClientView | None = None
-        self.stateless_view: ClientView | None = None  # of the last stateless request
+        self.stateless_view: ClientView | None = None  # of the last stateless request that had another one
+        self.stateless_meta: Json = NO_META  # of the same request
         self.is_ready = False
         self.is_shutting_down = False
 
@@ -87,7 +88,7 @@ def admit(method: str, params: Json, handshake: Handshake, offered: Set[str]) ->
     if method == "initialize":
         return _admit_initialize(params, meta, handshake)
     if PROTOCOL_VERSION in meta:
-        return _admit_stateless(method, meta, handshake, offered)
+        return _admit_stateless(method, params, handshake, offered)
     if method in revisions.STATELESS_ONLY_REQUESTS:
         _require_offered(method, offered)
         raise incomplete_envelope(meta)
@@ -139,7 +140,8 @@ def _admit_handshake(method: str, meta: Json, handshake: Handshake, offered: Set
     return view or ClientView(revision, {}, None)
 
 
-def _admit_stateless(method: str, meta: Json, handshake: Handshake, offered: Set[str]) -> ClientView:
+def _admit_stateless(method: str, params: Json, handshake: Handshake, offered: Set[str]) -> ClientView:
+    meta = params["_meta"]
     version = meta[PROTOCOL_VERSION]
     if type(version) is not str:
         raise InvalidParams(f"_meta {PROTOCOL_VERSION} must be a string.")
@@ -166,8 +168,9 @@ def _admit_stateless(method: str, meta: Json, handshake: Handshake, offered: Set
     sent = revision, capabilities, log_level, info
     if view is None or (view.revision, view.capabilities, view.log_level, view.info) != sent:
         view = handshake.stateless_view = ClientView(*sent)
-    elif info is not None:  # requests that wait hold this once
-        meta[CLIENT_CAPABILITIES], meta[CLIENT_INFO] = view.capabilities, view.info
+        handshake.stateless_meta = meta
+    elif meta == handshake.stateless_meta:
+        params["_meta"] = handshake.stateless_meta  # requests that wait hold it once
     return view
 
 

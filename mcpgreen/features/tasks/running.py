@@ -63,6 +63,9 @@ class RunningTask:
         self.call = call
         old, sink = call.stream, NO_CLIENT if call.session is None else TaskSink(call.session)
         self.stream = Stream(sink, transport=old.transport, principal=old.principal, owner=old.owner)
+        # By its identity: equal principals may have different scopes and claims.
+        key = sink, old.transport, id(old.principal), old.owner
+        self.stream = tasks.streams.setdefault(key, self.stream)
         self._bells: list[Bell] = []  # of questions that wait for answers
         self._is_ending = False
         self._tasks, self._store = tasks, tasks.store

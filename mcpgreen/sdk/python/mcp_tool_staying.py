@@ -70,7 +70,9 @@ class Call:
         self.number, self.tool, self.arguments = message["call"], message["tool"], message["arguments"]
         known = Call.meta.get
         meta = {name: found if (found := known(name)) == value else value for name, value in message["meta"].items()}
-        self.meta = Call.meta = meta
+        if meta != Call.meta:
+            Call.meta = meta
+        self.meta = Call.meta
         self.printed: list[str] = []
         self.noted: Json = {}  # the error that the function has chosen, and files to embed
         self.is_cancelled = False
