@@ -29,7 +29,7 @@ from mcpgreen.protocol import messages, revision_fields
 from mcpgreen.protocol.admission import admit, progress_token
 from mcpgreen.protocol.messages import Line, size_of
 from mcpgreen.protocol.revisions import Era
-from mcpgreen.running.shares import Places
+from mcpgreen.running.shares import Places, WaitingLine
 from mcpgreen.text import jsontext
 from mcpgreen.text.json_types import Json
 
@@ -57,6 +57,7 @@ ROUTES = {
     "completion/complete": ("completion", "COMPLETE"),
     **{f"tasks/{name}": ("tasks.wires", name.upper()) for name in ("get", "result", "list", "cancel", "update")},
 }
+Serve = Callable[[Call, Route[Any], Any], Line | None]
 
 
 @cache
@@ -78,6 +79,7 @@ class Router:
         self._line = Places(1)
         services.serve_call = self.serve_call
         self._gates: WeakValueDictionary[Session, Semaphore] = WeakValueDictionary()  # for calls that wait for a slot
+        self._lines: WeakValueDictionary[Any, WaitingLine] = WeakValueDictionary()  # of tasks that wait
 
     @property
     def running(self) -> int:
@@ -139,13 +141,13 @@ class Router:
             self._changes.catch_up()
         if route.uses_catalog and (self._looking or not self._changes.is_current(call.method)):
             # Behind a request that waits for a look at the disk, others wait too: they are answered in order.
-            self._start(call, self._find_and_serve, call, route)
+            self._start(call, self._find_and_serve, route, None)
             return
         target = self._find(call, route)
         if route.needs_process(call, target):
-            self._start(call, self._serve, call, route, target)
+            self._start(call, self._serve, route, target)
         elif route.waits:
-            self._start(call, self._answer, call, route, target)
+            self._start(call, self._answer, route, target)
         else:
             call.sink.respond(self._answer(call, route, target))
 
@@ -162,26 +164,28 @@ class Router:
             call.sink.respond(messages.error(call.id, error))
         call.cancel()
 
-    def _start(self, call: Call, serve: Callable[..., Line], *values: object) -> None:
+    def _start(self, call: Call, serve: Serve, route: Route[Any], target: Any) -> None:
         self.services.waiting.require_place(free_slots=self._slots.free, owner=call.stream.owner)
         call.token = progress_token(call.params)
         call.stream.take(call)
         call.sink.expect()
         self.services.waiting.add(call)
-        call.greenlet = gevent.spawn(self._finish, call, serve, *values)
+        call.greenlet = gevent.spawn(self._finish, call, serve, route, target)
 
     def serve_call(self, call: Call) -> None:
         """Serve a call that no client waits for: that of a stored task. Never waits."""
         self.services.waiting.add(call)
-        call.greenlet = gevent.spawn(self._finish, call, self._find_and_serve, call, route_of(call.method))
+        call.greenlet = gevent.spawn(self._finish, call, self._find_and_serve, route_of(call.method), None)
 
-    def _finish(self, call: Call, serve: Callable[..., Line], *values: object) -> None:
+    def _finish(self, call: Call, serve: Serve, route: Route[Any], target: Any) -> None:
         """Answer with what `serve` returns or raises. Runs in the call's own greenlet."""
         try:
             try:
-                line = serve(*values)
+                line = serve(call, route, target)
             except Exception as error:
                 line = self._refusal(call, error)
+            if line is None:
+                return  # it has got another greenlet
             call.sink.wait_for_room_for(size_of(line))
         except gevent.GreenletExit:
             if journal.tells_calls:
@@ -189,7 +193,7 @@ class Router:
             return  # no answer
         call.finish(line)
 
-    def _find_and_serve(self, call: Call, route: Route[Target]) -> Line:
+    def _find_and_serve(self, call: Call, route: Route[Target], _: None) -> Line | None:
         """Serve a request that needs a look at the disk, or a hook, first."""
         self._looking += 1
         try:
@@ -212,11 +216,24 @@ class Router:
         self._changes.bring_up_to_date(call.method)
         return self._find(call, route)
 
-    def _serve(self, call: Call, route: Route[Target], target: Target) -> Line:
-        """Wait for a slot and serve the call there. It waits for its tool's own turn first, so that it does not hold a
-        slot meanwhile, and does not hold a slot while the client does not read."""
+    def _serve(self, call: Call, route: Route[Target], target: Target) -> Line | None:
+        """Serve the call in a slot: a task when all before it that need the same places have theirs."""
         if route.prepare is not None and (other := route.prepare(call, target)) is not None:
             return self._answer(call, other, target)
+        if call.task is None:
+            return self._serve_in_slot(call, route, target)
+        if not call.is_cancelled:
+            call.greenlet = gevent.Greenlet(self._finish, call, self._serve_in_slot, route, target)
+            self._line_of(call, route.turn(call, target)).append(call.greenlet)
+        return None
+
+    def _line_of(self, call: Call, turn: Slot | None) -> WaitingLine:
+        """Return the tasks that wait for the same places as this one."""
+        return self._lines.setdefault((turn and turn.places, call.stream.owner), WaitingLine())
+
+    def _serve_in_slot(self, call: Call, route: Route[Target], target: Target) -> Line:
+        """Wait for a slot and serve the call there. It waits for its tool's own turn first, so that it does not hold a
+        slot meanwhile, and does not hold a slot while the client does not read."""
         call.wait_for_roots()
         while True:
             call.sink.wait_for_room()
@@ -227,6 +244,8 @@ class Router:
                     raise gevent.GreenletExit  # it was killed, but got the free place first
                 if call.sink.has_room:
                     self.services.waiting.remove(call)
+                    if call.task is not None:
+                        self._line_of(call, call.run.turn).remove(call.greenlet)
                     return self._answer(call, route, target)
 
     def _gate_of(self, call: Call) -> Semaphore | None:

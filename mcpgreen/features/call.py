@@ -417,7 +417,7 @@ class Run:
         self.stderr_end = b""
         self.deadline: Deadline | None = None  # of the script that runs
         self.tail: Callable[[], bytes] | None = None  # what a process that stays has written to stderr for the call
-        self._helpers: set[gevent.Greenlet] = set()
+        self._helpers: dict[gevent.Greenlet, None] = {}
 
     def note_end(self, outcome: Outcome, call: Call) -> None:
         """Remember how the script ended, but not its output, which may be large."""
@@ -440,8 +440,8 @@ class Run:
     def help_with(self, function: Callable[..., None], *values: object) -> None:
         """Call the function in a greenlet of its own, which ends with the script at the latest."""
         helper = gevent.spawn(function, *values)
-        self._helpers.add(helper)
-        helper.rawlink(self._helpers.discard)
+        self._helpers[helper] = None
+        helper.rawlink(lambda each: self._helpers.pop(each, None))
 
     def is_helped_by(self, helper: object) -> bool:
         """Tell whether this helper has not been stopped: a stopped greenlet may run once more before it notices."""

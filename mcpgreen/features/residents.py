@@ -49,8 +49,9 @@ def run_resident(
         deadline.resume()
         if stays.concurrency == 1:
             call.run.tail = partial(process.tail.since, process.tail.size)
-        line = _line(call, terms, arguments_json, timeout_secs)
-        outcome, error_report, resources_report = process.call(line, deadline, Reports(call, deadline))
+        outcome, error_report, resources_report = process.call(
+            _line(call, terms, arguments_json, timeout_secs), deadline, Reports(call, deadline)
+        )
     finally:
         call.stop_helpers()
         if pool.key.scope is call:

@@ -53,6 +53,7 @@ class ClientView:
         self.revision = revision
         self.capabilities = capabilities
         self.log_level = log_level
+        self.info = info
         self.is_fastmcp = isinstance(info, dict) and info.get("name") in FASTMCP
         self.variables: dict[str, str] | None = None  # for scripts; made when the first script runs
 
@@ -69,6 +70,8 @@ class Handshake:
 
     def __init__(self) -> None:
         self.view: ClientView | None = None
+        self.stateless_view: ClientView | None = None  # of the last stateless request that had another one
+        self.stateless_meta: Json = NO_META  # of the same request
         self.is_ready = False
         self.is_shutting_down = False
 
@@ -85,7 +88,7 @@ def admit(method: str, params: Json, handshake: Handshake, offered: Set[str]) ->
     if method == "initialize":
         return _admit_initialize(params, meta, handshake)
     if PROTOCOL_VERSION in meta:
-        return _admit_stateless(method, meta, offered)
+        return _admit_stateless(method, params, handshake, offered)
     if method in revisions.STATELESS_ONLY_REQUESTS:
         _require_offered(method, offered)
         raise incomplete_envelope(meta)
@@ -137,7 +140,8 @@ def _admit_handshake(method: str, meta: Json, handshake: Handshake, offered: Set
     return view or ClientView(revision, {}, None)
 
 
-def _admit_stateless(method: str, meta: Json, offered: Set[str]) -> ClientView:
+def _admit_stateless(method: str, params: Json, handshake: Handshake, offered: Set[str]) -> ClientView:
+    meta = params["_meta"]
     version = meta[PROTOCOL_VERSION]
     if type(version) is not str:
         raise InvalidParams(f"_meta {PROTOCOL_VERSION} must be a string.")
@@ -160,7 +164,14 @@ def _admit_stateless(method: str, meta: Json, offered: Set[str]) -> ClientView:
     if method not in revision.requests:
         raise MethodNotFound(f"Unknown method: {method}")
     _require_offered(method, offered)
-    return ClientView(revision, capabilities, log_level, meta.get(CLIENT_INFO))
+    view, info = handshake.stateless_view, meta.get(CLIENT_INFO)
+    sent = revision, capabilities, log_level, info
+    if view is None or (view.revision, view.capabilities, view.log_level, view.info) != sent:
+        view = handshake.stateless_view = ClientView(*sent)
+        handshake.stateless_meta = meta
+    elif meta == handshake.stateless_meta:
+        params["_meta"] = handshake.stateless_meta  # requests that wait hold it once
+    return view
 
 
 def _require_offered(method: str, offered: Set[str]) -> None:

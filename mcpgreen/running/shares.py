@@ -133,6 +133,24 @@ class Places:
             gevent.get_hub().loop.run_callback(waiter.switch, None)
 
 
+class WaitingLine(dict[gevent.Greenlet, None]):
+    """Greenlets that wait for the same places. Only the first one is started: the stack of a greenlet that waits takes
+    eight KiB."""
+
+    def append(self, greenlet: gevent.Greenlet) -> None:
+        greenlet.rawlink(self.remove)  # if it is killed
+        self[greenlet] = None
+        if len(self) == 1:
+            greenlet.start()
+
+    def remove(self, greenlet: gevent.Greenlet) -> None:
+        """It has its place, or has ended."""
+        is_first = next(iter(self), None) is greenlet
+        self.pop(greenlet, None)
+        if is_first and self:
+            next(iter(self)).start()
+
+
 def let_others() -> None:
     """Go on when all greenlets that are ready have had their turn."""
     gevent.sleep(A_MOMENT_SECS)

@@ -198,6 +198,25 @@ def test_calls_run_side_by_side_and_know_which_one_they_are(project: ProjectBuil
     assert all(report["progressToken"] == report["message"] for report in reports)
 
 
+SAME_META = """
+begun = []
+@mcp_tool.tool(stays={"for": "server", "concurrency": 2})
+async def marks() -> int:
+    begun.append(1)
+    while len(begun) < 2:
+        await asyncio.sleep(0.01)
+    mcp_tool.meta()["marks"] = mcp_tool.meta().get("marks", 0) + 1
+    return mcp_tool.meta()["marks"]
+"""
+
+
+def test_a_function_may_change_its_meta_without_others_noticing(project: ProjectBuilder, speak: Speak) -> None:
+    project.tool("marks.py", HEAD + SAME_META)
+    client = speak()
+    ids = [client.start_tool("marks", {}, meta={"from": "us"}) for _ in "12"]
+    assert [text_of(client.wire.response(id)["result"]) for id in ids] == ["1", "1"]
+
+
 CANCELLED = """
 @mcp_tool.tool(stays="server")
 async def waits():

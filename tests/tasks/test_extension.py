@@ -183,14 +183,16 @@ def test_progress_is_the_status_message_and_stderr_where_there_is_none(project: 
 def test_a_task_waits_for_a_place_and_says_so(project: ProjectBuilder, connect: Connect) -> None:
     project.tool("slow", GO, task="always")
     client = connect(max_concurrent_requests=1)
-    tasks = [begin(client, "slow") for _ in "1234"]
-    status_message(client, tasks[3], "waiting for a place (2 before it)")
+    tasks = [begin(client, "slow") for _ in "12345"]
+    status_message(client, tasks[4], "waiting for a place (3 before it)")
     status_message(client, tasks[1], "waiting for a place (0 before it)")
-    client.result("tasks/cancel", {"taskId": tasks[1]["taskId"]})
-    assert status_message(client, tasks[3], "waiting for a place (1 before it)")["status"] == "working"
+    for cancelled in (tasks[3], tasks[1]):
+        client.result("tasks/cancel", {"taskId": cancelled["taskId"]})
+    assert status_message(client, tasks[4], "waiting for a place (1 before it)")["status"] == "working"
     project.write("go", "")
 
-    assert [ended(client, task)["status"] for task in tasks] == ["completed", "cancelled", "completed", "completed"]
+    ends = ["completed", "cancelled", "completed", "cancelled", "completed"]
+    assert [ended(client, task)["status"] for task in tasks] == ends
 
 
 def test_a_call_that_waits_for_a_place_becomes_a_task_too(project: ProjectBuilder, connect: Connect) -> None:

@@ -15,7 +15,7 @@ from mcpgreen.errors import InternalError, OutputTooLarge
 from mcpgreen.features.asking.scripts import answered, unanswered
 from mcpgreen.features.call import Call
 from mcpgreen.features.tasks import wires
-from mcpgreen.links.session import Stream
+from mcpgreen.links.session import Session, Stream
 from mcpgreen.links.sink import Answerable, MemorySink
 from mcpgreen.protocol.input import requests
 from mcpgreen.protocol.messages import Line
@@ -38,9 +38,9 @@ MAX_REASON_CHARS = 200
 class TaskSink(MemorySink):
     """The sink of a call for which no request waits. Progress goes to the session, if there is one."""
 
-    def __init__(self, call: Call) -> None:
+    def __init__(self, session: Session | None) -> None:
         super().__init__()
-        self._session = call.session
+        self._session = session
 
     def respond(self, line: Line, call: Answerable | None = None) -> None:
         """Do nothing: the task has the result."""
@@ -50,26 +50,34 @@ class TaskSink(MemorySink):
             self._session.sink.notify(line, call, is_droppable=is_droppable)
 
 
-class RunningTask:
-    """`related` is the `_meta` of messages about the task in the handshake era."""
+NO_CLIENT = TaskSink(None)
 
+
+class RunningTask:
     is_cancelled = False  # the answer to its request is sent in any case
 
     def __init__(self, tasks: Tasks, call: Call, record: Task) -> None:
         self.id, self.attempt, self.owner = record.id, record.attempt, record.owner
         self.survives, self.idempotent = record.survives, record.idempotent
         self.call = call
-        self.related: Json = {RELATED_TASK: {"taskId": record.id}}
-        old = call.stream
-        self.stream = Stream(TaskSink(call), transport=old.transport, principal=old.principal, owner=old.owner)
-        self._bells: set[Bell] = set()  # of questions that wait for answers
+        old, sink = call.stream, NO_CLIENT if call.session is None else TaskSink(call.session)
+        self.stream = Stream(sink, transport=old.transport, principal=old.principal, owner=old.owner)
+        # By its identity: equal principals may have different scopes and claims.
+        key = sink, old.transport, id(old.principal), old.owner
+        self.stream = tasks.streams.setdefault(key, self.stream)
+        self._bells: list[Bell] = []  # of questions that wait for answers
         self._is_ending = False
         self._tasks, self._store = tasks, tasks.store
         self._is_queued = self._is_stored_queued = record.status == Status.QUEUED
         self._message = self._stored_message = record.status_message
         self._stored_at = 0.0
         self._printed, self._printed_line = b"", ""
-        self._used_keys = set(record.questions)
+        self._used_keys = list(record.questions)
+
+    @property
+    def related(self) -> Json:
+        """The `_meta` of messages about the task in the handshake era."""
+        return {RELATED_TASK: {"taskId": self.id}}
 
     def progress(self, progress: float, total: float | None, message: str | None) -> None:
         self._message = life.status_message(progress, total, message)
@@ -135,7 +143,7 @@ class RunningTask:
         new = key
         while new in self._used_keys:
             new = f"{key}-{len(self._used_keys) + 1}" if new == key else f"{new}-1"
-        self._used_keys.add(new)
+        self._used_keys.append(new)
         return new
 
     def _wait_for(self, keys: set[str], secs: float) -> dict[str, Json]:
@@ -143,7 +151,7 @@ class RunningTask:
         give_up_at = time.monotonic() + secs
         answers: dict[str, Json] = {}
         bell = Bell()
-        self._bells.add(bell)
+        self._bells.append(bell)
         try:
             while True:
                 bell.clear()
@@ -152,7 +160,7 @@ class RunningTask:
                 if not left or not bell.wait(max(0.0, give_up_at - time.monotonic())):
                     break
         finally:
-            self._bells.discard(bell)
+            self._bells.remove(bell)
         if left:
             self._tasks.attempt(self._store.answer, self.id, dict.fromkeys(left, wires.NO_ANSWER))
             self._tasks.attempt(self._store.take_answers, self.id, self.attempt, left)

@@ -12,6 +12,7 @@ import math
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
+from weakref import WeakValueDictionary
 
 import gevent
 from gevent.event import Event as Bell
@@ -59,6 +60,7 @@ class Tasks:
             services.project.root, services.environ, state_key=settings.state_key, **limits
         )
         self.asked: set[tuple[str, str]] = set()
+        self.streams: WeakValueDictionary[Any, Stream] = WeakValueDictionary()  # one for tasks of the same caller
         self._services = services
         self._running: dict[str, RunningTask] = {}
         self._watches: dict[str, set[Watch]] = {}

@@ -145,6 +145,7 @@ class Resident:
             printed_before = 0
             self._fail_calls()
         self.send(b"%b%d%b" % (line[0], number, line[1]))
+        del line  # it may be long, and so may the call
         try:
             while not exchange.answered.is_set():
                 remaining_secs = deadline.remaining_secs()

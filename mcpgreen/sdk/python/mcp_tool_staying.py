@@ -18,6 +18,7 @@ import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from contextvars import ContextVar, copy_context
+from copy import deepcopy
 from functools import cached_property, partial
 from itertools import chain, count
 from traceback import format_exception_only
@@ -63,17 +64,25 @@ class Call:
     """One call that is being served."""
 
     descriptions: Json = {}  # of all tools, by name
+    meta: Json = {}  # of the last call: what is the same in the next one is kept once
 
     def __init__(self, message: Json) -> None:
-        self.number, self.tool = message["call"], message["tool"]
-        self.meta: Json = message["meta"]
+        self.number, self.tool, self.arguments = message["call"], message["tool"], message["arguments"]
+        known = Call.meta.get
+        meta = {name: found if (found := known(name)) == value else value for name, value in message["meta"].items()}
+        if meta != Call.meta:
+            Call.meta = meta
+        self.meta = Call.meta
         self.printed: list[str] = []
         self.noted: Json = {}  # the error that the function has chosen, and files to embed
         self.is_cancelled = False
         self.task: Any = None
-        self.documents: Json = {
-            "MCP_TOOL_ARGS": message["arguments"],
-            "MCP_TOOL_META": self.meta["_meta"],
+
+    @cached_property
+    def documents(self) -> Json:
+        return {
+            "MCP_TOOL_ARGS": self.arguments,
+            "MCP_TOOL_META": deepcopy(self.meta["_meta"]),  # other calls may have the same one
             "MCP_TOOL_METADATA": self.descriptions.get(self.tool, {}),
             "MCP_INPUT_RESPONSES": self.meta.get("inputResponses", {}),
         }
@@ -226,11 +235,13 @@ class Process:
         try:
             function = self._function or functions._called_function(call.tool)
             functions._require_scopes(function)
-            placed, named = conversion.call_arguments(function, call.documents["MCP_TOOL_ARGS"])
+            placed, named = conversion.call_arguments(function, call.arguments)
             if self._loop is None:
                 result = functions._outcome(function, placed, named)
             elif self._threads is None or _is_async(function):
-                result = await _settled(function(*placed, **named))
+                result = function(*placed, **named)
+                if hasattr(result, "__await__"):
+                    result = await result
             else:
                 job = partial(copy_context().run, function, *placed, **named)
                 result = await _settled(await self._loop.run_in_executor(self._threads, job))
