@@ -7,6 +7,7 @@ Nothing here decides anything. All but the end of a call is told only if somebod
 from __future__ import annotations
 
 import os
+import resource
 from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -184,7 +185,7 @@ class Witness:
         self._child: Child | None = None
 
     def started(self, child: Child, run: ScriptRun) -> None:
-        self._child, self._own_kb = child, _status_kb(os.getpid(), b"VmHWM")
+        self._child, self._own_kb = child, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         call = self._call
         names = sorted(name.decode("utf-8", "replace") for name in run.env)
         variables = [[name, self._origins.get(name, "call")] for name in names]
