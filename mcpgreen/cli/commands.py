@@ -65,6 +65,7 @@ GROUPS: dict[str, tuple[Command, ...]] = {
     "Check": (
         Command("validate", "checking.validate"),
         Command("lint", "linting"),
+        Command("test", "testing.running", max_words=ANY),
         Command("doctor", "doctor.doctor"),
         Command("health", "checking.health", other_names=("ready", "--health", "--ready")),
         Command("scan", "registry"),
