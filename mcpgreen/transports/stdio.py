@@ -23,9 +23,9 @@ from mcpgreen import journal
 from mcpgreen.engine.link import FAULT, Link
 from mcpgreen.engine.server import Server
 from mcpgreen.links.session import Stream
-from mcpgreen.links.sink import MAX_BACKLOG_BYTES
+from mcpgreen.links.sink import MAX_BACKLOG_BYTES, Answerable
 from mcpgreen.protocol.admission import Handshake
-from mcpgreen.protocol.messages import ANSWER, END_BYTES, id_at_ends, ids_in, unreadable_answer
+from mcpgreen.protocol.messages import ANSWER, END_BYTES, Line, id_at_ends, ids_in, unreadable_answer
 from mcpgreen.running.processes.pipes import READ_EVENT, Pieces
 from mcpgreen.running.shares import let_others
 from mcpgreen.settings.settings import Settings
@@ -34,6 +34,8 @@ from mcpgreen.text.jsontext import Bounds, TooCostly, weight_of
 from mcpgreen.transports.outbox import CorruptionGuard, Outbox
 
 if TYPE_CHECKING:
+    from mcpgreen.engine.call_log import FrameLog
+    from mcpgreen.engine.recorder import Recorder
     from mcpgreen.protocol.token import RemoteToken
 
 READ_BYTES = 65536
@@ -287,10 +289,10 @@ def serve(
     if journal.tells_frames:
         from mcpgreen.engine.call_log import FrameLog
 
-        frames = FrameLog(server.services)
-        outbox.on_frame, reader.on_message = frames.log_outgoing, frames.log_incoming
-        if opening.greeting is not None:
-            frames.log_first(*opening.greeting)
+        _show_frames(FrameLog(server.services), outbox, reader, opening)
+    recorder = _recorder(server)
+    if recorder is not None:
+        _show_frames(recorder, outbox, reader, opening)
     received: list[int] = []
 
     def on_signal(number: int) -> None:
@@ -319,6 +321,8 @@ def serve(
         outbox.drained.wait(LAST_FLUSH_SECS)
     finally:
         idling.kill()
+        if recorder is not None:
+            recorder.close()
         for handler in signals:
             handler.cancel()
         outbox.close()
@@ -329,6 +333,40 @@ def serve(
     if reason == FAULT:
         return FAULT_STATUS
     return 128 + signal.SIGINT if signal.SIGINT in received else 0
+
+
+def _recorder(server: Server) -> Recorder | None:
+    services = server.services
+    if not services.settings.record or services.is_keeper:
+        return None
+    from mcpgreen.engine.recorder import Recorder
+
+    try:
+        recorder = Recorder(services, services.settings.record)
+    except OSError as error:
+        journal.error("nothing is recorded: %s: %s", services.settings.record, error.strerror)
+        return None
+    journal.info("recording to %s", recorder.path)
+    return recorder
+
+
+def _show_frames(viewer: FrameLog | Recorder, outbox: Outbox, reader: LineReader, opening: Opening) -> None:
+    """Show all frames to one more viewer, beginning with those that came before there was a server."""
+    earlier = outbox.on_frame, reader.on_message
+
+    def on_frame(line: Line, call: Answerable | None) -> None:
+        if earlier[0] is not None:
+            earlier[0](line, call)
+        viewer.log_outgoing(line, call)
+
+    def on_message(link: Link, line: bytes, message: object) -> None:
+        if earlier[1] is not None:
+            earlier[1](link, line, message)
+        viewer.log_incoming(link, line, message)
+
+    outbox.on_frame, reader.on_message = on_frame, on_message
+    if opening.greeting is not None:
+        viewer.log_first(*opening.greeting)
 
 
 def _wait_for_calls(grace_secs: float, link: Link, outbox: Outbox, target: Endpoint, received: list[int]) -> None:
