@@ -107,8 +107,8 @@ def _about(request: Json) -> list[Any]:
 
 
 def _exchanges_in(recording: Recording) -> dict[str, tuple[list[Any], deque[Exchange]]]:
-    """Return the exchanges by what their requests are known by, and its digest. What names no request belongs to the latest one that is
-    open, apart from progress, which names it."""
+    """Return the exchanges by what their requests are known by, and its digest. What names no request belongs to the
+    latest one that is open, apart from progress, which names it."""
     exchanges: dict[str, tuple[list[Any], deque[Exchange]]] = {}
     pending: dict[object, tuple[list[Any], Exchange]] = {}
     for recorded in recording.frames:

@@ -95,7 +95,7 @@ class Client:
         capabilities: Json | str = "all",
         environ: Mapping[str, str] = os.environ,
     ) -> None:
-        self._root = project_root
+        self._root = project_root = os.path.realpath(project_root)
         self._is_stateless = BY_NAME[revision].era == Era.STATELESS
         self._revision = revision
         if isinstance(capabilities, str):

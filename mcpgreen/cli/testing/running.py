@@ -6,6 +6,7 @@ client share a server.
 
 from __future__ import annotations
 
+import ast
 import re
 import sys
 import time
@@ -24,6 +25,7 @@ from mcpgreen.project.project import Project
 from mcpgreen.text.json_types import Json
 
 STDERR_LINES = 10
+LOGIC = ("and", "or", "not", "(", ")")
 WORD = re.compile(r"[()]|[^\s()]+")
 STYLES = {"passed": GREEN, "failed": RED, "skipped": DIM}
 
@@ -157,41 +159,25 @@ def _print(result: Result) -> None:
 def matcher_of(expression: str) -> Callable[[str], bool]:
     """Return whether a title fits words joined by `and`, `or`, `not` and brackets. Raises UsageError."""
     words = WORD.findall(expression)
+    # Python knows how to read it, with a number for each word.
+    text = " ".join(word if word in LOGIC else str(number) for number, word in enumerate(words))
+    unclear = UsageError(f"-k {expression}: write words with and, or, not and brackets between them.")
 
-    def fits(title: str) -> bool:
-        rest = iter([*words, ""])
-        value, last = alternatives(next(rest), rest, title.casefold())
-        if last:
-            raise UsageError(f"-k {expression}: unexpected {last}.")
-        return value
-
-    def alternatives(word: str, rest: Iterator[str], title: str) -> tuple[bool, str]:
-        value, word = conjunction(word, rest, title)
-        while word == "or":
-            other, word = conjunction(next(rest), rest, title)
-            value = value or other
-        return value, word
-
-    def conjunction(word: str, rest: Iterator[str], title: str) -> tuple[bool, str]:
-        value, word = single(word, rest, title)
-        while word == "and":
-            other, word = single(next(rest), rest, title)
-            value = value and other
-        return value, word
-
-    def single(word: str, rest: Iterator[str], title: str) -> tuple[bool, str]:
-        if word == "not":
-            value, word = single(next(rest), rest, title)
-            return not value, word
-        if word == "(":
-            value, word = alternatives(next(rest), rest, title)
-            if word == ")":
-                return value, next(rest)
-        elif word not in ("", ")", "and", "or"):
-            return word.casefold() in title, next(rest)
-        raise UsageError(f"-k {expression}: write words with and, or, not and brackets between them.")
+    def holds(node: ast.expr, title: str) -> bool:
+        if isinstance(node, ast.BoolOp):
+            values = [holds(each, title) for each in node.values]
+            return all(values) if isinstance(node.op, ast.And) else any(values)
+        if isinstance(node, ast.UnaryOp):
+            return not holds(node.operand, title)
+        if isinstance(node, ast.Constant) and isinstance(node.value, int):
+            return words[node.value].casefold() in title.casefold()
+        raise unclear
 
     if not words:
         return lambda title: True
-    fits("")  # before anything runs
-    return fits
+    try:
+        tree = ast.parse(text, mode="eval").body
+        holds(tree, "")  # before anything runs
+    except (SyntaxError, RecursionError, MemoryError) as error:
+        raise unclear from error
+    return lambda title: holds(tree, title)
