@@ -71,10 +71,9 @@ Created project other at PROJECT/other
   .gitignore
   README.md
   server.d/schemas/server.schema.json
+  server.d/schemas/test.schema.json
   server.d/server.meta.json
-  test/README.md
-  test/hello.sh
-  test/run.sh
+  tests/hello.test.yaml
   tools/hello.sh
 
 Next:
@@ -85,7 +84,6 @@ Created .gitignore
 Created README.md
 Created server.d/schemas/server.schema.json
 Skipped existing server.d/server.meta.json
-Left out test/: it could get in the way of make test. To add it: …mcpgreen scaffold test
 Initialized project at PROJECT"""),
     Screen("scaffold tool count", WIDE, """\
 Scaffolded tool count at tools/count.sh
