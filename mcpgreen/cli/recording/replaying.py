@@ -107,7 +107,7 @@ class Replay:
                 return  # it answers what could not be recorded
             self.answers += 1
             live = self._response_to(index, frame)
-            yield from self._compared(recorded, frame, live, "no answer")
+            yield from self._compared(recorded, frame, live, f"no answer within {self._recording.secs:g} s")
             del self._requests[frame["id"]]
         elif "id" in frame:
             question = self._question(frame)
@@ -121,7 +121,7 @@ class Replay:
 
     def _compared(self, recorded: Recorded, wanted: Json, live: Json | None, missing: str) -> Iterator[Difference]:
         if live is None:
-            details = [f"{missing} within {self._recording.secs:g} s"]
+            details = [missing]
         else:
             self._words.update(self._recording.links(wanted, live))
             details = list(self._recording.differences(wanted, live, self._root))
@@ -175,7 +175,8 @@ class Replay:
                 closest = min(same, key=lambda each: each.get("params") != frame.get("params"))
                 self._questions.remove(closest)
                 return closest
-            if not self._receive(until):
+            # When all requests have been answered, none of them will ask.
+            if not self._requests.keys() - self._responses.keys() or not self._receive(until):
                 return None
 
     def _receive(self, until: float) -> bool:

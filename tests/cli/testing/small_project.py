@@ -68,6 +68,8 @@ TESTS = {
     expect: {text: [{contains: "Hello, Ada!"}], snapshot: true}
 """,
 }
+SURE = {"sure": True}
+META = {"io.modelcontextprotocol/clientCapabilities": {"elicitation": {}}}
 SNAPSHOT = {"content": [{"type": "text", "text": "Hello, Ada!\nBye.\n"}], "isError": False}
 Change = Callable[[str, Json], tuple[str, Json]]  # of a script and its description
 
@@ -139,22 +141,19 @@ def record_session(project: ProjectBuilder, path: Path) -> None:
     with Wire(project.root, env={"MCPGREEN_RECORD": str(path), "WHO": "Ada"}) as wire:
         wire.handshake(capabilities={"elicitation": {}})
         names = tools_in_project()
-        meta = {"io.modelcontextprotocol/clientCapabilities": {"elicitation": {}}}
-        for name, tool in names.items():
+        for name in (name for name, tool in names.items() if tool != "clean"):
             calls: list[Json] = [{"arguments": each} for each in ({"text": "one two"}, {"text": ""}, {})]
-            for number, params in enumerate(calls if tool == "stats" else [{}]):
-                token = {"progressToken": f"{name} {number}"}
-                wire.start_request("tools/call", {"name": name, "_meta": token, **params}, id=f"{name} {number}")
-        for name, tool in names.items():
-            if tool == "clean":
-                question = wire.notice("elicitation/create")
-                answer = {"action": "accept", "content": {"sure": True}}
-                wire.send({"jsonrpc": "2.0", "id": question["id"], "result": answer})
-        for name, tool in names.items():
-            for number in range(3 if tool == "stats" else 1):
-                wire.response(f"{name} {number}")
+            for number, params in enumerate(calls if names[name] == "stats" else [{}]):
+                id = f"{name} {number}"
+                wire.start_request("tools/call", {"name": name, "_meta": {"progressToken": id}, **params}, id=id)
+        for id in [id for id, method in wire.methods.items() if method == "tools/call"]:
+            wire.response(id)
         for name in (name for name, tool in names.items() if tool == "clean"):
-            asked = wire.modern("tools/call", {"name": name}, meta=meta)["result"]
-            answers = {"inputResponses": dict.fromkeys(asked["inputRequests"], {"action": "decline"})}
-            wire.modern("tools/call", {"name": name, **answers, "requestState": asked["requestState"]}, meta=meta)
+            request = wire.start_request("tools/call", {"name": name})
+            question = wire.notice("elicitation/create")
+            wire.send({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "accept", "content": SURE}})
+            wire.response(request)
+            asked = wire.modern("tools/call", {"name": name}, meta=META)["result"]
+            answers = {"inputResponses": {key: {"action": "decline"} for key in asked["inputRequests"]}}
+            wire.modern("tools/call", {"name": name, **answers, "requestState": asked["requestState"]}, meta=META)
         assert wire.stop() == 0
