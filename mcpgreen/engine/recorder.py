@@ -114,12 +114,12 @@ class Recorder:
                 is_open = is_open and self._write({"lost": lost})
 
     def _about(self, line: Line, call: Call | None, turns: Turns) -> Json:
-        if size_of(line) > MAX_FRAME_BYTES:
-            return {"tooLong": size_of(line)}
         try:
-            frame = jsontext.loads(whole(line))
-        except ValueError:
-            return {"notJson": size_of(line)}
+            frame = jsontext.loads(whole(line)) if size_of(line) <= MAX_FRAME_BYTES else None
+        except ValueError:  # it has too many parts
+            frame = None
+        if frame is None:
+            return {"tooLong": size_of(line)}
         return {"frame": self._without_secrets(frame, self._secrets_of(frame, call), turns)}
 
     def _secrets_of(self, frame: object, call: Call | None) -> Secrets:

@@ -94,7 +94,7 @@ def _mismatches(what: str, found: Any, wanted: Any) -> Iterator[str]:
 
 _MATCHERS: dict[str, Any] = {
     "contains": lambda found, each: each in found,
-    "matches": lambda found, each: re.search(each, found),
+    "matches": lambda found, each: re.search(each, found, re.MULTILINE),
     "equals": None,
 }
 _WORDS = {"contains": "a text with", "matches": "a match of"}

@@ -34,7 +34,11 @@ MAX_VALUES = 50_000
 _TEXT = {"type": "string"}
 _MATCHES: Json = {
     "contains": {**_TEXT, "description": "It contains this text"},
-    "matches": {**_TEXT, "format": "regex", "description": "A part of it matches this regular expression of Python"},
+    "matches": {
+        **_TEXT,
+        "format": "regex",
+        "description": "A part of it matches this Python regular expression",
+    },
     "equals": {"description": "It is exactly this value"},
 }
 _MATCHER: Json = {"type": "object", "properties": _MATCHES, "additionalProperties": False, "minProperties": 1}
@@ -182,7 +186,7 @@ def _files_at(place: Path) -> list[Path]:
     return files
 
 
-def tests_in(files: Sequence[str], project: Project) -> tuple[list[ToolTest], list[str]]:
+def read_tests(files: Sequence[str], project: Project) -> tuple[list[ToolTest], list[str]]:
     """Read the files. Return the tests, and a sentence for everything that is wrong."""
     tests: list[ToolTest] = []
     faults: list[str] = []

@@ -19,7 +19,7 @@ from mcpgreen.cli.opening import open_named
 from mcpgreen.cli.output import DIM, GREEN, RED, harmless, has_colour, painted, print_json, put, say, tell
 from mcpgreen.cli.testing.client import PATIENCE_SECS, Client
 from mcpgreen.cli.testing.expecting import problems_with
-from mcpgreen.cli.testing.files import ToolTest, find_files, tests_in
+from mcpgreen.cli.testing.files import ToolTest, find_files, read_tests
 from mcpgreen.errors import UsageError
 from mcpgreen.project.project import Project
 from mcpgreen.text.json_types import Json
@@ -62,7 +62,7 @@ def run(options: Options) -> int:
 
 
 def _run_once(project: Project, options: Options, matches: Callable[[str], bool]) -> int:
-    tests, faults = tests_in(find_files(project, options["PATH"]), project)
+    tests, faults = read_tests(find_files(project, options["PATH"]), project)
     for fault in faults:
         tell(f"mcpgreen: error: {fault}\n")
     if faults:
