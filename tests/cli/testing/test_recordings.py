@@ -37,6 +37,7 @@ def recording_of(project: ProjectBuilder, path: Path, env: dict[str, str] | None
 
 def test_a_recording_has_everything_but_secrets(project: ProjectBuilder, tmp_path: Path) -> None:
     project.tool("tell", TELL, inputSchema=SECRET, env=["SERVICE_TOKEN"])
+    project.tool("login", """echo '{"password": "made-now"}'""")
     session = tmp_path / "session.jsonl"
     env = {"SERVICE_TOKEN": "of-the-environment", "MCPGREEN_RESULT_META": "always"}
     with recording_of(project, session, env) as wire:
@@ -45,10 +46,11 @@ def test_a_recording_has_everything_but_secrets(project: ProjectBuilder, tmp_pat
         wire.notify("notifications/initialized")
         arguments = {"phrase": "open-sesame", "q": "seen", "apiKey": "a-key"}
         wire.response(wire.start_request("tools/call", {"name": "tell", "arguments": arguments}))
+        wire.call_tool("login")
         assert wire.stop() == 0
 
     text = session.read_text(encoding="utf-8")
-    assert not [each for each in ("open-sesame", "a-key", "of-the-environment") if each in text]
+    assert not [each for each in ("open-sesame", "a-key", "of-the-environment", "made-now") if each in text]
     head, *lines = lines_of(session)
     assert (head["recording"], head["root"], head["server"]["name"]) == (1, str(project.root), "test-project")
     calls = [each["frame"] for each in lines if each.get("frame", {}).get("method") == "tools/call"]
