@@ -14,7 +14,7 @@ import os
 import signal
 import stat
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 import gevent
@@ -286,13 +286,14 @@ def serve(
     guard = CorruptionGuard(settings, on_limit=lambda: session.end("faulty output"))
     outbox.on_fault = guard.count
     reader = LineReader(source, link, outbox, max_line_bytes=settings.max_line_bytes)
+    recorder = _recorder(server)
+    viewers: list[FrameLog | Recorder] = [] if recorder is None else [recorder]
     if journal.tells_frames:
         from mcpgreen.engine.call_log import FrameLog
 
-        _show_frames(FrameLog(server.services), outbox, reader, opening)
-    recorder = _recorder(server)
-    if recorder is not None:
-        _show_frames(recorder, outbox, reader, opening)
+        viewers.append(FrameLog(server.services))
+    if viewers:
+        _show_frames(viewers, outbox, reader, opening)
     received: list[int] = []
 
     def on_signal(number: int) -> None:
@@ -350,23 +351,21 @@ def _recorder(server: Server) -> Recorder | None:
     return recorder
 
 
-def _show_frames(viewer: FrameLog | Recorder, outbox: Outbox, reader: LineReader, opening: Opening) -> None:
-    """Show all frames to one more viewer, beginning with those that came before there was a server."""
-    earlier = outbox.on_frame, reader.on_message
+def _show_frames(viewers: Sequence[FrameLog | Recorder], outbox: Outbox, reader: LineReader, opening: Opening) -> None:
+    """Show all frames to viewers, beginning with those that came before there was a server."""
 
     def on_frame(line: Line, call: Answerable | None) -> None:
-        if earlier[0] is not None:
-            earlier[0](line, call)
-        viewer.log_outgoing(line, call)
+        for viewer in viewers:
+            viewer.log_outgoing(line, call)
 
     def on_message(link: Link, line: bytes, message: object) -> None:
-        if earlier[1] is not None:
-            earlier[1](link, line, message)
-        viewer.log_incoming(link, line, message)
+        for viewer in viewers:
+            viewer.log_incoming(link, line, message)
 
     outbox.on_frame, reader.on_message = on_frame, on_message
-    if opening.greeting is not None:
-        viewer.log_first(*opening.greeting)
+    for viewer in viewers:
+        if opening.greeting is not None:
+            viewer.log_first(*opening.greeting)
 
 
 def _wait_for_calls(grace_secs: float, link: Link, outbox: Outbox, target: Endpoint, received: list[int]) -> None:

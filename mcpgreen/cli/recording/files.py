@@ -15,6 +15,7 @@ from mcpgreen.engine.recorder import RULES, VERSION
 from mcpgreen.errors import ProjectError
 from mcpgreen.files.regular_files import content_of
 from mcpgreen.logs.secrets import HIDDEN
+from mcpgreen.protocol.messages import normal_id
 from mcpgreen.text import jsontext
 from mcpgreen.text.json_types import Json
 
@@ -23,7 +24,7 @@ ANY = "<any>"
 
 
 class Recorded(NamedTuple):
-    """One frame. `frame` is None if it was too long to be recorded."""
+    """One frame. `frame` is None if it was too long to be recorded, or is no message of JSON-RPC."""
 
     number: int  # of the line
     sender: str
@@ -39,18 +40,18 @@ class Recording:
         if head.get("recording") != VERSION:
             raise ProjectError(path, "this is not a recording of mcpgreen record, or of another version")
         self.root = str(head.get("root", ""))
-        self.rules: Json = {**RULES, **head.get("rules", {})}
-        self.secs = float(self.rules["waitSecs"])
         try:
+            self.rules: Json = {**RULES, **head.get("rules", {})}
+            self.secs = float(self.rules["waitSecs"])
             self._texts = [(re.compile(pattern), instead) for pattern, instead in self.rules["texts"]]
         except (re.error, TypeError, ValueError) as error:
-            raise ProjectError(f"{path}:1", f"rules: texts: {error}") from error
+            raise ProjectError(f"{path}:1", f"the rules cannot be used: {error}") from error
         self.frames: list[Recorded] = []
         for number, each in enumerate(values, 2):
             frames = each.get("frame")
             for frame in frames if isinstance(frames, list) else [frames]:  # of a batch
                 if "from" in each:
-                    self.frames.append(Recorded(number, each["from"], frame if isinstance(frame, dict) else None))
+                    self.frames.append(Recorded(number, each["from"], frame if is_usual(frame) else None))
 
     @staticmethod
     def _value(path: str, number: int, line: bytes) -> Json:
@@ -94,6 +95,15 @@ class Recording:
         elif isinstance(recorded, list) and isinstance(live, list):
             for one, other in zip(recorded, live, strict=False):
                 yield from self.links(one, other)
+
+
+def is_usual(frame: Any) -> bool:
+    """Tell whether this is a message of JSON-RPC, and not something that a client tried on us."""
+    if not isinstance(frame, dict) or not isinstance(frame.get("method", ""), str):
+        return False
+    params = frame.get("params", {})
+    is_sound = isinstance(params, dict) and isinstance(params.get("_meta", {}), dict)
+    return is_sound and ("id" not in frame or normal_id(frame["id"]) is not None)
 
 
 def translated(value: Any, words: dict[str, str]) -> Any:

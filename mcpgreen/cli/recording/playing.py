@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from mcpgreen import journal
 from mcpgreen.cli.output import print_json
-from mcpgreen.cli.recording.files import Recording, with_hidden
+from mcpgreen.cli.recording.files import Recording, is_usual, with_hidden
 from mcpgreen.cli.testing.expecting import is_same
 from mcpgreen.errors import InvalidParams
 from mcpgreen.protocol.admission import PROTOCOL_VERSION
@@ -38,9 +38,9 @@ class Player:
         self._open: dict[object, deque[Json]] = {}  # by the id of our question: what comes after it
 
     def receive(self, message: Any) -> None:
-        if not isinstance(message, dict):
-            return
-        if "method" not in message:
+        if not is_usual(message):
+            journal.warning("ignored what is not a message of JSON-RPC")
+        elif "method" not in message:
             if (rest := self._open.pop(message.get("id"), None)) is not None:
                 self._play(rest)
         elif "id" in message:
@@ -77,7 +77,7 @@ def _adapted(frame: Json, request: Json, exchange: Exchange) -> Json:
     """Return a frame with the id and the progress token of this client."""
     if "method" not in frame:
         return {**frame, "id": request["id"]}
-    token = (request.get("params") or {}).get("_meta", {}).get(RELATED)
+    token = request.get("params", {}).get("_meta", {}).get(RELATED)
     if token is not None and frame.get("params", {}).get(RELATED) == exchange.token:
         return {**frame, "params": {**frame["params"], RELATED: token}}
     return frame
@@ -100,8 +100,8 @@ def _about(request: Json) -> list[Any]:
     """Return what a request is known by: its method, its params, and the revision if it names one."""
     if request["method"] in BY_METHOD:
         return [request["method"]]
-    params = request.get("params") or {}
-    revision = (params.get("_meta") or {}).get(PROTOCOL_VERSION)
+    params = request.get("params", {})
+    revision = params.get("_meta", {}).get(PROTOCOL_VERSION)
     kept = {name: value for name, value in params.items() if name not in VOLATILE}
     return [request["method"], kept, revision]
 
@@ -116,14 +116,14 @@ def _exchanges_in(recording: Recording) -> dict[str, tuple[list[Any], deque[Exch
         if frame is None:
             continue
         if recorded.sender == "client" and {"id", "method"} <= frame.keys():
-            token = (frame.get("params") or {}).get("_meta", {}).get(RELATED)
+            token = frame.get("params", {}).get("_meta", {}).get(RELATED)
             pending[frame["id"]] = _about(frame), Exchange(token, [])
         elif recorded.sender == "server" and "method" not in frame and frame.get("id") in pending:
             about, exchange = pending.pop(frame["id"])
             exchange.frames.append(frame)
             exchanges.setdefault(jsontext.digest(about), (about, deque()))[1].append(exchange)
         elif recorded.sender == "server" and "method" in frame and pending:
-            token = (frame.get("params") or {}).get(RELATED)
+            token = frame.get("params", {}).get(RELATED)
             owners = [exchange for _, exchange in pending.values() if token is not None and exchange.token == token]
             [*_, (_, latest)] = pending.values()
             (owners or [latest])[0].frames.append(frame)

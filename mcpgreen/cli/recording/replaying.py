@@ -52,15 +52,16 @@ def run(options: Options) -> int:
         found = list(replay.differences())
     finally:
         replay.connection.close()
+    hide = Secrets().text  # what a recording hides must not be in a report either
+    found = [each._replace(details=[hide(detail) for detail in each.details]) for each in found]
     if options["--json"]:
         print_json({"answers": replay.answers, "differences": [each._asdict() for each in found]})
         return 1 if found else 0
-    hide = Secrets().text  # what a recording hides must not be in a report either
     for each in found:
         put(painted("differs", RED, sys.stdout), sys.stdout)
         say(f" {each.what} ({options['FILE']}:{each.line})\n")
         for line in "\n".join(each.details).splitlines():
-            say(f"    {hide(line)}\n")
+            say(f"    {line}\n")
     count = f"{replay.answers} answer{'s' * (replay.answers != 1)}"
     text = f"{count}, {len(found)} difference{'s' * (len(found) != 1)}"
     put(painted(text, RED if found else GREEN, sys.stdout) + "\n", sys.stdout)
@@ -99,7 +100,7 @@ class Replay:
         frame = recorded.frame
         if frame is None:
             if recorded.sender == "client":
-                yield Difference(recorded.number, "a frame", ["it was too long to be recorded, and is not sent"])
+                yield Difference(recorded.number, "a frame", ["it was not recorded as a whole, so it is not sent"])
         elif recorded.sender == "client":
             self._send(frame)
         elif "method" not in frame:

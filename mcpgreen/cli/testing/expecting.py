@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
-from mcpgreen.cli.testing.client import Outcome
+from mcpgreen.cli.testing.client import PATIENCE_SECS, Outcome
 from mcpgreen.cli.testing.files import ToolTest
 from mcpgreen.errors import ProjectError
 from mcpgreen.files.regular_files import content_of, replacing
@@ -35,7 +35,7 @@ def problems_with(outcome: Outcome, test: ToolTest, root: str, *, updates: bool 
     """Return what differs from the expectations of a test. With `updates`, its snapshot is written, not compared."""
     expect, result = test.expect, outcome.result
     if outcome.is_late:
-        return [f"withinSecs: the call was cancelled after {expect['withinSecs']:g} s"]
+        return [f"withinSecs: the call was cancelled after {expect.get('withinSecs', PATIENCE_SECS):g} s"]
     problems = [f"answers: the tool asked “{each}”, and the test has no answer to it" for each in outcome.unanswered]
     problems += [f"answers: the tool did not ask for “{each}”" for each in outcome.unused]
     if outcome.error is not None and "error" not in expect and not expect.get("snapshot"):

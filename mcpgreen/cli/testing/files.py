@@ -29,7 +29,6 @@ SUFFIX = ".test.yaml"
 MAX_FILE_BYTES = 1 << 20
 MAX_FILES = 500
 MAX_TESTS = 5000
-MAX_VALUES = 50_000
 
 _TEXT = {"type": "string"}
 _MATCHES: Json = {
@@ -195,7 +194,7 @@ def read_tests(files: Sequence[str], project: Project) -> tuple[list[ToolTest], 
         shown = path if shown.startswith(os.pardir) else shown
         try:
             raw = content_of(path, MAX_FILE_BYTES)
-            value = yaml_text.value_of(raw, MAX_VALUES, is_strict=True)
+            value = yaml_text.value_of(raw, is_strict=True)
         except (ProjectError, ValueError) as error:
             reason = error.reason if isinstance(error, ProjectError) else error
             faults.append(f"{shown}: {reason}")
