@@ -77,8 +77,8 @@ FAULTS = [
     Fault(
         "secrets-in-texts-recorded",
         "mcpgreen/engine/recorder.py",
-        "return secrets.text(value, limit_chars=len(value) + 1, turn=turns.pause)",
-        "return value",
+        "shown = secrets.text(value, limit_chars=MAX_TEXT_CHARS, turn=turns.pause)",
+        "shown = value",
         "tests/cli/testing/test_recordings.py::test_a_recording_has_everything_but_secrets",
     ),
     Fault(

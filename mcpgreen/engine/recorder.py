@@ -34,6 +34,7 @@ from mcpgreen.text.json_types import Json
 
 VERSION = 1
 MAX_FRAME_BYTES = 1 << 20  # a longer one is only mentioned
+MAX_TEXT_CHARS = 1 << 16  # that can be searched for secrets without holding the server; the rest is hidden
 MAX_WAITING_BYTES = 16 << 20
 MAX_FILE_BYTES = 256 << 20
 MAX_NAMES = 1000  # of files that exist already
@@ -138,7 +139,8 @@ class Recorder:
     def _without_secrets(self, value: Any, secrets: Secrets, turns: Turns) -> Any:
         turns.pause()
         if isinstance(value, str):
-            return secrets.text(value, limit_chars=len(value) + 1, turn=turns.pause)
+            shown = secrets.text(value, limit_chars=MAX_TEXT_CHARS, turn=turns.pause)
+            return shown + HIDDEN if len(value) > MAX_TEXT_CHARS else shown
         if isinstance(value, list):
             return [self._without_secrets(each, secrets, turns) for each in value]
         if not isinstance(value, dict):

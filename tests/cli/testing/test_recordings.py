@@ -65,13 +65,14 @@ def test_a_replay_does_not_mind_what_is_different_each_time(project: ProjectBuil
     project.tool(
         "tell", f'{TELL}; date -Is; echo "pid $$"; echo "$PWD"; echo "port $RANDOM"; mktemp -u', inputSchema=SECRET
     )
-    project.tool("second", "echo 2")
+    project.tool("second", "head -c 100000 /dev/zero | tr '\\0' x; echo $RANDOM")
     session = tmp_path / "session.jsonl"
     with recording_of(project, session, {"MCPGREEN_PAGE_SIZE": "1"}) as wire:
         wire.handshake()
         cursor = wire.result("tools/list")["nextCursor"]
         wire.result("tools/list", {"cursor": cursor})
         wire.call_tool("tell", {"phrase": "open-sesame"})
+        wire.call_tool("second")
         wire.start_request("tools/call", {"name": "tell", "arguments": {"phrase": "cancelled"}}, id="gone")
         wire.notify("notifications/cancelled", {"requestId": "gone"})
         assert wire.stop() == 0
@@ -88,7 +89,7 @@ def test_a_replay_does_not_mind_what_is_different_each_time(project: ProjectBuil
     rules["rules"]["texts"].append([r"port \d+", "port"])
     session.write_text("\n".join([json.dumps(rules), *lines]), encoding="utf-8")
     done = mcpgreen(*replay, env=env)
-    assert (done.returncode, done.stdout) == (0, "4 answers, 0 differences\n"), done.stdout
+    assert (done.returncode, done.stdout) == (0, "5 answers, 0 differences\n"), done.stdout
 
 
 def test_a_recording_answers_a_client_as_the_server_did(project: ProjectBuilder, tmp_path: Path) -> None:
