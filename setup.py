@@ -79,5 +79,8 @@ setup(
     },
     # The command is the first; it says why.
     scripts=["scripts/installed/mcpgreen"],
-    entry_points={"console_scripts": ["mcpgreen-python = mcpgreen.__main__:main"]},
+    entry_points={
+        "console_scripts": ["mcpgreen-python = mcpgreen.__main__:main"],
+        "pytest11": ["mcpgreen = mcpgreen.testing"],
+    },
 )

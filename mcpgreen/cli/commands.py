@@ -69,6 +69,9 @@ GROUPS: dict[str, tuple[Command, ...]] = {
     "Check": (
         Command("validate", "checking.validate"),
         Command("lint", "linting"),
+        Command("test", "testing.running", max_words=ANY),
+        Command("record", "recording.record", max_words=ANY, needs="a FILE, and -- serve after it"),
+        Command("replay", "recording.replaying", max_words=1, needs="a FILE"),
         Command("doctor", "doctor.doctor"),
         Command("health", "checking.health", other_names=("ready", "--health", "--ready")),
         Command("scan", "registry"),

@@ -37,7 +37,7 @@ class Frames:
         """Tell of the first request and its answer, which came before anything else was ready."""
         for way, frame in (("in", line), ("out", answer)):
             message = jsontext.loads(frame.strip())
-            self._tell(way, len(frame), message, self._services.confidential.always.shown(message))
+            self._tell(way, frame, message, self._services.confidential.always.shown(message))
 
     def tell_incoming(self, line: bytes, message: object) -> None:
         confidential, process = self._services.confidential, None
@@ -54,7 +54,7 @@ class Frames:
             requests = [each for each in message[:1000] if type(each) is dict and type(each.get("params")) is dict]
             every = [confidential.of(each.get("method"), each["params"]) for each in requests]
             secrets = secrets.with_those(every)
-        self._tell("in", len(line), message, secrets.shown(message), process=process)
+        self._tell("in", line, message, secrets.shown(message), process=process)
 
     def tell_outgoing(self, line: Line, answered: Answerable | None) -> None:
         call = answered if isinstance(answered, Call) else getattr(answered, "call", None)
@@ -70,7 +70,7 @@ class Frames:
             shown = f"... ({size} bytes)" if size > MAX_READ_BYTES else secrets.shown(message)
         except ValueError:
             shown = "(not JSON)"
-        self._tell("out", size, message, shown, process=self._process_of(answered), call=call)
+        self._tell("out", line, message, shown, process=self._process_of(answered), call=call)
 
     def _process_of(self, call: object) -> int | None:
         """Return the process that runs for a call, or has run for it."""
@@ -81,14 +81,14 @@ class Frames:
     def _tell(
         self,
         way: str,
-        size: int,
+        line: Line,
         message: object,
         shown: str,
         *,
         process: int | None = None,
         call: Call | None = None,
     ) -> None:
-        told: Json = {"way": way, "bytes": size, "frame": shown, "process": process}
+        told: Json = {"way": way, "bytes": size_of(line), "frame": shown, "process": process, "line": line}
         if type(message) is dict:
             told |= {"id": message.get("id"), "method": message.get("method")}
         if call is not None:

@@ -146,8 +146,7 @@ class Router:
         """Answer a request that need not wait for anything, or start a greenlet that does the waiting."""
         if call.is_retry and route.may_repeat is not None and self.services.asking.take_up(call):
             return
-        if not is_ours:
-            telling.tell_queued(call)
+        telling.tell_queued(call)
         if route.uses_catalog:
             self._changes.catch_up()
         if route.uses_catalog and (self._looking or not self._changes.is_current(call.method)):

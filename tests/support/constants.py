@@ -35,6 +35,7 @@ HOMES = {
     "MAX_BACKLOG_BYTES": "mcpgreen.links.sink",
     "MAX_FAILURES_PER_MIN": "mcpgreen.protocol.token",
     "MAX_FILE_BYTES": "mcpgreen.logs.outputs",
+    "MAX_FRAME_BYTES": "mcpgreen.engine.recorder",
     "MAX_LISTENS": "mcpgreen.features.watching.subscriptions",
     "MAX_PARKED": "mcpgreen.features.asking.asking",
     "MAX_QUEUED_BYTES": "mcpgreen.links.session",
