@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable
+from contextlib import suppress
 
 import gevent
 from gevent.event import AsyncResult
@@ -186,8 +187,9 @@ class LocalClient:
 
     def _answer_script(self, request: Json) -> None:
         method = request["method"]
-        answer = self._answer(method, request.get("params", {})) if self._answer else unknown(method)
-        self._link.receive({"jsonrpc": "2.0", "id": request["id"], **answer})
+        with suppress(Cancelled):
+            answer = self._answer(method, request.get("params", {})) if self._answer else unknown(method)
+            self._link.receive({"jsonrpc": "2.0", "id": request["id"], **answer})
 
     def _answers_to(self, asked: Json) -> Json:
         """Raises Refused if there is no answer, as when a person does not want to answer for a model."""
