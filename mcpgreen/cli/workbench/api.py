@@ -167,7 +167,7 @@ class Api:
     def _test(self, request: Request) -> Response:
         body = _body(request)
         file = save_test(
-            self._server.services.project,
+            self._server.services.project.root,
             _member(body, "name", str),
             _member(body, "arguments", dict, {}),
             _member(body, "answer", dict),

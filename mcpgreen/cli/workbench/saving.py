@@ -13,7 +13,6 @@ import shlex
 from mcpgreen.catalog.descriptions.yaml_text import value_of
 from mcpgreen.cli.workbench.door import Rejected
 from mcpgreen.files.regular_files import replacing
-from mcpgreen.project.project import Project
 from mcpgreen.text import jsontext
 from mcpgreen.text.json_types import Json
 from mcpgreen.text.uris import is_within
@@ -32,15 +31,15 @@ def run_tool_line(root: str, name: str, arguments: Json) -> str:
     return shlex.join([*words, "--project-root", root])
 
 
-def save_test(project: Project, name: str, arguments: Json, answer: Json, file: str = "") -> str:
+def save_test(root: str, name: str, arguments: Json, answer: Json, file: str = "") -> str:
     """Add a test that expects this answer. Return its file. Raises Rejected."""
     result = answer.get("result", answer if "content" in answer else None)
     if not isinstance(result, dict):
         raise Rejected("Only a result can be expected by a test, and this call has none.")
     file = file or f"tests/{re.sub(r'[^A-Za-z0-9_-]', '_', name)}.test.yaml"
-    path = os.path.join(project.root, file)
+    path = os.path.join(root, file)
     directory = os.path.dirname(path)
-    if not PLACE.fullmatch(file) or ".." in file or not is_within(os.path.realpath(directory), project.root):
+    if not PLACE.fullmatch(file) or ".." in file or not is_within(os.path.realpath(directory), os.path.realpath(root)):
         raise Rejected("Tests are in tests/NAME.test.yaml and tools/NAME/NAME.test.yaml.")
     try:
         with open(path, "rb") as old:
