@@ -14,8 +14,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from mcpgreen import journal
 from mcpgreen.catalog.catalog import Catalog
 from mcpgreen.catalog.manual.registration import Registrar
+from mcpgreen.catalog.snapshot import Snapshot, changed_names
+from mcpgreen.catalog.tree_scan import Loss
 from mcpgreen.engine.changes import ChangeWatch
 from mcpgreen.engine.link import Link, stop_stream
+from mcpgreen.engine.observing import Observation
 from mcpgreen.engine.router import Router
 from mcpgreen.errors import Denied, RpcError
 from mcpgreen.features.services import Services
@@ -32,6 +35,9 @@ from mcpgreen.settings.settings import Settings
 
 if TYPE_CHECKING:
     from mcpgreen.protocol.token import RemoteToken
+
+
+MAX_NAMES = 20  # of items, in an event
 
 
 class Load(NamedTuple):
@@ -67,7 +73,7 @@ class Server:
             max_bytes=settings.registry_max_bytes,
             is_static=settings.is_static,
             on_change=self._on_change,
-            on_warning=partial(self._log, "mcp.registry", "warning"),
+            on_warning=self._on_warning,
             storage=storage,
             registrar=registrar,
             replaces_dots=settings.replace_dots,
@@ -88,6 +94,7 @@ class Server:
             storage=storage,
         )
         self._router = Router(self.services, self._changes)
+        self.observation = Observation(self.services, load=lambda: self.load, links=lambda: len(self._links))
         if settings.tasks == "off":  # looked up apart: what is seen before the hook has run is no change for clients
             apart = Catalog(project, ttl_secs=0, max_bytes=settings.registry_max_bytes, writes_files=False)
             apart.is_static, apart.registrar, apart.logs_warnings = settings.is_static, registrar, False
@@ -98,6 +105,7 @@ class Server:
     def add_session(self, session: Session) -> None:
         """Serve a new session, until `close_session`."""
         self._sessions.add(session)
+        session.link = self.services.next_link()
         self.services.subscriptions.add_session(session)
 
     def close_session(self, session: Session) -> None:
@@ -108,6 +116,8 @@ class Server:
         session.close()
         self.services.subscriptions.remove_session(session)
         self.services.end_session(session)
+        why = str(session.ended.value) if session.ended.ready() else "closed"
+        self.services.events.tell("closed", None, {"link": session.link, "why": why})
 
     def end_session(self, session: Session) -> None:
         """End a session as its client wants: stop everything on all of its streams, then close it."""
@@ -133,6 +143,9 @@ class Server:
         elif session.principal != stream.principal:
             raise Denied("This session belongs to another caller.")
         session.streams.add(stream)
+        stream.link = session.link
+        if handshake is not None and handshake.view is not None:
+            self.services.meet(stream, handshake.view, session)
         return self._linked(session, stream, token, owns_session=is_own)
 
     def connect_stateless(self, stream: Stream, token: RemoteToken | None) -> Link:
@@ -185,12 +198,28 @@ class Server:
             self.disconnect(link)
         for session in list(self._sessions):
             self.close_session(session)
+        self.observation.close()
         self._changes.stop()
         self._disk.close()
         self.services.close(is_client_gone=is_client_gone)
 
-    def _on_change(self, source: str, total: int) -> None:
+    def _on_warning(self, warning: str) -> None:
+        self._log("mcp.registry", "warning", warning)
+        if isinstance(warning, Loss):
+            item, _, reason = warning.partition(": ")
+            told = {"source": item.partition("/")[0], "item": item, "reason": reason}
+            self.services.events.tell("left out", None, told)
+
+    def _on_change(self, source: str, total: int, earlier: Mapping[str, Snapshot]) -> None:
         journal.info("%s changed: %d listed", source, total)
+        catalog = self.services.catalog
+        names: tuple[list[str], ...] = ([], [], [])
+        for kind, old in earlier.items():
+            for known, more in zip(names, changed_names(old, catalog.snapshot(kind)), strict=True):
+                known.extend(more)
+        told = dict(zip(("added", "removed", "changed"), (each[:MAX_NAMES] for each in names), strict=True))
+        why = "file events" if catalog.is_watched else "a look at the disk"
+        self.services.events.tell("changed", None, {"source": source, **told, "why": why})
         if source == "tools" and self.services.settings.tasks == "off":
             self._offer_tasks(self.services.catalog)
         self.services.subscriptions.list_changed(source)

@@ -47,6 +47,18 @@ class Confidential:
         secrets = Secrets(self._keys | (UNKNOWN if names is None else names), self._values)
         return secrets.with_values_in({"arguments": params.get("arguments"), "_meta": params.get("_meta")})
 
+    def of_call(self, call: Call | None) -> Secrets:
+        """The secrets of a call, or, without one, those that are hidden always. They are looked for once: as long as
+        nothing more is known that might be secret."""
+        if call is None or call.method != "tools/call":
+            return self.always
+        if call.secrets is None or call.secrets[0] is not self.always:
+            secrets = self.of(call.method, {**call.params, "arguments": call.arguments})
+            if self.is_unknown(call.method, call.params):
+                return secrets
+            call.secrets = self.always, secrets
+        return call.secrets[1]
+
     def last_words(self, stderr: bytes, call: Call | None = None) -> LastWords:
         """The end of a script's stderr as a client may read it. Values from the call itself are not hidden if its
         arguments are too large to search: the client knows them."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import os
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ from mcpgreen.errors import (
     ToolFailure,
     Unanswered,
 )
+from mcpgreen.features import telling
 from mcpgreen.features.asking.scripts import AskingScript, ElicitationFiles
 from mcpgreen.features.call import Call
 from mcpgreen.protocol.input import requests
@@ -129,6 +131,8 @@ def run_for(
     its error report and its report of embedded resources."""
     services, interaction = call.services, call.interaction
     assert call.run is not None
+    is_watched = "started" in services.events.wants
+    shared = set(env) if is_watched else ()
     with ScriptFiles(call) as files:
         services.environment.add_call(
             env,
@@ -147,13 +151,27 @@ def run_for(
             env[b"MCP_TASK_ATTEMPT"] = b"%d" % call.task.attempt
         reports = Reports(call, deadline)
         run = ScriptRun(script, env, deadline, limits, call.serial, Channel(reports).feed, call.stream.owner)
+        if is_watched:
+            run = run._replace(witness=_witness(call, shared))
         can_elicit = call.client_variables["MCP_ELICIT_SUPPORTED"] == "1"
         with ElicitationFiles(files, reports.asking_script) if can_elicit else nullcontext():
             outcome = run_script(services.runner, run)
         call.run.output_place = outcome.place
         call.run.note_end(outcome, call)
+        if is_watched:
+            telling.tell_output(call, outcome)
         call.stop_helpers()  # before the reports are taken: an answer that comes later would leave its file behind
         return outcome, *files.take_reports()
+
+
+def _witness(call: Call, shared: Iterable[bytes]) -> telling.Witness:
+    """Return the witness of a process, which knows where variables come from that are not of this call alone."""
+    about = call.services.environment
+    origins = (
+        *(("tool", map(os.fsdecode, shared)), ("environment", about.base), ("server", about.about_the_server)),
+        *(("sdk", ["PYTHONPATH"]), ("roots", call.roots.variables), ("client", call.client_variables)),
+    )
+    return telling.Witness(call, {name: origin for origin, names in origins for name in names})
 
 
 @contextmanager

@@ -53,6 +53,7 @@ class ClientView:
         self.revision = revision
         self.capabilities = capabilities
         self.log_level = log_level
+        self.info = info
         self.is_fastmcp = isinstance(info, dict) and info.get("name") in FASTMCP
         self.variables: dict[str, str] | None = None  # for scripts; made when the first script runs
 

@@ -322,6 +322,9 @@ class Diagnostics(Values):
     log_file = setting(directory, "", doc=
         "A file that gets the same lines as stderr, with timestamps. If its path is not absolute, it is relative to "
         "the project. Empty: none.")
+    observe = setting(choice("on", "off"), "on", doc=
+        "Whether `mcpgreen watch`, `trace` and `dev`, started by the same user, may see what happens in the server. "
+        "While nobody looks, that costs nothing.")
     core_dumps = setting(flag, False, doc=
         "Whether the server may write a core dump, and whether the same user's debuggers may attach to "
         "the server. Scripts can then also read its environment and write to its client.")

@@ -85,7 +85,7 @@ class RunningTask:
     def hear(self, record: Task) -> None:
         """The record has changed, perhaps by another process: an answer has come, or the task shall end."""
         if (record.wants_cancel or record.has_ended) and not self._is_ending:
-            self.stop(Status.CANCELLED)
+            self.stop(Status.CANCELLED, by="client")
         for bell in self._bells:
             bell.set()
 
@@ -184,9 +184,9 @@ class RunningTask:
         said = next((str(each["text"]) for each in result["content"] if "text" in each), "") if is_error else ""
         self.end(Status.COMPLETED, result=body, is_error=is_error, status_message=said[:MAX_REASON_CHARS])
 
-    def stop(self, status: str, error: Json | None = None) -> None:
+    def stop(self, status: str, error: Json | None = None, *, by: str = "server") -> None:
         """Stop the call and end the task in this way, unless it has ended already."""
-        self.call.cancel()
+        self.call.cancel(by=by)
         self.end(status, error=error, status_message=life.CANCELLED if status == Status.CANCELLED else "")
 
     def end(self, status: str, **how: object) -> None:

@@ -59,6 +59,7 @@ class Tasks:
         self._running: dict[str, RunningTask] = {}
         self._watches: dict[str, set[Watch]] = {}
         self._told: dict[str, tuple[Session, str]] = {}  # the status that the session of a task was told last
+        self._told_viewers: dict[str, tuple[str, str]] = {}  # status and message of the tasks that run here
         self._polls: tuple[int, dict[object, int]] = 0, {}  # in this second, by caller
         self._unseen: dict[str, None] = {}  # tasks that have ended here, until a client asks for them
         self._mark = -1
@@ -122,6 +123,7 @@ class Tasks:
     def _run(self, call: Call, record: Task, line: bytes) -> None:
         task = self._running[record.id] = RunningTask(self, call, record)
         call.detach(task, line)
+        self._tell_viewers(record)
         if call.session is not None:
             self._told[task.id] = call.session, Status.WORKING
         self._wake()
@@ -214,7 +216,7 @@ class Tasks:
     def cancel(self, task_id: str) -> None:
         """Cancel a task, or ask the process that runs it to do so."""
         if task_id in self._running:
-            self._running[task_id].stop(Status.CANCELLED)
+            self._running[task_id].stop(Status.CANCELLED, by="client")
         else:
             self.attempt(self.store.want_cancel, task_id)
 
@@ -232,7 +234,10 @@ class Tasks:
 
     def forget(self, task: RunningTask, ended: Task | None) -> None:
         """It does not run here any more: it has `ended`, unless another process has ended it."""
+        if ended is not None:
+            self._tell_viewers(ended)
         self._running.pop(task.id, None)
+        self._told_viewers.pop(task.id, None)
         if ended is None:
             self.ring()
             return
@@ -292,9 +297,19 @@ class Tasks:
             self._mark, changed = self.store.changed_since(self._mark)
             for task in changed:
                 if task.id in self._running:
+                    self._tell_viewers(task)
                     self._running[task.id].hear(task)
                 self._tell(task)
             is_more = len(changed) == MAX_LISTED
+
+    def _tell_viewers(self, task: Task) -> None:
+        """Tell the stream of events of a task that runs here."""
+        now = task.status, task.status_message
+        if self._told_viewers.get(task.id) != now:
+            self._told_viewers[task.id] = now
+            call = self._running[task.id].call if task.id in self._running else None
+            told = {"task": task.id, "tool": task.tool, "status": task.status, "message": task.status_message}
+            self._services.events.tell("task", call, told)
 
     def _tell(self, task: Task) -> None:
         watches = self._watches.pop(task.id, ()) if task.has_ended else self._watches.get(task.id, ())

@@ -1,0 +1,76 @@
+"""The stream of one server: code that sees something happen tells it here, and readers hear of the kinds they want.
+
+The lines of the log are written by readers, and viewers are served by one (`viewing`).
+
+Rules: while no reader wants a kind, telling it costs one comparison, at the place of the event:
+`if "frame" in events.wants: events.tell("frame", ...)`. Telling never waits, and no reader disturbs what it reads of.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple, Protocol
+
+from mcpgreen import journal
+from mcpgreen.text.json_types import Json
+
+
+class Link(Protocol):
+    """The stream of a call, as far as events know it."""
+
+    link: int  # the number of the session or client
+
+
+class Subject(Protocol):
+    """A call, as far as events know it."""
+
+    number: int
+    stream: Any  # a Link
+
+
+class Event(NamedTuple):
+    """`fields` are as they were told: their secrets are still in them."""
+
+    kind: str
+    at: float  # seconds since 1970
+    call: Any  # a Subject, or None
+    fields: Json
+
+
+Take = Callable[[Event], None]
+
+
+class Events:
+    def __init__(self) -> None:
+        self.wants: frozenset[str] = frozenset()  # what any reader wants
+        self._readers: dict[Take, frozenset[str]] = {}
+        self._of_kind: dict[str, tuple[Take, ...]] = {}
+        self._switches: list[tuple[str, Callable[[bool], None]]] = []
+
+    def read(self, take: Take, kinds: Iterable[str]) -> None:
+        """From now on, call `take` with each event of these kinds. Without kinds, call it no more."""
+        self._readers.pop(take, None)
+        if kinds := frozenset(kinds):
+            self._readers[take] = kinds
+        before, self.wants = self.wants, frozenset().union(*self._readers.values())
+        self._of_kind = {
+            kind: tuple(each for each, wanted in self._readers.items() if kind in wanted) for kind in self.wants
+        }
+        for kind, switch in self._switches:
+            if (kind in before) != (kind in self.wants):
+                switch(kind in self.wants)
+
+    def when_wanted(self, kind: str, switch: Callable[[bool], None]) -> None:
+        """Call `switch` now and whenever it changes whether somebody wants this kind: for a place that must not even
+        compare."""
+        self._switches.append((kind, switch))
+        switch(kind in self.wants)
+
+    def tell(self, kind: str, call: Subject | None, fields: Json) -> None:
+        event = Event(kind, time.time(), call, fields)
+        for take in self._of_kind.get(kind, ()):
+            try:
+                take(event)
+            except Exception as error:  # as when no file can be opened: what happens goes on
+                journal.error("cannot log a call: %s", error)
