@@ -133,20 +133,13 @@ class MemorySink:
 
     carries_requests = True
 
-    def __init__(
-        self,
-        *,
-        on_request: OnFrame | None = None,
-        on_notification: OnFrame | None = None,
-        on_response: OnFrame | None = None,
-    ) -> None:
+    def __init__(self, *, on_request: OnFrame | None = None, on_notification: OnFrame | None = None) -> None:
         self.frames: list[Any] = []
         self.responses: list[Any] = []
         self.notifications: list[Any] = []
         self.requests: list[Any] = []
         self._on_request = on_request
         self._on_notification = on_notification
-        self._on_response = on_response
         self.room = Event()
         self.room.set()
 
@@ -156,7 +149,7 @@ class MemorySink:
 
     def respond(self, line: Line, call: Answerable | None = None) -> None:
         if call is None or not call.is_cancelled:
-            self._keep(self.responses, line, self._on_response)
+            self._keep(self.responses, line)
 
     def notify(self, line: Line, call: Answerable | None = None, *, is_droppable: bool = True) -> None:
         if (call is None or not call.is_cancelled) and (self.has_room or not is_droppable):
