@@ -80,8 +80,8 @@ class Dev(ServerProcess):
         body = {"method": "tools/call", "params": params, "client": f"{tool}-client", **options}
         return Interaction(self, body)
 
-    def events(self) -> Iterator[tuple[str, Json]]:
-        return _events(self.stream("GET", "/api/events?server=own"))
+    def events(self, server: str = "own") -> Iterator[tuple[str, Json]]:
+        return _events(self.stream("GET", f"/api/events?server={server}"))
 
     def end(self) -> None:
         for stream in self._streams:

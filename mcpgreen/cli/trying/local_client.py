@@ -13,13 +13,16 @@ from gevent.pool import Group
 
 from mcpgreen.cli.output import tell
 from mcpgreen.cli.trying.person import CAPABILITIES, Answer, unknown
+from mcpgreen.engine.frames import Frames
 from mcpgreen.engine.server import Server
 from mcpgreen.errors import InternalError, McpgreenError
 from mcpgreen.links.session import Stream
-from mcpgreen.links.sink import MemorySink
+from mcpgreen.links.sink import Answerable, MemorySink
 from mcpgreen.protocol.admission import CLIENT_CAPABILITIES, LOG_LEVEL, PROTOCOL_VERSION
+from mcpgreen.protocol.messages import Line, whole
 from mcpgreen.protocol.revision_fields import SERVER_INFO
 from mcpgreen.protocol.revisions import EXTENSION_OF, LATEST_HANDSHAKE, NEWEST, TASKS_EXTENSION, Era, Revision
+from mcpgreen.text import jsontext
 from mcpgreen.text.json_types import Json
 
 NO_ANSWER = "There is no answer."
@@ -69,10 +72,8 @@ class LocalClient:
         self._revision = revision or (NEWEST if has_tasks else LATEST_HANDSHAKE)
         self._capabilities: Json = (CAPABILITIES if answer else {}) if capabilities is None else capabilities
         self._log_level = log_level
-        self._sink = MemorySink(
-            on_request=self._take_request, on_notification=self._take_notification, on_response=self._take_response
-        )
-        self._link = server.connect(Stream(self._sink, transport="stdio"))
+        self._link = server.connect(Stream(MemorySink(self._take), transport="stdio"))
+        self._frames = Frames(server.services, self._link)
         self._askers = Group()
         self._waiting: dict[object, AsyncResult] = {}
         self._task_id = ""
@@ -81,7 +82,7 @@ class LocalClient:
         if self._revision.era == Era.HANDSHAKE:
             params = {"protocolVersion": self._revision.name, "capabilities": self._capabilities}
             self.ask("initialize", {**params, "clientInfo": {"name": "mcpgreen", "version": "1"}})
-            self._link.receive({"jsonrpc": "2.0", "method": "notifications/initialized"})
+            self._send({"jsonrpc": "2.0", "method": "notifications/initialized"})
             if log_level is not None:
                 self.ask("logging/setLevel", {"level": log_level})
 
@@ -140,7 +141,7 @@ class LocalClient:
         self._askers.kill(block=False)
         for request_id, response in list(self._waiting.items()):
             cancelled = {"requestId": request_id, "reason": "The user has cancelled it."}
-            self._link.receive({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": cancelled})
+            self._send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": cancelled})
             response.set_exception(Cancelled())
 
     def _exchange(self, method: str, params: Json) -> Json:
@@ -151,13 +152,18 @@ class LocalClient:
             self._on_sent(request)
         waiting = self._waiting[request_id] = AsyncResult()
         try:
-            self._link.receive(request)
+            self._send(request)
             if call := self._link.stream.in_flight.get(request_id):
-                self.call_number = call.serial
+                self.call_number = call.number
             response: Json = waiting.get()
             return response
         finally:
             del self._waiting[request_id]
+
+    def _send(self, message: Json) -> None:
+        if "frame" in self.server.services.events.wants:
+            self._frames.tell_incoming(jsontext.dumps(message), message)
+        self._link.receive(message)
 
     def _envelope(self, method: str, params: Json) -> Json:
         """Return a copy of the params, which for a stateless request describe the client."""
@@ -169,27 +175,27 @@ class LocalClient:
         meta |= {} if self._log_level is None else {LOG_LEVEL: self._log_level}
         return {**params, "_meta": {**meta, **params.get("_meta", {})}}
 
-    def _take_response(self, response: Json) -> None:
-        self._sink.forget()
-        if waiting := self._waiting.get(response.get("id")):
-            waiting.set(response)
-
-    def _take_notification(self, notification: Json) -> None:
-        self._sink.forget()
-        if notification["method"] == "notifications/tasks/status":
-            self._take_task(notification["params"])
+    def _take(self, line: Line, call: Answerable | None) -> None:
+        """Take what the server sends."""
+        if "frame" in self.server.services.events.wants:
+            self._frames.tell_outgoing(line, call)
+        message = jsontext.loads(whole(line))
+        method = message.get("method")
+        if method is None:
+            if waiting := self._waiting.get(message.get("id")):
+                waiting.set(message)
+        elif "id" in message:
+            self._askers.spawn(self._answer_script, message)
+        elif method == "notifications/tasks/status":
+            self._take_task(message["params"])
         elif self._on_notification is not None:
-            self._on_notification(notification)
-
-    def _take_request(self, request: Json) -> None:
-        self._sink.forget()
-        self._askers.spawn(self._answer_script, request)
+            self._on_notification(message)
 
     def _answer_script(self, request: Json) -> None:
         method = request["method"]
         with suppress(Cancelled):
             answer = self._answer(method, request.get("params", {})) if self._answer else unknown(method)
-            self._link.receive({"jsonrpc": "2.0", "id": request["id"], **answer})
+            self._send({"jsonrpc": "2.0", "id": request["id"], **answer})
 
     def _answers_to(self, asked: Json) -> Json:
         """Raises Refused if there is no answer, as when a person does not want to answer for a model."""

@@ -18,6 +18,7 @@ from mcpgreen.cli.workbench.catalog import Catalog
 from mcpgreen.cli.workbench.door import Door, Rejected, guarded
 from mcpgreen.cli.workbench.playing import Interaction, Wanted, compared
 from mcpgreen.cli.workbench.saving import run_tool_line, save_test
+from mcpgreen.cli.workbench.servers import OWN, follow, running_servers
 from mcpgreen.cli.workbench.streams import EventStream
 from mcpgreen.engine.server import Server
 from mcpgreen.errors import McpgreenError
@@ -49,7 +50,7 @@ class Api:
         self._routes: dict[tuple[str, str], Callable[[Request], Response]] = {
             ("GET", "/api/project"): self._project,
             ("GET", "/api/catalog"): lambda request: Response("200 OK", [JSON], [self._catalog.current()]),
-            ("GET", "/api/servers"): self._servers,
+            ("GET", "/api/servers"): lambda request: _json(running_servers(server)),
             ("GET", "/api/events"): self._events,
             ("GET", "/api/app"): lambda request: app_response(server, _query(request, "uri")),
             ("POST", "/api/request"): self._request,
@@ -93,16 +94,19 @@ class Api:
         about = {name: services.identity.info[name] for name in ("name", "version")}
         return _json({**about, "root": services.project.root, "revisions": [each.name for each in REVISIONS]})
 
-    def _servers(self, request: Request) -> Response:
-        return _json([])
-
     def _events(self, request: Request) -> Response:
         if len(self._listeners) >= MAX_EVENT_STREAMS:
             raise Rejected(f"There are {MAX_EVENT_STREAMS} streams of events already; close another page.", TOO_MANY)
-        stream = EventStream(lambda: self._listeners.discard(stream))
+        stream = EventStream()
+        end = follow(self._server, _query(request, "server") or OWN, stream)
+
+        def leave() -> None:
+            end()
+            self._listeners.discard(stream)
+
         self._listeners.add(stream)
         stream.put({"digest": self._catalog.digest}, "catalog")  # it may have missed a change
-        return stream.response(request.connection)
+        return stream.response(request.connection, leave)
 
     def _tell_of_change(self, digest: str) -> None:
         for stream in self._listeners:
@@ -127,9 +131,9 @@ class Api:
             _member(body, "capabilities", str, "all") == "all",
             _member(body, "task", bool, False),
         )
-        stream = EventStream(partial(self._end, client_id))
+        stream = EventStream()
         self._interactions[client_id] = Interaction(self._server, wanted, stream)
-        return stream.response(request.connection)
+        return stream.response(request.connection, partial(self._end, client_id))
 
     def _end(self, client_id: str) -> None:
         self._interactions.pop(client_id).end()

@@ -10,7 +10,7 @@ import re
 from mcpgreen.catalog.apps.resources import MIME_TYPE
 from mcpgreen.cli.trying.local_client import LocalClient
 from mcpgreen.cli.workbench import door
-from mcpgreen.cli.workbench.playing import ALL
+from mcpgreen.cli.workbench.playing import WITH_UI
 from mcpgreen.engine.server import Server
 from mcpgreen.text.json_types import Json
 from mcpgreen.transports.http.wire.connection import Response
@@ -26,7 +26,7 @@ POLICY = (
 
 def app_response(server: Server, uri: str) -> Response:
     """Raises Rejected, and Refused if the server does not have it."""
-    client = LocalClient(server, capabilities=ALL)
+    client = LocalClient(server, capabilities=WITH_UI)
     try:
         (content,) = client.ask("resources/read", {"uri": uri})["contents"]
     finally:

@@ -16,7 +16,7 @@ from gevent.event import Event
 from mcpgreen import journal
 from mcpgreen.cli.trying.local_client import LocalClient, Refused
 from mcpgreen.cli.trying.requests import KINDS
-from mcpgreen.cli.workbench.playing import ALL
+from mcpgreen.cli.workbench.playing import WITH_UI
 from mcpgreen.cli.workbench.report import PROGRAM, key_of
 from mcpgreen.engine.server import Server
 from mcpgreen.protocol.revisions import SKILLS_EXTENSION
@@ -46,13 +46,13 @@ class Catalog:
         self._shown = b""
         self._has_report, self._news = Event(), Event()
         self._news.set()
-        self._listener = LocalClient(server, on_notification=lambda _: self._news.set())
+        self._client = LocalClient(server, on_notification=lambda _: self._news.set(), capabilities=WITH_UI)
         self._interest = server.services.disk.interest(lambda _: self._news.set())
         self._greenlet = gevent.spawn(self._run)
 
     def close(self) -> None:
         self._greenlet.kill()
-        self._listener.close()
+        self._client.close()
 
     def current(self) -> bytes:
         """Return the catalog as JSON. Waits for the first report."""
@@ -73,18 +73,16 @@ class Catalog:
             self._has_report.set()
 
     def _look(self) -> None:
-        client = LocalClient(self._server, capabilities=ALL)
         self._problems = []
         for kind in KINDS:
             self._lists[kind.word] = []
             if kind.word == "skills" and SKILLS_EXTENSION not in self._server.services.offered_for(kind.method):
                 continue
             try:
-                self._lists[kind.word] = client.all_of(kind.method, kind.member)
+                self._lists[kind.word] = self._client.all_of(kind.method, kind.member)
             except Refused as refused:
                 problem = {"level": "error", "code": kind.word, "sentence": str(refused), "fix": None}
                 self._problems.append({**problem, "file": None, "line": None})
-        client.close()
 
     def _show(self) -> None:
         rows = self._report["items"]

@@ -22,7 +22,8 @@ from mcpgreen.protocol.revisions import REVISIONS, UI_DETAILS, UI_EXTENSION, Fea
 from mcpgreen.text.json_types import Json
 from mcpgreen.text.uris import file_uri
 
-ALL: Json = {**CAPABILITIES, "roots": {}, "extensions": {UI_EXTENSION: UI_DETAILS}}
+WITH_UI: Json = {"extensions": {UI_EXTENSION: UI_DETAILS}}
+ALL: Json = {**CAPABILITIES, **WITH_UI, "roots": {}}
 REPORTING = ("tools/call", "prompts/get", "resources/read")  # methods whose scripts may report progress
 UNSEEN = ("initialize", "logging/setLevel", "tasks/get")  # the page asked for none of these
 KINDS = {"notifications/progress": "progress", "notifications/message": "log"}
