@@ -5,7 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from email.message import Message
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,8 +24,8 @@ class Reply(NamedTuple):
 
 
 class Dev(ServerProcess):
-    def __init__(self, root: Path, env: dict[str, str] | None = None) -> None:
-        words = ["dev", "--no-open", "--project-root", str(root)]
+    def __init__(self, root: Path, env: dict[str, str] | None = None, options: Sequence[str] = ("--no-open",)) -> None:
+        words = ["dev", *options, "--project-root", str(root)]
         super().__init__(words, clean_environment(env))
         assert self.process.stdout is not None
         printed = self.process.stdout.readline().decode("utf-8")

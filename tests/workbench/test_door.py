@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import socket
+import sys
+from pathlib import Path
 
 import pytest
 
+from tests.support.programs import completed
 from tests.support.project import ProjectBuilder
+from tests.support.waiting import eventually, is_alive
 from tests.workbench.dev_server import Dev
 
 PRIVATE = "/api/project"
@@ -90,3 +96,28 @@ def test_a_body_is_json_and_within_limits(dev: Dev) -> None:
         head = f"POST /api/line HTTP/1.1\r\nHost: 127.0.0.1:{dev.port}\r\nContent-Type: application/json\r\n"
         connection.sendall(f"{head}Cookie: {dev.cookie}\r\nContent-Length: 999999999\r\n\r\n".encode())
         assert connection.recv(100).startswith(b"HTTP/1.1 413 ")
+
+
+def test_the_browser_gets_the_url_and_outlives_the_workbench(project: ProjectBuilder, tmp_path: Path) -> None:
+    project.tool("stats", "echo 3")
+    browser = project.program(
+        "browser", f'echo $$ "$1" > {tmp_path}/new; mv {tmp_path}/new {tmp_path}/opened; sleep 60'
+    )
+    with Dev(project.root, env={"BROWSER": str(browser)}, options=()) as dev:
+        pid, url = eventually(lambda: (path := tmp_path / "opened").exists() and path.read_text().split())
+        try:
+            assert url == f"http://127.0.0.1:{dev.port}/?token={dev.token}"
+            dev.enter().play("stats").wait_for("answer")
+            dev.end()
+            assert is_alive(pid)
+        finally:
+            os.kill(int(pid), signal.SIGKILL)
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or sys.platform != "linux", reason="needs two users, on Linux")
+def test_another_user_gets_nothing_even_with_the_url(project: ProjectBuilder) -> None:
+    with Dev(project.root) as dev:
+        head = f"GET /?token={dev.token} HTTP/1.0\\r\\nHost: 127.0.0.1:{dev.port}\\r\\n\\r\\n"
+        ask = f"exec 3<>/dev/tcp/127.0.0.1/{dev.port} && printf '{head}' >&3; cat <&3"
+        assert completed(["bash", "-c", ask], user=65534, cwd="/").stdout == ""
+        assert dev.enter().send("GET", PRIVATE).status == 200, "the token is still unused"

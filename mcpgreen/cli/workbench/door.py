@@ -2,22 +2,32 @@
 
 Whoever gets in can run the project's tools. So the URL has a token that works once and becomes a cookie, and each
 request needs that cookie, our name in `Host` (a page whose own name leads here would have another one: DNS rebinding),
-and no other page in `Origin`.
+and no other page in `Origin`. Other users of the machine may see the URL in the list of processes, and get the cookie
+if the browser visits a server of theirs, on another port. So where the system tells whose connection it is (Linux),
+those of other users are closed at once.
 
 Rule: a request that is not admitted learns nothing, not even whether a path exists.
 """
 
 from __future__ import annotations
 
+import os
 import secrets
+import socket as native
+import sys
 from collections.abc import Mapping
 from hmac import compare_digest
+from typing import Any
 from urllib.parse import parse_qs
 
+from mcpgreen import journal
 from mcpgreen.transports.http.wire.connection import Headers, Request, Response
+from mcpgreen.transports.http.wire.listening import HttpServer
 
 NAMES = ("127.0.0.1", "localhost")
 OUR_SITES = ("same-origin", "none")  # in Sec-Fetch-Site: our own page asks, or the person by the address bar
+CONNECTIONS = "/proc/net/tcp"
+ESTABLISHED = "01"
 FORBIDDEN = "403 Forbidden"
 LOST = "Open the URL that mcpgreen dev has printed. It works once; to get a new one, start the command again."
 PAGE_POLICY = (
@@ -85,6 +95,25 @@ class Door:
             return False
         self._token = None
         return True
+
+
+class LocalServer(HttpServer):
+    """Serves this user, and the administrator, whose programs forward ports."""
+
+    def handle(self, sock: native.socket, address: tuple[str, int] | str) -> None:
+        user = _user_of(address, sock.getsockname()) if os.path.exists(CONNECTIONS) else os.geteuid()
+        if user in (os.geteuid(), 0):
+            super().handle(sock, address)
+        else:
+            journal.warning("another user of this machine has tried to open the workbench")
+
+
+def _user_of(client: Any, ours: Any) -> int | None:
+    """Return the user at the other end of a connection on this machine; None if that end is closed: it has no user."""
+    ends = [f"{int.from_bytes(native.inet_aton(host), sys.byteorder):08X}:{port:04X}" for host, port in (client, ours)]
+    with open(CONNECTIONS, encoding="ascii") as lines:
+        rows = (line.split() for line in lines)
+        return next((int(row[7]) for row in rows if row[1:4] == [*ends, ESTABLISHED]), None)
 
 
 def _is_same(given: str, secret: str) -> bool:
