@@ -19,7 +19,7 @@ export function watchEvents(server, listener) {
   const source = new EventSource(`/api/events?${new URLSearchParams({ server })}`);
   source.onopen = () => listener({ isOpen: true });
   source.onerror = () => listener({ isOpen: false });
-  source.onmessage = ({ data }) => listener({ event: parse(data) });
+  source.onmessage = ({ data }) => listener({ event: JSON.parse(data) });
   source.addEventListener("catalog", () => listener({ catalogChanged: true }));
   return source;
 }

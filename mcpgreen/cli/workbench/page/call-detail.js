@@ -12,7 +12,11 @@ import { copyButton, textView } from "./text-view.js";
 
 const MOST_FRAMES = 40;
 const REDRAW_MS = 250;
-const ORIGINS = { server: "from the server", call: "from the call", tool: "from its description", sdk: "for the SDK" };
+const ORIGINS = {
+  server: "about the server", environment: "from the environment of the server", call: "about this call", tool: "from the tool's description",
+  client: "about the client", sdk: "for the SDK", roots: "the client's roots",
+};
+const SIGNALS = { 1: "SIGHUP", 2: "SIGINT", 6: "SIGABRT", 9: "SIGKILL", 11: "SIGSEGV", 13: "SIGPIPE", 15: "SIGTERM", 24: "SIGXCPU" };
 const WAYS = { fresh: "a fresh process", forked: "forked from a warm process", resident: "a resident process" };
 
 export class CallDetail extends Part {
@@ -61,16 +65,16 @@ export class CallDetail extends Part {
     fill(this,
       this.#head(visible(call.name || call.method || "…"),
         h("p.subtitle", {}, h("span.status", { "data-status": status, testid: "call-status" }, call.isHung ? "no sign of life" : STATUS_NAMES[status] || status),
-          h("span", {}, `Call ${call.number}`), h("span", {}, clock(call.begin, { isExact: true })), h("b", {}, milliseconds(durationOf(call, now))))),
+          h("span", {}, call.number > 0 ? `Call ${call.number}` : "refused before it became a call"), h("span", {}, clock(call.begin, { isExact: true })), h("b", {}, milliseconds(durationOf(call, now))))),
       h("div.buttons", {},
-        call.method === "tools/call" && call.name && h("button", { type: "button", testid: "try-call", disabled: !state.itemOf({ kind: "tool", name: call.name }), onclick: () => state.go({ panel: "try", item: { kind: "tool", name: call.name } }) }, icon("try"), "Try this tool"),
+        call.method === "tools/call" && call.name && h("button", { type: "button", testid: "try-call", disabled: !state.itemOf({ kind: "tool", id: call.name }), onclick: () => state.go({ panel: "try", item: { kind: "tool", id: call.name } }) }, icon("try"), "Try this tool"),
         h("button.quiet", { type: "button", testid: "copy-link", onclick: () => copy(address, "the link to this call") }, icon("link"), "Link"),
         call.arguments && h("button.quiet", { type: "button", testid: "copy-call", onclick: () => copy(stringify({ jsonrpc: "2.0", id: 1, method: call.method, params: { name: call.name, arguments: call.arguments } }), "the JSON-RPC request") }, icon("copy"), "JSON-RPC")),
       sentenceOf(call),
       anatomy(call, now),
       related.length > 0 && section("Same interaction", h("p.chips", {}, related.slice(0, 20).map((each) => h("button.chip", { type: "button", testid: `related-${each.number}`, onclick: () => state.go({ call: each.number }) }, `Call ${each.number}: ${STATUS_NAMES[each.status] || each.status}`)))),
       call.arguments !== undefined && Object.keys(call.arguments).length > 0 && section("Arguments", jsonView(call.arguments)),
-      section("Who", facts([["Client", [call.client || "unknown", call.revision && h("span.kind", {}, call.revision)]], ["Method", h("code", {}, call.method || "–")], ["Link", call.link], ["Answer", call.bytes === undefined ? undefined : bytes(call.bytes)], ["Place in the queue", call.place || undefined]])),
+      section("Who", facts([["Client", [call.client || "unknown", call.revision && h("span.kind", {}, call.revision)]], ["Method", h("code", {}, call.method || "–")], ["Link", call.link], ["Answer", call.bytes === undefined ? undefined : bytes(call.bytes)], ["Calls before it", call.place || undefined], ["Polls", call.polls || undefined]])),
       call.argv && section("Process", processView(call)),
       outputView(call, "stderr"), outputView(call, "stdout"),
       call.tasks && section("Task", h("ol.life", {}, call.tasks.map((each) => h("li", { "data-status": each.status }, h("b", {}, each.status), " ", each.message && visible(each.message), h("span.when", {}, clock(each.at)))))),
@@ -111,7 +115,8 @@ function processView(call) {
 
 function endOf({ exit, signal, exitedAt }) {
   if (exitedAt === undefined) return h("span.status", { "data-status": "running" }, "running");
-  return signal ? h("span.status", { "data-status": "failed" }, `ended by ${signal}`) : h("span.status", { "data-status": exit ? "failed" : "ok" }, `exit ${exit}`);
+  const name = SIGNALS[signal] || `signal ${signal}`;
+  return signal ? h("span.status", { "data-status": "failed" }, `ended by ${name}`) : h("span.status", { "data-status": exit ? "failed" : "ok" }, `exit ${exit}`);
 }
 
 function quoted(argument) {

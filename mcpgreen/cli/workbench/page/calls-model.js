@@ -5,11 +5,13 @@ export const MAX_CALLS = 10_000;
 const MAX_SAMPLES = 3_600; // two hours
 const MAX_CHANGES = 200;
 const MAX_NOTES = 400; // progress, log lines and questions of one call
+const MAX_EARLY = 100;
 const MAX_FRAME_CHARACTERS = 16 << 20;
 const HUNG_AFTER_SECS = 30;
+const QUIET = new Set(["asks", "task"]); // they may be silent for long
 
 export const STATUS_NAMES = {
-  waiting: "waiting", running: "running", asks: "asks", ok: "ok", failed: "failed", refused: "refused",
+  queued: "waiting", running: "running", asks: "asks", ok: "ok", failed: "failed", refused: "refused",
   "timed out": "timed out", cancelled: "cancelled", task: "became a task",
 };
 
@@ -26,7 +28,7 @@ export class CallsModel extends EventTarget {
     this.list = []; // by begin, as far as the events are in order
     this.samples = [];
     this.changes = [];
-    this.tasks = new Map();
+    this.early = new Map(); // frames whose call has not come yet
     this.lost = 0;
     this.lastEvent = 0;
     this.clockAhead = 0; // seconds that the server's clock is ahead of ours, at least
@@ -40,11 +42,16 @@ export class CallsModel extends EventTarget {
   }
 
   apply(event) {
-    if (event.n <= this.lastEvent && event.kind !== "lost" && event.kind !== "server") return; // the ring again, after the stream broke off
-    this.lastEvent = Math.max(this.lastEvent, event.n || 0);
+    if (event.kind === "server") {
+      const { pid, started_at: begun } = this.server || event;
+      if (event.pid !== pid || event.started_at !== begun) this.clear(); // another one: its numbers begin anew
+    } else if (event.kind !== "lost") {
+      if (event.n <= this.lastEvent) return; // the ring again, after the stream broke off
+      this.lastEvent = event.n;
+    }
     this.clockAhead = Math.max(this.clockAhead, event.at - Date.now() / 1000);
     const take = TAKE[event.kind];
-    if (take) take.call(this, event, event.call === undefined ? null : this.callOf(event));
+    if (take) take.call(this, event, this.#callOf(event));
     this.changed();
   }
 
@@ -52,16 +59,19 @@ export class CallsModel extends EventTarget {
     return Date.now() / 1000 + this.clockAhead;
   }
 
-  callOf(event) {
-    let call = this.calls.get(event.call);
+  #callOf(event) {
+    // Without a number, it was refused before it became a call: it gets one that no call has.
+    const number = event.call ?? (event.kind === "ended" ? -event.n : undefined);
+    if (number === undefined) return null;
+    let call = this.calls.get(number);
     if (!call) {
-      call = { number: event.call, begin: event.at, lastSign: event.at, status: "waiting", notes: [], frames: [], progress: null };
-      this.calls.set(event.call, call);
+      call = { number, begin: event.at, lastSign: event.at, status: "queued", notes: [], frames: [], polls: 0 };
+      this.calls.set(number, call);
       this.list.push(call);
       if (this.list.length > MAX_CALLS) for (const old of this.list.splice(0, MAX_CALLS / 10)) this.calls.delete(old.number);
     }
     call.lastSign = Math.max(call.lastSign, event.at);
-    if (event.link !== undefined) this.join(call, event.link);
+    if (event.link) this.join(call, event.link);
     return call;
   }
 
@@ -77,7 +87,7 @@ export class CallsModel extends EventTarget {
     const now = this.now();
     let isChanged = false;
     for (const call of this.list) {
-      const isHung = isOpen(call) && call.status !== "asks" && now - call.lastSign > HUNG_AFTER_SECS;
+      const isHung = isOpen(call) && QUIET.has(call.status) === false && now - call.lastSign > HUNG_AFTER_SECS;
       if (isHung !== Boolean(call.isHung)) isChanged = true;
       call.isHung = isHung;
     }
@@ -88,6 +98,11 @@ export class CallsModel extends EventTarget {
   interactionOf(call) {
     const first = call.interaction ?? call.number;
     return this.list.filter((each) => (each.interaction ?? each.number) === first);
+  }
+
+  countPoll(poll) {
+    const call = this.list.findLast((each) => each.task === poll.task && each !== poll && !isPoll(each));
+    if (call) call.polls += 1;
   }
 
   keepFrame(call, event) {
@@ -116,11 +131,23 @@ const TAKE = {
     if (link) link.closedAt = event.at;
   },
   frame(event, call) {
+    const key = `${event.link} ${JSON.stringify(event.id)}`;
     if (call) this.keepFrame(call, event);
+    else if (event.way === "in" && event.method && event.id !== undefined) this.early.set(key, event);
+    else if (event.way === "out") {
+      // The answer to a quick request has no call, only the same id.
+      const asked = this.list.slice(-50).findLast((each) => `${each.link} ${JSON.stringify(each.id)}` === key);
+      if (asked) this.keepFrame(asked, event);
+    }
+    if (this.early.size > MAX_EARLY) this.early.delete(this.early.keys().next().value);
   },
   queued(event, call) {
     call.begin = call.queuedAt = event.at;
     Object.assign(call, pick(event, ["method", "name", "id", "arguments", "place", "interaction", "task"]));
+    const key = `${event.link} ${JSON.stringify(event.id)}`;
+    if (this.early.has(key)) this.keepFrame(call, this.early.get(key)); // a frame comes before its call
+    this.early.delete(key);
+    if (isPoll(call)) this.countPoll(call);
   },
   started(event, call) {
     call.startedAt = event.at;
@@ -140,7 +167,7 @@ const TAKE = {
     note(call, event);
   },
   answered(event, call) {
-    if (call.status === "asks" && call.endedAt === undefined) call.status = call.startedAt ? "running" : "waiting";
+    if (call.status === "asks" && isOpen(call)) call.status = call.startedAt ? "running" : "queued";
     note(call, event);
   },
   output(event, call) {
@@ -153,15 +180,18 @@ const TAKE = {
   },
   ended(event, call) {
     const { queue_ms: queueMs = 0, run_ms: runMs = 0, write_ms: writeMs = 0 } = event;
-    call.endedAt = event.at;
     call.status = event.outcome;
     call.isHung = false;
-    Object.assign(call, pick(event, ["reason", "method", "name", "bytes", "by", "limit"]), { queueMs, runMs, writeMs });
+    Object.assign(call, pick(event, ["reason", "method", "name", "bytes", "by", "limit", "task", "interaction"]));
+    if (event.outcome === "task") return; // it ends again when the task is over
+    call.endedAt = event.at;
+    Object.assign(call, { queueMs, runMs, writeMs });
     if (call.queuedAt === undefined) call.begin = event.at - (queueMs + runMs + writeMs) / 1000;
   },
   task(event, call) {
-    if (call) (call.tasks ||= []).push(event);
-    this.tasks.set(event.task, event);
+    if (!call) return;
+    call.task = event.task;
+    keep((call.tasks ||= []), event, MAX_NOTES);
   },
   policy(event, call) {
     if (call) note(call, event);
@@ -182,6 +212,11 @@ const TAKE = {
 
 export function isOpen(call) {
   return call.endedAt === undefined;
+}
+
+/** Whether it only asks how a task is: that belongs to the call that became the task. */
+export function isPoll({ method }) {
+  return method === "tasks/get" || method === "tasks/result";
 }
 
 export function isFailure(call) {

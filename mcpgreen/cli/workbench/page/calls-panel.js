@@ -2,9 +2,9 @@
 
 import { makeBar, showBar } from "./call-bar.js";
 import { CallDetail } from "./call-detail.js";
-import { durationOf, isOpen, STATUS_NAMES } from "./calls-model.js";
+import { durationOf, isOpen, isPoll, STATUS_NAMES } from "./calls-model.js";
 import { fill, h, inNextFrame, Part, segmented } from "./dom.js";
-import { parse, KEYS } from "./filter.js";
+import { KEYS, parse } from "./filter.js";
 import { clock, count, grouped, milliseconds, visible } from "./format.js";
 import { icon } from "./icons.js";
 import { OverviewChart } from "./overview-chart.js";
@@ -14,8 +14,8 @@ import { busyScale } from "./time-scale.js";
 import "./virtual-rows.js";
 
 const OVERVIEW_EVERY_MS = 300;
-const MOST_LABELS = 8;
-const EXAMPLES = ["status:error", "status:hung", "dur:>1s", "queue:>100ms", "-status:ok"];
+const LABEL_PIXELS = 66;
+const EXAMPLES = ["status:error", "status:running", "status:hung", "dur:>1s", "method:tools/call"];
 
 class CallsPanel extends Part {
   #isPaused = false;
@@ -96,17 +96,17 @@ class CallsPanel extends Part {
 
   update({ isForced = false } = {}) {
     if (state.panel !== "calls" || (this.#isPaused && !isForced)) return;
-    const { matches, unknown } = parse(state.filter);
-    const all = state.calls.list;
-    const shown = state.filter.trim() ? all.filter(matches) : all.slice();
-    shown.reverse();
+    const isWanted = parse(state.filter);
+    const hasPolls = /tasks\/|method:/.test(state.filter);
+    const all = hasPolls ? state.calls.list : state.calls.list.filter((call) => !isPoll(call));
+    const shown = all.filter((call) => isWanted(call, state.calls.server)).reverse();
     const known = this.rows.items[0]?.number;
     this.#shown = shown;
     const wasAtTop = this.rows.scrollTop < 4;
     const added = wasAtTop || known === undefined ? 0 : shown.findIndex((call) => call.number === known);
     this.rows.items = shown;
     if (added > 0 && !isForced) this.rows.scrollTop += added * this.rows.rowHeight; // what somebody reads does not move away
-    this.#showNotes(all, shown, unknown);
+    this.#showNotes(all, shown);
     this.detail.show(state.call === null ? null : state.calls.calls.get(state.call) ?? "missing");
     this.#drawOverview();
   }
@@ -119,20 +119,19 @@ class CallsPanel extends Part {
     return true;
   }
 
-  #showNotes(all, shown, unknown) {
+  #showNotes(all, shown) {
     const hung = all.filter((call) => call.isHung).length;
     this.hung.hidden = !hung;
     fill(this.hung, icon("warning"), `${count(hung, "call")} without a sign of life`);
     const { lost } = state.calls;
     this.lost.hidden = !lost;
     this.lost.textContent = `${count(lost, "event")} missed`;
-    this.note.textContent = unknown.length ? `There is no key “${unknown[0]}”. Keys: ${KEYS.join(", ")}` : state.filter.trim() ? `${grouped(shown.length)} of ${count(all.length, "call")}` : count(all.length, "call");
-    this.note.classList.toggle("bad", unknown.length > 0);
+    this.note.textContent = shown.length < all.length ? `${grouped(shown.length)} of ${count(all.length, "call")}` : count(all.length, "call");
     this.empty.hidden = shown.length > 0;
     this.rows.hidden = !shown.length;
     if (shown.length) return;
     fill(this.empty, all.length
-      ? [h("h2", {}, "No call is like that"), h("button", { type: "button", testid: "clear-filter", onclick: () => state.go({ filter: "" }, { isReplaced: true }) }, "Show all calls")]
+      ? [h("h2", {}, "No call is like that"), h("p", {}, `Keys: ${KEYS.join(", ")}. Anything else is a word to look for.`), h("button", { type: "button", testid: "clear-filter", onclick: () => state.go({ filter: "" }, { isReplaced: true }) }, "Show all calls")]
       : [h("h2", {}, "No calls yet"), h("p", {}, state.isOwnServer ? "Try a tool, or choose a running server at the top." : "As soon as its client calls something, it appears here.")]);
   }
 
@@ -148,9 +147,10 @@ class CallsPanel extends Part {
     }
     const scale = busyScale(spans);
     this.#scale = { of: (call) => (ms) => scale.place(call.begin + ms / 1000) };
+    const room = (100 * LABEL_PIXELS) / (this.axis.clientWidth || 1);
     const labels = [];
     for (const { at, percent } of scale.marks) {
-      if (percent > 90 || labels.length >= MOST_LABELS || (labels.length && percent - labels.at(-1).percent < 12)) continue;
+      if (percent > 100 - room || (labels.length && percent - labels.at(-1).percent < room)) continue;
       labels.push({ at, percent });
     }
     fill(this.axis, labels.map(({ at, percent }) => h("span", { style: { left: `${percent}%` } }, clock(at))));
@@ -161,11 +161,11 @@ class CallsPanel extends Part {
     const status = call.isHung ? "hung" : call.status;
     row.dataset.status = status;
     row.dataset.testid = `call-${call.number}`;
-    number.textContent = String(call.number);
+    number.textContent = call.number > 0 ? String(call.number) : "–";
     sign.dataset.status = status;
     name.textContent = visible(call.name || call.method || "…");
     const isRetry = call.interaction !== undefined && call.interaction !== call.number;
-    client.textContent = `${isRetry ? `↳ of ${call.interaction} · ` : ""}${call.client || ""}`;
+    client.textContent = [isRetry && `↳ of ${call.interaction}`, call.client, call.polls && count(call.polls, "poll")].filter(Boolean).join(" · ");
     took.textContent = isOpen(call) ? `${milliseconds(durationOf(call, this.now))} …` : milliseconds(durationOf(call));
     const label = `Call ${call.number}, ${call.name || call.method}, ${status === "hung" ? "no sign of life" : STATUS_NAMES[status] || status}, ${took.textContent}, ${call.client || ""}`;
     if (row.label !== label) {

@@ -3,6 +3,7 @@
 import { copy, fill, h, Part } from "./dom.js";
 import { count, grouped, visible } from "./format.js";
 import { icon } from "./icons.js";
+import { descriptionOf, idOf, nameOf } from "./items.js";
 import { ItemList } from "./item-list.js";
 import { jsonView } from "./json-view.js";
 import { fieldOf, kindText } from "./schema-model.js";
@@ -26,10 +27,10 @@ class CatalogPanel extends Part {
   }
 
   connected() {
-    this.listen(this, "item", ({ detail: { kind, name, left } }) => {
+    this.listen(this, "item", ({ detail: { kind, id, left } }) => {
       this.#left = left || null;
       if (left) this.draw();
-      else state.go({ item: { kind, name } });
+      else state.go({ item: { kind, id } });
       this.classList.add("is-open");
     });
     this.listen(state, "catalog", () => this.draw());
@@ -52,7 +53,7 @@ class CatalogPanel extends Part {
     if (this.#left) fill(this.detail, this.#back(), leftOutView(this.#left));
     else if (item) fill(this.detail, this.#back(), this.#itemView(state.item.kind, item));
     else if (!state.isLoaded) fill(this.detail);
-    else fill(this.detail, state.item && h("p.nothing", {}, `There is no ${state.item.kind} ${state.item.name} (any more).`), overview(this));
+    else fill(this.detail, state.item && h("p.nothing", {}, `There is no ${state.item.kind} ${state.item.id} (any more).`), overview(this));
   }
 
   #back() {
@@ -64,13 +65,14 @@ class CatalogPanel extends Part {
   }
 
   #itemView(kind, { definition, file, tokens, findings }) {
-    const { name, title, description, inputSchema, outputSchema, annotations = {}, arguments: args } = definition;
+    const { title, inputSchema, outputSchema, annotations = {}, arguments: args } = definition;
+    const description = descriptionOf(definition);
     const total = state.catalog[`${kind}s`].reduce((sum, each) => sum + (each.tokens || 0), 0);
     const address = definition.uri || definition.uriTemplate;
     const app = definition._meta?.ui?.resourceUri;
     return [
       h("header.detail-head", {},
-        h("div", {}, h("p.eyebrow", {}, kind), h("h2", {}, name), title && h("p.subtitle", {}, title)),
+        h("div", {}, h("p.eyebrow", {}, kind), h("h2", {}, nameOf(definition)), title && h("p.subtitle", {}, title)),
         CAN_BE_TRIED.has(kind) && h("button.primary", { type: "button", testid: "try-item", onclick: () => this.tryItem() }, icon("try"), "Try")),
       description ? h("p.prose", {}, visible(description)) : h("p.nothing", {}, "It has no description, so a model can only go by its name."),
       h("dl.facts", {},
@@ -80,7 +82,7 @@ class CatalogPanel extends Part {
         tokens !== undefined && tokens !== null && fact("Cost in the list", h("span.cost", {}, `${grouped(tokens)} tokens`, total > tokens && [h("span.share", {}, h("span", { style: { width: `${Math.max(2, (100 * tokens) / total)}%` } })), `${Math.round((100 * tokens) / total)} %`])),
         app && fact("App", h("code", {}, app)),
         Object.entries(ANNOTATIONS).some(([key]) => key in annotations) && fact("Hints", h("span.chips", {}, Object.entries(ANNOTATIONS).filter(([key]) => key in annotations).map(([key, [yes, no]]) => h("span.tag", { title: key }, annotations[key] ? yes : no))))),
-      findings.length > 0 && section("Findings", h("div.findings", {}, findings.map((each) => findingView(each)))),
+      findings.length > 0 && section("Findings", h("div.findings", {}, findings.map(findingView))),
       inputSchema && section("Arguments", argumentsView(inputSchema)),
       args?.length && section("Arguments", argumentsView(schemaOfPrompt(args))),
       outputSchema && section("Structured result", argumentsView(outputSchema)),
@@ -91,7 +93,7 @@ class CatalogPanel extends Part {
 
 function overview(panel) {
   const { catalog } = state;
-  const findings = KINDS.flatMap((kind) => (catalog[`${kind}s`] || []).flatMap((item) => item.findings.map((finding) => ({ finding, kind, name: item.definition.name }))));
+  const found = KINDS.flatMap((kind) => (catalog[`${kind}s`] || []).filter((item) => item.findings.length).map((item) => ({ kind, ...item })));
   const tools = [...catalog.tools].sort((a, b) => (b.tokens || 0) - (a.tokens || 0));
   const total = tools.reduce((sum, each) => sum + (each.tokens || 0), 0);
   const most = tools[0]?.tokens || 1;
@@ -104,13 +106,21 @@ function overview(panel) {
       KINDS.filter((kind) => catalog[`${kind}s`]?.length).map((kind) => number(grouped(catalog[`${kind}s`].length), `${kind}${catalog[`${kind}s`].length === 1 ? "" : "s"}`)),
       number(grouped(total), "tokens to list the tools")),
     catalog.leftOut.length > 0 && section(`Left out: ${catalog.leftOut.length}`, h("div.findings", {}, catalog.leftOut.slice(0, 50).map(leftOutCard))),
-    findings.length > 0 && section(`Findings: ${findings.length}`, h("div.findings", {}, findings.slice(0, 100).map(({ finding, kind, name }) => findingView(finding, h("button.quiet.address", {
-      type: "button", testid: `finding-${name}`, onclick: () => { panel.classList.add("is-open"); state.go({ item: { kind, name } }); },
-    }, name))))),
-    !findings.length && !catalog.leftOut.length && h("p.good", {}, icon("check"), "Nothing was left out, and there is nothing to improve."),
+    found.length > 0 && section("What could be better", h("div.findings", {}, found.slice(0, 100).map((item) => findingsOf(item, panel)))),
+    !found.length && !catalog.leftOut.length && h("p.good", {}, icon("check"), "Nothing was left out, and there is nothing to improve."),
     tools.length > 0 && section("What the tools cost to list", h("div.costs", {}, tools.slice(0, 12).map((tool) => h("div.cost-row", {},
       h("span.cost-name", {}, tool.definition.name), h("span.share.long", {}, h("span", { style: { width: `${(100 * (tool.tokens || 0)) / most}%` } })), h("span.cost-tokens", {}, `${grouped(tool.tokens || 0)}`))),
     tools.length > 12 && h("p.field-note", {}, `and ${count(tools.length - 12, "more tool")}`))));
+}
+
+/** The findings of one item in a line, to be opened. */
+function findingsOf({ kind, definition, findings }, panel) {
+  const worst = findings.some(({ level }) => level === "error") ? "error" : findings[0].level;
+  const sentences = [...new Set(findings.map(({ sentence }) => sentence))];
+  return h("details.finding", { class: worst, testid: `findings-${nameOf(definition)}` },
+    h("summary", {}, h("b", {}, nameOf(definition)), h("span.kind", {}, count(findings.length, worst)), h("span.finding-first", {}, sentences[0])),
+    h("ul", {}, findings.slice(0, 50).map(({ sentence, fix }) => h("li", {}, visible(sentence), fix && h("p.fix", {}, visible(fix))))),
+    h("button.quiet", { type: "button", testid: `open-${nameOf(definition)}`, onclick: () => { panel.classList.add("is-open"); state.go({ item: { kind, id: idOf(definition) } }); } }, `Open the ${kind}`));
 }
 
 function number(value, what) {
@@ -125,9 +135,9 @@ function leftOutCard({ kind, item, reason, remedy }) {
   return h("article.finding.error", { testid: `left-out-${item}` }, h("p.finding-head", {}, h("b", {}, item), h("span.kind", {}, kind)), h("p", {}, visible(reason)), remedy && h("p.fix", {}, visible(remedy)));
 }
 
-function findingView({ level, code, sentence, fix, file, line }, about = null) {
+function findingView({ level, code, sentence, fix, file, line }) {
   return h("article.finding", { class: level, testid: `finding-${code}` },
-    h("p.finding-head", {}, h("b", {}, level), about, h("span.kind", {}, code), file && h("code.place", {}, line ? `${file}:${line}` : file)),
+    h("p.finding-head", {}, h("b", {}, level), h("span.kind", {}, code), file && h("code.place", {}, line ? `${file}:${line}` : file)),
     h("p", {}, visible(sentence)), fix && h("p.fix", {}, visible(fix)));
 }
 

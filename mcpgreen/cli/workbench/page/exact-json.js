@@ -6,8 +6,15 @@ const MAY_LOSE = /\d{16}|\d[eE][+-]?\d|\.\d{15}/;
 export function parse(text) {
   if (!JSON.rawJSON || !MAY_LOSE.test(text)) return JSON.parse(text);
   return JSON.parse(text, (_key, value, { source } = {}) => (
-    typeof value === "number" && source !== undefined && String(value) !== source ? JSON.rawJSON(source) : value
+    typeof value === "number" && source !== undefined && isLost(value, source) ? JSON.rawJSON(source) : value
   ));
+}
+
+/** Whether the text says more than the number. 1.50 and 1.5 are the same number, in other words. */
+function isLost(number, source) {
+  if (!Number.isFinite(number)) return true;
+  const digits = source.replace(/[eE].*/, "").replace(/\D/g, "").replace(/^0+|0+$/g, "");
+  return digits.length > 15 && String(number) !== source;
 }
 
 export function stringify(value, indent) {

@@ -1,91 +1,71 @@
-// The filter language of calls, the same as in `mcpgreen watch`:
+// The filter language of calls, the same as that of `mcpgreen watch`:
 //
-//   tool:stats status:error dur:>1s client:cursor some words
+//   tool:stats status:error dur:>1s -client:cursor some words
 //
-// Terms are separated by blanks, and all must hold. `-` before a term turns it around; a comma separates alternatives;
-// "quotes" keep blanks together. A term without a key is looked for in everything that is known of a call. A key that does
-// not exist is a word, too, so that addresses can be searched for; `parse` also names it, as it may be a slip.
+// All terms must hold; `-` turns one around; "quotes" keep blanks together; with a star, a whole text has to match. What
+// has no key, or one that does not exist, is looked for in everything that is known of a call. Here, `status:hung` also
+// finds the calls without a sign of life.
 
-import { durationOf, cpuOf, segmentsOf } from "./calls-model.js";
+import { durationOf, isFailure } from "./calls-model.js";
 
+const TERM = /(-?)(?:([a-z]+):)?(?:"([^"]*)"|(\S+))/g;
+const DURATION = /^(>=|<=|>|<|=)?(\d+(?:\.\d+)?)(us|ms|s|m|h)?$/;
+const MS_OF = { us: 0.001, ms: 1, s: 1000, m: 60_000, h: 3_600_000 };
+const COMPARE = {
+  ">": (one, other) => one > other, ">=": (one, other) => one >= other, "<": (one, other) => one < other,
+  "<=": (one, other) => one <= other, "=": (one, other) => one === other,
+};
 const TEXTS = {
-  tool: (call) => call.name,
+  tool: (call) => (call.method === "tools/call" ? call.name : ""),
   name: (call) => call.name,
-  client: (call) => call.client,
   method: (call) => call.method,
-  way: (call) => call.way,
+  client: (call) => call.client,
+  server: (_call, server) => `${server?.name} ${server?.project}`,
+  task: (call) => call.task,
   reason: (call) => call.reason,
 };
-const NUMBERS = { call: (call) => call.number, link: (call) => call.link, pid: (call) => call.pid, exit: (call) => call.exit };
-const AMOUNTS = {
-  dur: (call) => durationOf(call),
-  queue: (call) => segmentsOf(call).queue,
-  run: (call) => segmentsOf(call).run,
-  write: (call) => segmentsOf(call).write,
-  cpu: (call) => cpuOf(call),
-  bytes: (call) => call.bytes,
-  mem: (call) => (call.peakKb === undefined ? undefined : call.peakKb * 1024),
+const NUMBERS = {
+  call: (call) => [call.number, call.interaction],
+  id: (call) => [call.id],
+  pid: (call, server) => [server?.pid, call.pid],
+  link: (call) => [call.link],
 };
-const UNITS = { "": 1, ms: 1, s: 1000, min: 60_000, m: 60_000, h: 3_600_000, b: 1, k: 1024, kb: 1024, mb: 1024 ** 2, gb: 1024 ** 3 };
-const ERRORS = ["failed", "refused", "timed out"];
-const STATUS_WORDS = { timeout: ["timed out"], error: ERRORS, done: ["ok"], open: ["waiting", "running", "asks"] };
 
-export const KEYS = [...Object.keys(TEXTS), "status", ...Object.keys(NUMBERS), ...Object.keys(AMOUNTS)];
+export const KEYS = [...Object.keys(TEXTS), ...Object.keys(NUMBERS), "status", "dur"];
 
-/** Returns {matches(call), unknown: [keys that do not exist]}. */
+/** A function that says whether a call of a server is wanted. */
 export function parse(text) {
-  const unknown = [];
-  const tests = [];
-  for (const { isNegated, key, value } of termsOf(text)) {
-    const test = testOf(key, value);
-    if (key && !KEYS.includes(key)) unknown.push(key);
-    if (test) tests.push(isNegated ? (call) => !test(call) : test);
-  }
-  return { matches: (call) => tests.every((test) => test(call)), unknown };
-}
-
-export function termsOf(text) {
-  const pieces = text.match(/-?(?:[a-z]+:)?(?:"[^"]*"?|[^\s"]+)+/gi) || [];
-  return pieces.map((piece) => {
-    const isNegated = piece.startsWith("-") && piece.length > 1;
-    const [, key, value] = /^(?:([a-z]+):)?(.*)$/is.exec(isNegated ? piece.slice(1) : piece);
-    return { isNegated, key: key?.toLowerCase(), value: value.replaceAll('"', "") };
+  const tests = [...text.matchAll(TERM)].map(([, minus, key = "", quoted, plain = ""]) => {
+    const value = (quoted || plain).toLowerCase();
+    const test = testOf(key, value) || wordTest(key ? `${key}:${value}` : value);
+    return minus ? (call, server) => !test(call, server) : test;
   });
+  return (call, server) => tests.every((test) => test(call, server));
 }
 
 function testOf(key, value) {
-  if (key && value === "") return null; // somebody is still typing
-  const wanted = value.toLowerCase().split(",").filter(Boolean);
-  if (TEXTS[key]) return (call) => wanted.some((each) => String(TEXTS[key](call) ?? "").toLowerCase().includes(each));
-  if (NUMBERS[key]) return (call) => wanted.some((each) => String(NUMBERS[key](call)) === each);
-  if (AMOUNTS[key]) return amountTest(AMOUNTS[key], wanted);
-  if (key === "status") return (call) => wanted.some((each) => hasStatus(call, each));
-  const word = (key ? `${key}:${value}` : value).toLowerCase();
-  return (call) => wordsOf(call).includes(word);
+  if (Object.hasOwn(TEXTS, key)) return textTest(TEXTS[key], value);
+  if (Object.hasOwn(NUMBERS, key)) return (call, server) => NUMBERS[key](call, server).some((each) => String(each) === value);
+  if (key === "status") return statusTest(value.replaceAll("-", " "));
+  const [, sign = ">=", number, unit = "s"] = (key === "dur" && DURATION.exec(value)) || [];
+  if (number === undefined) return null;
+  return (call) => COMPARE[sign](durationOf(call), Number(number) * MS_OF[unit]);
 }
 
-function hasStatus(call, wanted) {
-  if (wanted === "hung") return call.isHung;
-  return (STATUS_WORDS[wanted] || [wanted]).includes(call.status);
+function textTest(textOf, value) {
+  const found = (call, server) => String(textOf(call, server) ?? "").toLowerCase();
+  if (!value.includes("*")) return (call, server) => found(call, server).includes(value);
+  const pattern = new RegExp(`^${value.replace(/[.+^${}()|\\]/g, "\\$&").replaceAll("*", ".*").replaceAll("?", ".")}$`, "s");
+  return (call, server) => found(call, server) !== "" && pattern.test(found(call, server));
 }
 
-/** Without a sign, an amount is the least that is wanted: `dur:1s` is `dur:>=1s`. */
-function amountTest(amountOf, wanted) {
-  const tests = wanted.map((each) => {
-    const [, sign, digits, unit] = /^(>=|<=|>|<|=)?(\d+(?:\.\d+)?)([a-z]*)$/.exec(each) || [];
-    if (digits === undefined || !(unit in UNITS)) return () => false;
-    const limit = Number(digits) * UNITS[unit];
-    return { ">": (n) => n > limit, "<": (n) => n < limit, "<=": (n) => n <= limit, "=": (n) => n === limit }[sign]
-      || ((n) => n >= limit);
-  });
-  return (call) => {
-    const amount = amountOf(call);
-    return amount !== undefined && tests.some((test) => test(amount));
-  };
+function statusTest(wanted) {
+  if (wanted === "error") return isFailure;
+  if (wanted === "hung") return (call) => Boolean(call.isHung);
+  return (call) => call.status.startsWith(wanted);
 }
 
-function wordsOf(call) {
-  const words = [call.name, call.method, call.client, call.status, call.reason, call.arguments && JSON.stringify(call.arguments),
-    call.stdout?.tail, call.stderr?.tail];
-  return words.filter(Boolean).join("\n").toLowerCase();
+function wordTest(word) {
+  return (call) => [call.method, call.name, call.client, call.status, call.reason, call.task, call.arguments && JSON.stringify(call.arguments)]
+    .filter(Boolean).join(" ").toLowerCase().includes(word);
 }

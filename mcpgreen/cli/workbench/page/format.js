@@ -2,6 +2,7 @@
 
 export function milliseconds(ms) {
   if (ms === undefined || ms === null || Number.isNaN(ms)) return "–";
+  if (ms < 0.005) return "0 ms";
   if (ms < 10) return `${ms.toFixed(ms < 1 ? 2 : 1)} ms`;
   if (ms < 1000) return `${Math.round(ms)} ms`;
   if (ms < 60_000) return `${(ms / 1000).toFixed(ms < 10_000 ? 2 : 1)} s`;

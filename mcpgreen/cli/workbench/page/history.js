@@ -21,8 +21,8 @@ export function remember(project, item, run) {
   write(key, [run, ...others].slice(0, MOST_PER_ITEM));
 }
 
-function keyOf(project, { kind, name }) {
-  return `${KEY}${project} ${kind} ${name}`;
+function keyOf(project, { kind, id }) {
+  return `${KEY}${project} ${kind} ${id}`;
 }
 
 function read(key) {

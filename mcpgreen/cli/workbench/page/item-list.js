@@ -3,6 +3,7 @@
 import { fill, h, Part } from "./dom.js";
 import { count, grouped } from "./format.js";
 import { icon } from "./icons.js";
+import { descriptionOf, idOf, nameOf } from "./items.js";
 import { KINDS, state } from "./state.js";
 import "./virtual-rows.js";
 
@@ -51,7 +52,7 @@ export class ItemList extends Part {
   }
 
   mark() {
-    if (state.item) this.rows.chooseKey(`${state.item.kind} ${state.item.name}`);
+    if (state.item) this.rows.chooseKey(`${state.item.kind} ${state.item.id}`);
   }
 
   #key(event) {
@@ -69,17 +70,17 @@ export class ItemList extends Part {
 
 function entriesOf(catalog, hasLeftOut) {
   const entries = KINDS.flatMap((kind) => (catalog[`${kind}s`] || []).map((item) => ({
-    kind, item, name: item.definition.name, text: item.definition.title || item.definition.description || item.definition.uri || "",
+    kind, item, id: idOf(item.definition), name: nameOf(item.definition), text: item.definition.title || descriptionOf(item.definition) || idOf(item.definition),
     worst: WORST.find((level) => item.findings.some((finding) => finding.level === level)),
-    words: `${item.definition.name} ${item.definition.title || ""} ${item.definition.description || ""} ${item.definition.uri || ""} ${item.file || ""}`.toLowerCase(),
+    words: [nameOf(item.definition), item.definition.title, descriptionOf(item.definition), idOf(item.definition), item.file].join(" ").toLowerCase(),
   })));
   if (!hasLeftOut) return entries;
   return [...entries, ...catalog.leftOut.map((left) => ({
-    kind: "left out", left, name: left.item, text: left.reason, worst: "error", words: `${left.item} ${left.reason} left out`.toLowerCase(),
+    kind: "left out", left, id: left.item, name: left.item, text: left.reason, worst: "error", words: `${left.item} ${left.reason} left out`.toLowerCase(),
   }))];
 }
 
-const keyOfEntry = (entry) => `${entry.kind} ${entry.name}`;
+const keyOfEntry = (entry) => `${entry.kind} ${entry.id}`;
 
 function makeRow() {
   const row = h("div.item-row");

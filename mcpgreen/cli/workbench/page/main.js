@@ -39,7 +39,7 @@ function showPlace() {
     panels[panel].hidden = panel !== state.panel;
     setAttribute(links[index], "aria-current", panel === state.panel ? "page" : null);
   });
-  const what = state.panel === "calls" || state.panel === "figures" ? "" : state.item?.name;
+  const what = state.panel === "calls" || state.panel === "figures" ? "" : state.item?.id;
   document.title = [what, NAMES[state.panel], state.project?.name || "mcpgreen"].filter(Boolean).join(" · ");
 }
 function showLive() {

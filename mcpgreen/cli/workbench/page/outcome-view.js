@@ -110,15 +110,15 @@ export class OutcomeView extends Part {
   }
 
   #drawProgress({ progress, isRunning }) {
-    this.progress.hidden = !progress;
-    if (!progress) return;
+    this.progress.hidden = !progress || !isRunning;
+    if (this.progress.hidden) return;
     const share = progress.total > 0 ? Math.min(1, progress.progress / progress.total) : null;
     if (!this.progress.firstChild) {
       this.meter = h("div.meter", { role: "progressbar", "aria-label": "Progress", "aria-valuemin": 0, "aria-valuemax": 100 }, h("span"));
       this.meterText = h("p.progress-text");
       this.progress.append(this.meter, this.meterText);
     }
-    this.meter.classList.toggle("is-endless", share === null && isRunning);
+    this.meter.classList.toggle("is-endless", share === null);
     this.meter.firstChild.style.width = `${100 * (share ?? 1)}%`;
     if (share !== null) this.meter.setAttribute("aria-valuenow", String(Math.round(100 * share)));
     this.meterText.textContent = [share === null ? String(progress.progress) : `${Math.round(100 * share)} %`, progress.message && visible(String(progress.message))].filter(Boolean).join("  ");

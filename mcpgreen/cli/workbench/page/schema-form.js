@@ -75,8 +75,10 @@ export class SchemaForm extends Part {
 
   #draw() {
     const hasFields = this.#form.node.querySelector("textarea, input, select, button.add, .constant");
+    const isOpen = hasFields && fieldOf(this.#schema).kind === "json";
     if (this.#mode === "json") fill(this.page, this.text);
-    else fill(this.page, hasFields ? this.#form.node : h("p.nothing", {}, "It takes no arguments."));
+    else if (!hasFields) fill(this.page, h("p.nothing", {}, "It takes no arguments."));
+    else fill(this.page, isOpen && h("p.nothing", {}, "It names no arguments. What you want to send can be typed as JSON."), this.#form.node);
   }
 
   #edited() {

@@ -4,6 +4,7 @@
 import { readCatalog, readProject, readServers, watchEvents } from "./api.js";
 import { CallsModel } from "./calls-model.js";
 import { announce } from "./dom.js";
+import { idOf } from "./items.js";
 
 export const PANELS = ["catalog", "try", "calls", "figures"];
 export const KINDS = ["tool", "resource", "template", "prompt", "skill"];
@@ -19,7 +20,7 @@ class State extends EventTarget {
   isLive = false;
   isLoaded = false; // whether there is a catalog
   panel = "catalog";
-  item = null; // {kind, name}
+  item = null; // {kind, id}
   call = null; // number
   filter = "";
   #source = null;
@@ -92,8 +93,8 @@ class State extends EventTarget {
     return this.server === "own";
   }
 
-  itemOf({ kind, name }) {
-    return this.catalog[`${kind}s`]?.find((item) => item.definition.name === name);
+  itemOf({ kind, id }) {
+    return this.catalog[`${kind}s`]?.find((item) => idOf(item.definition) === id);
   }
 
   address() {
@@ -101,7 +102,7 @@ class State extends EventTarget {
     if (this.call !== null && this.panel === "calls") query.set("call", this.call);
     if (this.server !== "own") query.set("server", this.server);
     if (this.filter && this.panel === "calls") query.set("filter", this.filter);
-    const hash = [this.panel, ...(this.item && this.panel !== "calls" && this.panel !== "figures" ? [this.item.kind, this.item.name] : [])];
+    const hash = [this.panel, ...(this.item && this.panel !== "calls" && this.panel !== "figures" ? [this.item.kind, this.item.id] : [])];
     return `/${query.size ? `?${query}` : ""}#${hash.map(encodeURIComponent).join("/")}`;
   }
 
@@ -113,12 +114,12 @@ class State extends EventTarget {
 
   #readAddress() {
     const query = new URLSearchParams(location.search);
-    const [panel, kind, name] = location.hash.slice(1).split("/").map(decodeURIComponent);
+    const [panel, kind, id] = location.hash.slice(1).split("/").map(decodeURIComponent);
     const call = Number(query.get("call"));
     this.call = query.has("call") && Number.isInteger(call) ? call : null;
     this.filter = query.get("filter") || "";
     this.panel = PANELS.includes(panel) ? panel : this.call === null ? "catalog" : "calls";
-    if (KINDS.includes(kind) && name) this.item = { kind, name };
+    if (KINDS.includes(kind) && id) this.item = { kind, id };
     const server = query.get("server") || "own";
     if (server !== this.server) {
       this.server = server;

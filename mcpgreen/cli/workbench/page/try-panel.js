@@ -7,6 +7,7 @@ import { stringify } from "./exact-json.js";
 import { clock, milliseconds, shortened, visible } from "./format.js";
 import { historyOf, remember } from "./history.js";
 import { icon } from "./icons.js";
+import { descriptionOf, idOf, nameOf } from "./items.js";
 import { Interaction } from "./interaction.js";
 import { ItemList } from "./item-list.js";
 import { OutcomeView } from "./outcome-view.js";
@@ -36,9 +37,11 @@ class TryPanel extends Part {
       h("button.quiet", { type: "button", testid: "compare", title: "Compare the revisions (c)", onclick: () => this.compare() }, "Compare"),
       h("button.quiet", { type: "button", testid: "save-test", title: "Save as test (s)", onclick: () => this.saveTest() }, icon("star"), "Save as test"));
     this.optionsRow = h("div.options");
+    const task = h("input", { type: "checkbox", testid: "as-task", onchange: () => { this.#options.task = task.checked; } });
+    this.task = h("label.option.check", {}, task, h("span", {}, "as a task"));
     this.dialog = compareDialog();
     this.desk = h("section.desk", { "aria-label": "Request", testid: "desk" }, this.head, this.form, this.kept,
-      h("footer.desk-foot", {}, this.optionsRow, h("div.buttons", {}, this.run_, this.cancel_, this.again_), this.more));
+      h("footer.desk-foot", {}, this.optionsRow, h("div.buttons", {}, this.run_, this.cancel_, this.again_, h("span.push"), this.task), this.more));
     this.append(h("div.side", {}, this.list), this.desk, this.outcome, this.dialog);
     addShortcuts("Try", [
       ["Mod+Enter", "Run", () => this.run()],
@@ -53,8 +56,9 @@ class TryPanel extends Part {
   }
 
   connected() {
-    this.listen(this, "item", ({ detail: { kind, name } }) => {
-      state.go({ item: { kind, name } });
+    this.listen(this, "item", ({ detail: { kind, id } }) => {
+      this.classList.remove("is-choosing");
+      state.go({ item: { kind, id } });
       this.current?.form.focusFirst();
     });
     this.listen(this, "read-resource", ({ detail: uri }) => this.#readResource(uri));
@@ -67,12 +71,12 @@ class TryPanel extends Part {
 
   draw() {
     if (state.panel !== "try") return;
-    if (!state.item && state.catalog.tools.length) state.item = { kind: "tool", name: state.catalog.tools[0].definition.name };
+    if (!state.item && state.catalog.tools.length) state.item = { kind: "tool", id: idOf(state.catalog.tools[0].definition) };
     const item = state.item && state.itemOf(state.item);
     this.classList.toggle("has-item", Boolean(item));
     if (!item) {
       this.current = null;
-      fill(this.head, h("p.nothing", {}, state.item ? `There is no ${state.item.kind} ${state.item.name} (any more).` : "Nothing can be tried yet."));
+      fill(this.head, h("p.nothing", {}, state.item ? `There is no ${state.item.kind} ${state.item.id} (any more).` : "Nothing can be tried yet."));
       fill(this.form);
       fill(this.kept);
       fill(this.outcome);
@@ -81,7 +85,9 @@ class TryPanel extends Part {
     const { kind } = state.item;
     const { definition } = item;
     const desk = this.#deskOf(kind, definition);
-    fill(this.head, h("div", {}, h("p.eyebrow", {}, kind), h("h2", {}, definition.name), h("p.subtitle", {}, visible(shortened(definition.description || definition.uri || "", 240)))),
+    fill(this.head, h("div", {},
+      h("button.quiet.back", { type: "button", testid: "try-back", onclick: () => this.classList.add("is-choosing") }, icon("back"), "All items"),
+      h("p.eyebrow", {}, kind), h("h2", {}, nameOf(definition)), h("p.subtitle", {}, visible(shortened(descriptionOf(definition) || idOf(definition), 240)))),
       h("button.quiet", { type: "button", testid: "to-catalog", onclick: () => state.go({ panel: "catalog" }) }, "In the catalog"));
     this.more.querySelector("[data-testid=copy-line]").hidden = this.more.querySelector("[data-testid=save-test]").hidden = kind !== "tool";
     if (this.current === desk) return;
@@ -94,7 +100,7 @@ class TryPanel extends Part {
 
   /** The form and the answer of an item. After an edit of its schema, what was typed stays as far as it fits. */
   #deskOf(kind, definition) {
-    const key = `${kind} ${definition.name}`;
+    const key = `${kind} ${idOf(definition)}`;
     const target = targetOf(kind, definition);
     const digest = JSON.stringify(target.schema);
     let desk = this.#desks.get(key);
@@ -112,7 +118,7 @@ class TryPanel extends Part {
       }
     }
     form.open(target.schema, value);
-    desk = { key, kind, definition, target, digest, form, outcome: desk?.outcome || new OutcomeView(), item: { kind, name: definition.name } };
+    desk = { key, kind, definition, target, digest, form, outcome: desk?.outcome || new OutcomeView(), item: { kind, id: idOf(definition) } };
     if (!desk.outcome.run) desk.outcome.show(null);
     this.#desks.delete(key);
     this.#desks.set(key, desk);
@@ -210,7 +216,7 @@ class TryPanel extends Part {
   #readResource(uri) {
     const found = ["resource", "skill"].flatMap((kind) => (state.catalog[`${kind}s`] || []).map((item) => ({ kind, item }))).find(({ item }) => item.definition.uri === uri);
     if (found) {
-      state.go({ item: { kind: found.kind, name: found.item.definition.name } });
+      state.go({ item: { kind: found.kind, id: uri } });
       this.run();
     } else {
       this.run({ method: "resources/read", params: { uri } });
@@ -245,11 +251,9 @@ class TryPanel extends Part {
     const revisions = [...(state.project?.revisions || [])].reverse();
     const select = h("select", { testid: "revision", id: "revision", onchange: () => { this.#options.revision = select.value; } }, revisions.map((each) => h("option", { value: each }, each)));
     select.value = this.#options.revision || revisions[0] || "";
-    const task = h("input", { type: "checkbox", testid: "as-task", checked: this.#options.task, onchange: () => { this.#options.task = task.checked; } });
     fill(this.optionsRow,
       h("label.option", {}, h("span", {}, "Client of"), h("span.select", {}, select, icon("down"))),
-      h("div.option", {}, h("span", {}, "Capabilities"), segmented("Capabilities of the client", [["all", "all"], ["none", "none"]], this.#options.capabilities, (value) => { this.#options.capabilities = value; }, "capabilities")),
-      h("label.option.check", {}, task, h("span", {}, "as a task")));
+      h("div.option", {}, h("span", {}, "Capabilities"), segmented("Capabilities of the client", [["all", "all"], ["none", "none"]], this.#options.capabilities, (value) => { this.#options.capabilities = value; }, "capabilities")));
   }
 }
 
