@@ -56,6 +56,10 @@ GROUPS: dict[str, tuple[Command, ...]] = {
         Command("complete", "trying.requests:run_complete", max_words=3, needs="REF and ARGUMENT"),
         Command("dev", "workbench.dev"),
     ),
+    "Watch": (
+        Command("watch", "watching.watch", max_words=1),
+        Command("trace", "watching.trace", max_words=2, needs="a FILE"),
+    ),
     "Make": (
         Command("new", "making.scaffold:run_new", max_words=1),
         Command("init", "making.scaffold:run_init"),

@@ -29,6 +29,8 @@ from mcpgreen.text.json_types import Json
 QUIET_SECS = 0.05  # after a change, before a look: another one often follows
 REPORT_SECS = 60.0
 REPORT_BYTES = 32 << 20
+MOST_VAIN = 2  # reports in a row that say the same, while files change
+REST_SECS = 5.0
 PATIENCE_SECS = 1.0  # of the first page for the first report; it is told of a later one
 UNREPORTED: Json = {"file": None, "tokens": None, "findings": []}
 
@@ -60,6 +62,7 @@ class Catalog:
         return self._shown
 
     def _run(self) -> None:
+        vain = 0
         while True:
             self._news.wait()
             gevent.sleep(QUIET_SECS)
@@ -67,10 +70,13 @@ class Catalog:
             self._look()
             self._show()
             self._interest.want_only(self._server.services.catalog.watched_directories(), let_others)
-            if (report := self._new_report()) is not None:
-                self._report = report
-                self._show()
+            report = self._new_report() or self._report
+            vain = vain + 1 if self._news.is_set() and report == self._report else 0
+            self._report = report
+            self._show()
             self._has_report.set()
+            if vain > MOST_VAIN:  # the checks run register.sh, which may itself write files here each time
+                gevent.sleep(REST_SECS)
 
     def _look(self) -> None:
         self._problems = []

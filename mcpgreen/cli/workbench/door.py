@@ -105,7 +105,7 @@ class LocalServer(HttpServer):
         if user in (os.geteuid(), 0):
             super().handle(sock, address)
         else:
-            journal.warning("another user of this machine has tried to open the workbench")
+            journal.info("another user of this machine has tried to open the workbench")
 
 
 def _user_of(client: Any, ours: Any) -> int | None:
