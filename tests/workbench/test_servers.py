@@ -36,14 +36,15 @@ def test_the_page_sees_its_own_calls_and_those_of_a_server_of_the_same_user(
 
 
 def until_the_call_ended(events: Iterator[tuple[str, Json]], pid: int) -> int:
-    """Read the events of a server until its call of `stats` has ended. Return the number of the call."""
-    server = next(event for name, event in events if not name)
-    queued = next(event for _, event in events if event.get("name") == "stats")
-    kinds: Json = {}
-    while not {"ended", "frame"} <= kinds.keys():
-        _, event = next(events)
-        if event.get("call") == queued["call"] or event["kind"] == "frame":
-            kinds[event["kind"]] = event
-    assert (server["kind"], server["pid"], queued["kind"]) == ("server", pid, "queued")
-    assert {"started", "output"} <= kinds.keys() and kinds["exited"]["exit"] == 0
+    """Read the events of a server until its call of `stats` is answered. Return the number of the call."""
+    plain = (event for name, event in events if not name)
+    server = next(plain)
+    seen: list[Json] = []
+    while not (seen and seen[-1].get("way") == "out" and "3 lines" in seen[-1]["frame"]):
+        seen.append(next(plain))
+    queued = next(event for event in seen if event["kind"] == "queued" and event["name"] == "stats")
+    kinds = {event["kind"] for event in seen if event.get("call") == queued["call"]}
+    assert (server["kind"], server["pid"]) == ("server", pid)
+    assert {"queued", "started", "exited", "output", "ended"} <= kinds
+    assert any("stats" in event["frame"] for event in seen if event.get("way") == "in")
     return int(queued["call"])
