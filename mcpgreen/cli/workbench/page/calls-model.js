@@ -101,8 +101,14 @@ export class CallsModel extends EventTarget {
   }
 
   countPoll(poll) {
-    const call = this.list.findLast((each) => each.task === poll.task && each !== poll && !isPoll(each));
-    if (call) call.polls += 1;
+    const owner = this.ownerOf(poll);
+    if (owner !== poll) owner.polls += 1;
+  }
+
+  /** The call itself, or for a poll the call that became the task. */
+  ownerOf(call) {
+    if (!isPoll(call)) return call;
+    return this.list.findLast((each) => each.task === call.task && !isPoll(each)) || call;
   }
 
   keepFrame(call, event) {

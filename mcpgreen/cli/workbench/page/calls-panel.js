@@ -1,6 +1,5 @@
 // The waterfall: all calls of all clients of a server, newest first or as they came, with a filter.
 
-import { makeBar, showBar } from "./call-bar.js";
 import { CallDetail } from "./call-detail.js";
 import { durationOf, isOpen, isPoll, STATUS_NAMES } from "./calls-model.js";
 import { fill, h, inNextFrame, Part, segmented } from "./dom.js";
@@ -11,9 +10,11 @@ import { OverviewChart } from "./overview-chart.js";
 import { addShortcuts } from "./shortcuts.js";
 import { state } from "./state.js";
 import { busyScale } from "./time-scale.js";
-import "./virtual-rows.js";
+import { put } from "./virtual-rows.js";
+import { drawBars } from "./waterfall-bars.js";
 
 const OVERVIEW_EVERY_MS = 300;
+const UPDATE_EVERY_MS = 100;
 const LABEL_PIXELS = 66;
 const EXAMPLES = ["status:error", "status:running", "status:hung", "dur:>1s", "method:tools/call"];
 
@@ -22,6 +23,10 @@ class CallsPanel extends Part {
   #alignment = "busy";
   #overviewAt = 0;
   #update = inNextFrame(() => this.update());
+  #isUpdatePlanned = false;
+  #axisWidth = 0;
+  #track = null; // where the bars are, for a width of the list
+  #trackFor = 0;
   #scale = null;
   #shown = [];
 
@@ -48,7 +53,10 @@ class CallsPanel extends Part {
     this.rows.setUp({
       label: "Calls", testid: "calls", keyOf: (call) => call.number, row: makeRow, show: (row, call) => this.#showRow(row, call),
       open: (call) => state.go({ call: call.number }), beforeDraw: (calls) => this.#measure(calls),
+      afterDraw: (range) => this.#drawBars(range),
     });
+    this.bars = h("canvas.bars", { "aria-hidden": "true" });
+    this.rows.field.append(this.bars);
     this.empty = h("div.empty", { testid: "no-calls" });
     this.detail = new CallDetail();
     this.append(
@@ -69,7 +77,8 @@ class CallsPanel extends Part {
   }
 
   connected() {
-    this.listen(state.calls, "change", this.#update);
+    this.listen(state.calls, "change", () => this.#updateSoon());
+    new ResizeObserver(() => { this.#axisWidth = this.axis.clientWidth; }).observe(this.axis);
     this.listen(state, "place", () => {
       if (this.filter.value !== state.filter) this.filter.value = state.filter;
       this.classList.toggle("is-open", state.call !== null);
@@ -86,6 +95,15 @@ class CallsPanel extends Part {
   disconnectedCallback() {
     super.disconnectedCallback();
     this.stop();
+  }
+
+  #updateSoon() {
+    if (this.#isUpdatePlanned) return;
+    this.#isUpdatePlanned = true;
+    setTimeout(() => {
+      this.#isUpdatePlanned = false;
+      this.#update();
+    }, UPDATE_EVERY_MS);
   }
 
   hold() {
@@ -145,9 +163,9 @@ class CallsPanel extends Part {
       fill(this.axis, marks.map((share) => h("span", { style: { left: `${100 * share}%` }, class: share === 1 ? "last" : "" }, milliseconds(share * longest * 1000))));
       return;
     }
-    const scale = busyScale(spans);
+    const scale = busyScale(usual(spans));
     this.#scale = { of: (call) => (ms) => scale.place(call.begin + ms / 1000) };
-    const room = (100 * LABEL_PIXELS) / (this.axis.clientWidth || 1);
+    const room = (100 * LABEL_PIXELS) / (this.#axisWidth || 1);
     const labels = [];
     for (const { at, percent } of scale.marks) {
       if (percent > 100 - room || (labels.length && percent - labels.at(-1).percent < room)) continue;
@@ -157,22 +175,28 @@ class CallsPanel extends Part {
   }
 
   #showRow(row, call) {
-    const { number, sign, name, client, bar, took } = row.parts;
+    const { number, sign, name, client, took } = row.parts;
     const status = call.isHung ? "hung" : call.status;
-    row.dataset.status = status;
-    row.dataset.testid = `call-${call.number}`;
-    number.textContent = call.number > 0 ? String(call.number) : "–";
-    sign.dataset.status = status;
-    name.textContent = visible(call.name || call.method || "…");
+    const time = isOpen(call) ? `${milliseconds(durationOf(call, this.now))} …` : milliseconds(durationOf(call));
     const isRetry = call.interaction !== undefined && call.interaction !== call.number;
-    client.textContent = [isRetry && `↳ of ${call.interaction}`, call.client, call.polls && count(call.polls, "poll")].filter(Boolean).join(" · ");
-    took.textContent = isOpen(call) ? `${milliseconds(durationOf(call, this.now))} …` : milliseconds(durationOf(call));
-    const label = `Call ${call.number}, ${call.name || call.method}, ${status === "hung" ? "no sign of life" : STATUS_NAMES[status] || status}, ${took.textContent}, ${call.client || ""}`;
-    if (row.label !== label) {
-      row.label = label;
-      row.setAttribute("aria-label", label);
+    put(row, "data-status", status);
+    put(row, "data-testid", `call-${call.number}`);
+    put(row, "aria-label", `Call ${call.number}, ${call.name || call.method}, ${status === "hung" ? "no sign of life" : STATUS_NAMES[status] || status}, ${time}, ${call.client || ""}`);
+    put(number, "text", call.number > 0 ? String(call.number) : "–");
+    put(sign, "data-status", status);
+    put(name, "text", visible(call.name || call.method || "…"));
+    put(client, "text", [isRetry && `↳ of ${call.interaction}`, call.client, call.polls && count(call.polls, "poll")].filter(Boolean).join(" · "));
+    put(took, "text", time);
+  }
+
+  #drawBars({ from, until }) {
+    const track = this.rows.querySelector(".virtual-row:not([hidden]) .track");
+    if (!track) return;
+    if (this.#trackFor !== this.rows.width) {
+      this.#trackFor = this.rows.width;
+      this.#track = { left: track.offsetLeft, width: track.offsetWidth };
     }
-    showBar(bar, call, this.now, this.#scale.of(call));
+    drawBars(this.bars, { calls: this.#shown.slice(from, until), from, row: this.rows.rowHeight, ...this.#track, now: this.now, placesOf: this.#scale.of });
   }
 
   #drawOverview() {
@@ -199,13 +223,17 @@ class CallsPanel extends Part {
   }
 }
 
+/** Calls that take far longer than most here only count with their begin: else the others would be too small to see. */
+function usual(spans) {
+  const lengths = spans.map(([begin, end]) => end - begin).sort((a, b) => a - b);
+  const limit = Math.max(0.05, 15 * (lengths[Math.floor(lengths.length * 0.75)] || 0));
+  return spans.map(([begin, end]) => (end - begin > limit ? [begin, begin + lengths[lengths.length >> 1]] : [begin, end]));
+}
+
 function makeRow() {
   const row = h("div.call-row");
-  const track = h("span.track");
-  const bar = makeBar();
-  track.append(bar);
-  row.parts = { number: h("span.call-number"), sign: h("span.dot"), name: h("span.call-name"), client: h("span.call-client"), bar, took: h("span.call-took") };
-  row.append(row.parts.number, row.parts.sign, h("span.call-what", {}, row.parts.name, row.parts.client), track, row.parts.took);
+  row.parts = { number: h("span.call-number"), sign: h("span.dot"), name: h("span.call-name"), client: h("span.call-client"), took: h("span.call-took") };
+  row.append(row.parts.number, row.parts.sign, h("span.call-what", {}, row.parts.name, row.parts.client), h("span.track"), row.parts.took);
   return row;
 }
 

@@ -6,8 +6,7 @@ import { niceStep } from "./statistics.js";
 const MARGIN = { left: 46, right: 10, top: 10, bottom: 20 };
 
 /** A canvas as sharp as the screen: [context, width, height], or nothing while it is not visible. */
-export function canvas(element) {
-  const { clientWidth: width, clientHeight: height } = element;
+export function canvas(element, [width, height] = [element.clientWidth, element.clientHeight]) {
   if (!width || !height) return [];
   const ratio = Math.min(3, devicePixelRatio || 1);
   if (element.width !== Math.round(width * ratio) || element.height !== Math.round(height * ratio)) {

@@ -5,7 +5,7 @@ import { count, grouped } from "./format.js";
 import { icon } from "./icons.js";
 import { descriptionOf, idOf, nameOf } from "./items.js";
 import { KINDS, state } from "./state.js";
-import "./virtual-rows.js";
+import { put } from "./virtual-rows.js";
 
 const PLURAL = { tool: "Tools", resource: "Resources", template: "Templates", prompt: "Prompts", skill: "Skills", "left out": "Left out" };
 const WORST = ["error", "warning", "info"];
@@ -93,16 +93,16 @@ const SIGN = { tool: "T", resource: "R", template: "{ }", prompt: "P", skill: "S
 
 function showRow(row, entry) {
   const { sign, name, mark, text, tokens } = row.parts;
-  row.dataset.kind = entry.kind;
-  row.dataset.testid = `item-${entry.kind}-${entry.name}`;
-  sign.textContent = SIGN[entry.kind];
-  sign.title = entry.kind;
-  name.textContent = entry.name;
-  text.textContent = entry.text;
-  mark.className = `mark ${entry.worst || ""}`;
-  mark.textContent = { error: "✗", warning: "!", info: "·" }[entry.worst] || "";
-  mark.title = entry.worst ? `has ${entry.worst === "info" ? "a note" : `an ${entry.worst}`.replace("an w", "a w")}` : "";
-  tokens.textContent = entry.item?.tokens ? `${grouped(entry.item.tokens)} tok` : "";
+  put(row, "data-kind", entry.kind);
+  put(row, "data-testid", `item-${entry.kind}-${entry.name}`);
+  put(sign, "text", SIGN[entry.kind]);
+  put(sign, "title", entry.kind);
+  put(name, "text", entry.name);
+  put(text, "text", entry.text);
+  put(mark, "class", `mark ${entry.worst || ""}`);
+  put(mark, "text", { error: "✗", warning: "!", info: "·" }[entry.worst] || "");
+  put(mark, "title", entry.worst ? `has ${{ error: "an error", warning: "a warning", info: "a note" }[entry.worst]}` : "");
+  put(tokens, "text", entry.item?.tokens ? `${grouped(entry.item.tokens)} tok` : "");
 }
 
 customElements.define("item-list", ItemList);

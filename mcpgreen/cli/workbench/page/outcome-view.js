@@ -97,14 +97,15 @@ export class OutcomeView extends Part {
         exit !== undefined && exit !== 0 && h("span.kind", {}, `exit ${exit}`),
         h("span.kind", {}, run.body.revision),
         h("span.push"),
-        run.answer?.call !== undefined && run.answer.call !== null && h("a.quiet", {
+        run.answer?.call !== undefined && run.answer.call !== null && (this.link = h("a.quiet", {
           href: `/?call=${run.answer.call}#calls`, testid: "to-call",
           onclick: (event) => {
             event.preventDefault();
             state.chooseServer("own");
-            state.go({ panel: "calls", call: run.answer.call });
+            const call = state.calls.calls.get(run.answer.call);
+            state.go({ panel: "calls", call: call ? state.calls.ownerOf(call).number : run.answer.call });
           },
-        }, `Call ${run.answer.call}`));
+        }, `Call ${run.answer.call}`)));
     }
     this.elapsed.textContent = milliseconds(run.elapsed);
   }
@@ -173,9 +174,11 @@ export class OutcomeView extends Part {
 
   #drawAnatomy() {
     const number = this.#run?.answer?.call;
-    const call = number !== undefined && state.isOwnServer ? state.calls.calls.get(number) : null;
+    const answered = number !== undefined && state.isOwnServer ? state.calls.calls.get(number) : null;
+    const call = answered && state.calls.ownerOf(answered);
     if (!call || call.endedAt === undefined || this.#drawn.bar === number) return;
     this.#drawn.bar = number;
+    this.link?.replaceChildren(`Call ${call.number}`);
     fill(this.bar, anatomy(call));
   }
 }

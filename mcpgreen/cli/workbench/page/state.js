@@ -9,7 +9,7 @@ import { idOf } from "./items.js";
 export const PANELS = ["catalog", "try", "calls", "figures"];
 export const KINDS = ["tool", "resource", "template", "prompt", "skill"];
 const SERVERS_EVERY_MS = 5000;
-const HUNG_EVERY_MS = 5000;
+const HUNG_EVERY_MS = 1000;
 
 class State extends EventTarget {
   project = null;

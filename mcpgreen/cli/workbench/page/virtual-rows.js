@@ -9,10 +9,13 @@ export class VirtualRows extends Part {
   #items = [];
   #pool = [];
   #chosen = -1;
+  #isWanted = false;
   #draw = inNextFrame(() => this.draw());
+  height = 0;
+  rowHeight = 30;
 
-  setUp({ label, row, show, keyOf, open, testid, beforeDraw = () => {} }) {
-    Object.assign(this, { row, show, keyOf, open, beforeDraw });
+  setUp({ label, row, show, keyOf, open, testid, beforeDraw = () => {}, afterDraw = () => {} }) {
+    Object.assign(this, { row, show, keyOf, open, beforeDraw, afterDraw });
     this.classList.add("virtual");
     this.field = h("div.virtual-field", { role: "presentation" });
     this.setAttribute("role", "listbox");
@@ -29,8 +32,10 @@ export class VirtualRows extends Part {
   }
 
   connected() {
-    const observer = new ResizeObserver(this.#draw);
-    observer.observe(this);
+    new ResizeObserver(() => {
+      this.#measure();
+      this.#draw();
+    }).observe(this);
     this.listen(this, "focus", this.#draw);
   }
 
@@ -42,47 +47,56 @@ export class VirtualRows extends Part {
     const key = this.chosenKey;
     this.#items = items;
     this.#chosen = key === undefined ? -1 : items.findIndex((item) => this.keyOf(item) === key);
+    if (this.#isWanted && this.#chosen >= 0) this.#reveal(this.#chosen);
     this.#draw();
   }
 
   get inView() {
-    const height = this.rowHeight;
-    const first = Math.max(0, Math.floor(this.scrollTop / height));
-    return { first, last: Math.min(this.#items.length, first + Math.ceil(this.clientHeight / height) + 1) };
+    const first = Math.max(0, Math.floor(this.scrollTop / this.rowHeight));
+    return { first, last: Math.min(this.#items.length, first + Math.ceil(this.height / this.rowHeight) + 1) };
   }
 
-  get rowHeight() {
-    return parseFloat(getComputedStyle(this).getPropertyValue("--row")) || 28;
+  // Measured when it changes, not when it is drawn: a question about the layout makes the browser do it there and then.
+  #measure() {
+    this.height = this.clientHeight;
+    this.width = this.clientWidth;
+    this.rowHeight = parseFloat(getComputedStyle(this).getPropertyValue("--row")) || 30;
   }
 
   refresh() {
     this.#draw();
   }
 
-  choose(index, { isOpened = false, isSilent = false } = {}) {
+  choose(index, { isOpened = false } = {}) {
     if (index < 0 || index >= this.#items.length) return;
     this.#chosen = index;
     this.chosenKey = this.keyOf(this.#items[index]);
-    if (!isSilent) this.#reveal(index);
+    this.#reveal(index);
     this.#draw();
     if (isOpened) this.open(this.#items[index]);
   }
 
-  chooseKey(key, options) {
+  chooseKey(key) {
     this.chosenKey = key;
     this.#chosen = this.#items.findIndex((item) => this.keyOf(item) === key);
-    if (this.#chosen >= 0 && !options?.isSilent) this.#reveal(this.#chosen);
+    this.#isWanted = this.#chosen < 0; // it may still come
+    if (this.#chosen >= 0) this.#reveal(this.#chosen);
     this.#draw();
   }
 
   #reveal(index) {
     const height = this.rowHeight;
+    if (!this.height) return;
+    if (this.#isWanted) {
+      this.#isWanted = false;
+      this.field.style.height = `${this.#items.length * height}px`; // else there is nowhere to scroll to
+    }
     if (index * height < this.scrollTop) this.scrollTop = index * height;
-    else if ((index + 1) * height > this.scrollTop + this.clientHeight) this.scrollTop = (index + 1) * height - this.clientHeight;
+    else if ((index + 1) * height > this.scrollTop + this.height) this.scrollTop = (index + 1) * height - this.height;
   }
 
   #key(event) {
-    const page = Math.max(1, Math.floor(this.clientHeight / this.rowHeight) - 1);
+    const page = Math.max(1, Math.floor(this.height / this.rowHeight) - 1);
     const last = this.#items.length - 1;
     const to = {
       ArrowDown: this.#chosen + 1, ArrowUp: Math.max(0, this.#chosen - 1), PageDown: Math.min(last, this.#chosen + page),
@@ -95,10 +109,10 @@ export class VirtualRows extends Part {
   }
 
   draw() {
-    if (!this.isConnected || !this.clientHeight) return;
+    if (!this.isConnected || !this.height) return;
     const height = this.rowHeight;
-    this.field.style.height = `${this.#items.length * height}px`;
     const { first, last } = this.inView;
+    this.field.style.height = `${this.#items.length * height}px`;
     const from = Math.max(0, first - SPARE);
     const until = Math.min(this.#items.length, last + SPARE);
     this.beforeDraw(this.#items.slice(first, last));
@@ -117,17 +131,29 @@ export class VirtualRows extends Part {
       const isUsed = index < until;
       element.hidden = !isUsed;
       if (!isUsed) return;
-      element.index = index;
-      element.style.transform = `translateY(${index * height}px)`;
-      element.setAttribute("aria-setsize", String(this.#items.length));
-      element.setAttribute("aria-posinset", String(index + 1));
-      element.setAttribute("aria-selected", String(index === this.#chosen));
+      if (element.index !== index || element.height !== height) {
+        Object.assign(element, { index, height });
+        element.style.transform = `translateY(${index * height}px)`;
+        element.setAttribute("aria-posinset", String(index + 1));
+      }
+      put(element, "aria-setsize", String(this.#items.length));
+      put(element, "aria-selected", String(index === this.#chosen));
       if (index === this.#chosen) active = element.id;
       this.show(element, this.#items[index], index);
     });
+    this.afterDraw({ from, until });
     if (active) this.setAttribute("aria-activedescendant", active);
     else this.removeAttribute("aria-activedescendant");
   }
+}
+
+/** Changes an attribute or a text only if it is another one: even the same one would cost a frame something. */
+export function put(element, name, value) {
+  const kept = (element.kept ||= {});
+  if (kept[name] === value) return;
+  kept[name] = value;
+  if (name === "text") element.textContent = value;
+  else element.setAttribute(name, value);
 }
 
 customElements.define("virtual-rows", VirtualRows);
