@@ -26,7 +26,7 @@ setup(
         "mcpgreen": [
             *("py.typed", "sdk/*", "sdk/bin/*", "sdk/python/*", "sdk/python/*/*"),
             "sdk/warm/*",
-            *("providers/*.sh", "running/*.sh", "templates/*/*", "cli/texts/*"),
+            *("providers/*.sh", "running/*.sh", "templates/*/*", "cli/texts/*", "cli/workbench/page/*"),
         ],
         "mcpgreen.default_project": ["**/*"],
     },

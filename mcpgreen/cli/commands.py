@@ -54,6 +54,7 @@ GROUPS: dict[str, tuple[Command, ...]] = {
         Command("read", "trying.requests:run_read", max_words=1, needs="a URI"),
         Command("prompt", "trying.requests:run_prompt", max_words=ANY, needs="a NAME"),
         Command("complete", "trying.requests:run_complete", max_words=3, needs="REF and ARGUMENT"),
+        Command("dev", "workbench.dev"),
     ),
     "Watch": (
         Command("watch", "watching.watch", max_words=1),

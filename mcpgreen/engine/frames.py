@@ -88,6 +88,7 @@ class Frames:
         process: int | None = None,
         call: Call | None = None,
     ) -> None:
+        # The line is for recordings; viewers get what is in the table of kinds.
         told: Json = {"way": way, "bytes": size_of(line), "frame": shown, "process": process, "line": line}
         if type(message) is dict:
             told |= {"id": message.get("id"), "method": message.get("method")}

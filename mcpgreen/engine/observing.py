@@ -40,7 +40,7 @@ class Observation:
         self._offer: Offer | None = None
         self._timer: gevent.Greenlet | None = None
         self._sampling: gevent.Greenlet | None = None
-        self.views = Views(services.events, about=self._about, secrets_of=self._secrets_of)
+        self.views = Views(services.events, about=self.about, secrets_of=self._secrets_of)
         self.views.on_viewed = self._on_viewed
 
     def offer(self, transport: str) -> None:
@@ -68,7 +68,8 @@ class Observation:
     def _secrets_of(self, call: Any) -> Secrets:
         return self._services.confidential.of_call(call)
 
-    def _about(self) -> Json:
+    def about(self) -> Json:
+        """Describe the server, as the first event of each viewer does."""
         services, info = self._services, self._services.identity.info
         client = services.client
         return {

@@ -41,6 +41,7 @@ REFUSED_FACTOR = 2  # times the memory beyond which reading is slow
 class Request(Answerable, Protocol):
     """A call, as the stream of its answer knows it."""
 
+    number: int
     method: str
     sink: Sink
     stream: Stream

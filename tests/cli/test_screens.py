@@ -57,6 +57,10 @@ It is waiting for an MCP client on stdin; press Ctrl-C to stop it. In another te
 …
 Installed demo for Cursor: PROJECT/.cursor/mcp.json
 Backup: none, the file is new"""),
+    Screen("dev --no-open", NARROW, """\
+The workbench of demo: http://127.0.0.1:…/?token=…
+Press Ctrl-C to stop it.
+^C""", answers=[("to stop it.", "\x03")]),
     Screen("tasks", NARROW, """\
 No tasks are stored for PROJECT. A call becomes a task if the client supports tasks and the tool takes long.""",
            has_colour=True),
