@@ -17,7 +17,7 @@ Json = dict[str, Any]
 
 STATS = """# Count words
 source "$MCP_SDK/tool-sdk.sh"
-text=$(mcp_args_get .text)
+text=${MCP_TOOL_ARGS_JSON#*:\\"} text=${text%%\\"*}
 if [ -z "$text" ]; then echo "the text is empty" >&2; exit 3; fi
 mcp_progress 50 "half"
 mcp_log info stats "counting"
@@ -100,8 +100,8 @@ REGRESSIONS: dict[str, tuple[str, Change]] = {
     "other-message": ("stats", replaced("the text is empty", "no text")),
     "failure": ("stats", replaced("set -- $text", "exit 1")),
     "optional-argument": ("stats", described(inputSchema={**SCHEMA, "required": []})),
-    "gone": ("clean", lambda script, description: ("", description)),
-    "mistake-in-syntax": ("clean", replaced("esac", "done")),
+    "gone": ("greet", lambda script, description: ("", description)),
+    "mistake-in-syntax": ("greet", replaced("world}", "world")),
     "no-question": ("clean", replaced("$(mcp_elicit", "$(false")),
     "other-question": ("clean", replaced("Remove all?", "Really?")),
     "other-form": ("clean", replaced("sure", "certain")),
