@@ -40,7 +40,7 @@ ROUNDS = int(os.environ.get("MCPGREEN_STRESS_ROUNDS", "1"))
 IS_FULL = ROUNDS >= 20
 TASKS = 100 * ROUNDS if ROUNDS > 1 else 40
 WORKERS = 6
-AT_ONCE = 6  # tasks of a worker
+AT_ONCE = 6 if IS_FULL else 4  # tasks of a worker
 TASKS_PER_ACT = 10  # at most; so a slow machine damages no more than a quick one
 KEEP_SECS = 120 if IS_FULL else 600  # too long to wait for in a short run, which clears the store
 BRIEF_SECS = 1  # of tasks that need not be seen; also how often the servers look for what has expired
