@@ -28,6 +28,7 @@ from mcpgreen.errors import InternalError, MethodNotFound, RpcError, Unanswered
 from mcpgreen.protocol import messages
 from mcpgreen.protocol.messages import Line
 from mcpgreen.running.processes.spawning import spawn_helper
+from mcpgreen.running.processes.stopping import Tags
 from mcpgreen.running.shares import let_others
 from mcpgreen.text import jsontext
 from mcpgreen.text.json_types import Json
@@ -58,6 +59,7 @@ class Keeper:
         self.tools: set[str] = set()
         self._services = services
         self._environ = environ
+        self._tag = Tags().of(0)  # so that its guardian, if it is killed, may clean up, although it is our child then
         self._fd = -1
         self._lines: Queue[bytes] = Queue()
         self._greenlets: list[gevent.Greenlet] = []
@@ -75,13 +77,17 @@ class Keeper:
         if self._fd >= 0:
             return True
         runner, root = self._services.runner, self._services.project.root
+        command = [sys.executable, "-I", "-c", PROGRAM, root, *sys.path]
         try:
             runner.prepare()
-            command = [sys.executable, "-I", "-c", PROGRAM, root, *sys.path]
+            runner.tags.put_on(self._tag)
             pid, fd = spawn_helper(sys.executable, command, self._environ, as_fd=0, inherits=(2,))
         except (OSError, RpcError) as error:
             journal.error("tasks end with the client, because their process cannot be started: %s", error)
             return False
+        finally:
+            runner.tags.take_off()
+        runner.expected_tags.add(self._tag)
         runner.know(pid)
         self._fd, self._session, self._lines = fd, None, Queue()
         self._greenlets = [gevent.spawn(self._write, fd, self._lines), gevent.spawn(self._read, fd, pid)]
