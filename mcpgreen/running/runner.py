@@ -66,7 +66,7 @@ class Runner:
         self._known: set[bytes] = set()  # our children, the guardian too, as the kernel writes their numbers
         self.guardian = Guardian(self.tags.prefix, self._known)
         self._stoppers: set[Any] = set()
-        self.expected_tags: set[int] = set()  # of helpers that are forking
+        self.expected_tags: set[int] = set()  # of helpers that are forking, and of a keeper and its guardian
         self.starts = Starts()
         can_fork = keeps_warm and self.tags.are_limits and system.descriptor_limit() >= system.ROOMY
         self._warm = WarmPython(self) if can_fork else None

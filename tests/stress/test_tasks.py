@@ -40,7 +40,7 @@ ROUNDS = int(os.environ.get("MCPGREEN_STRESS_ROUNDS", "1"))
 IS_FULL = ROUNDS >= 20
 TASKS = 100 * ROUNDS if ROUNDS > 1 else 40
 WORKERS = 6
-AT_ONCE = 6  # tasks of a worker
+AT_ONCE = 6 if IS_FULL else 4  # tasks of a worker
 TASKS_PER_ACT = 10  # at most; so a slow machine damages no more than a quick one
 KEEP_SECS = 120 if IS_FULL else 600  # too long to wait for in a short run, which clears the store
 BRIEF_SECS = 1  # of tasks that need not be seen; also how often the servers look for what has expired
@@ -163,13 +163,17 @@ class Scene:
         self.root = stand.project.root
         self.directory = Path(place.directory_of(str(self.root), os.environ))
         self.numbers = count()
-        self.replicas = [self.start_replica() for _ in "12"]
+        self.replicas = [HttpServer(self.root, env=stand.env) for _ in "12"]
+        self.urls = [server.url for server in self.replicas]
         self.is_over = threading.Event()
 
-    def start_replica(self) -> HttpServer:
-        server = HttpServer(self.root, env=self.stand.env)
-        assert server.url
-        return server
+    def kill_replica(self, number: int) -> None:
+        """Kill a server, and start another one."""
+        with self.replicas[number] as server:
+            server.process.kill()
+            server.wait()
+        server = self.replicas[number] = HttpServer(self.root, env=self.stand.env)
+        self.urls[number] = server.url
 
     def run_command(self, *words: str) -> str:
         argv = [command_of_tests(), "tasks", *words, "--json", "--project-root", self.root]
@@ -211,7 +215,6 @@ class Worker:
         self._scene, self._ledger = scene, scene.ledger
         self._dice = random.Random(f"{scene.seed} {number}")
         self._source = f"127.0.0.{10 + number}"
-        self._clients: dict[HttpServer, HttpClient] = {}
 
     def run(self) -> None:
         while not self._scene.is_over.is_set() and len(self._ledger.tools) < TASKS:
@@ -244,13 +247,14 @@ class Worker:
 
     def _http_request(self, method: str, params: Json) -> Json:
         """Ask any of the servers."""
-        server = self._dice.choice(self._scene.replicas)
-        client = self._clients.get(server)
-        if client is None:
-            client = self._clients[server] = server.stateless(capabilities=ASKABLE, source=self._source)
+        client = HttpClient(
+            self._dice.choice(self._scene.urls), revision=MODERN, capabilities=ASKABLE, source=self._source
+        )
         while True:
-            answer = client.request(method, params)
-            client.close()
+            try:
+                answer = client.request(method, params)
+            finally:
+                client.close()
             if answer.get("error", {}).get("code") != -32000:
                 return answer
             self._ledger.tell("too many polls")
@@ -350,13 +354,8 @@ class Damage:
             self._scene.is_over.set()
 
     def _kill_server(self) -> None:
-        number = self._dice.randrange(2)
-        server = self._scene.replicas[number]
-        server.process.send_signal(signal.SIGKILL)
-        server.wait()
-        server.kill()
         self._tell("kill -9 of a server")
-        self._scene.replicas[number] = self._scene.start_replica()
+        self._scene.kill_replica(self._dice.randrange(2))
 
     def _kill_script(self) -> None:
         self._kill("a script", lambda command: f"{self._scene.root}/tools/" in command)

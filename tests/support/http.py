@@ -189,6 +189,8 @@ class HttpClient(Asker):
         """One request, on a connection of its own. Does not wait for the answer."""
         connection = _connection_to(self.url, self._source)
         connection.connect()
+        reply = Reply(connection, self._check)
+        self._replies.append(reply)  # before the server can be lost
         fields = {**self._headers, **(headers or {})}
         connection.putrequest(method, path or _path_of(self.url), skip_host="Host" in fields, skip_accept_encoding=True)
         if body is not None and "Transfer-Encoding" not in fields:
@@ -197,8 +199,6 @@ class HttpClient(Asker):
             if value is not None:
                 connection.putheader(name, value)
         connection.endheaders(body)
-        reply = Reply(connection, self._check)
-        self._replies.append(reply)
         return reply
 
     def post(self, message: Any, *, headers: Mapping[str, str | None] | None = None) -> Reply:

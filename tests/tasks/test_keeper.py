@@ -100,6 +100,23 @@ def test_tasks_of_a_killed_keeper_are_recovered_while_the_server_lives(
         assert found["error"] == {"code": -32603, "message": "The server was restarted"}
 
 
+def test_what_a_killed_keeper_leaves_is_removed_while_the_server_runs_other_scripts(
+    project: ProjectBuilder, speak: Speak, tmp_path: Path
+) -> None:
+    """The server took the keeper's guardian, which cleans up, for a process that a script had left, and killed it."""
+    (tmp_path / "tmp").mkdir()
+    project.tool("slow", SLOW, **SURVIVES)
+    project.tool("quick", "")
+    client = speak(MODERN, capabilities=ASKABLE, env={"TMPDIR": str(tmp_path / "tmp")})
+    client.call_tool("quick")
+    begin(client, "slow")
+    keeper, script = pid_in(project, "keeper"), pid_in(project, "script")
+    assert len(os.listdir(tmp_path / "tmp")) == 2
+    os.kill(keeper, signal.SIGKILL)
+    eventually(lambda: client.call_tool("quick") and len(os.listdir(tmp_path / "tmp")) == 1)
+    assert not is_alive(script)
+
+
 def test_a_quick_call_is_plain_and_a_slow_one_is_promoted(project: ProjectBuilder, speak: Speak) -> None:
     project.tool("quick", 'echo "$PPID" > "$MCPGREEN_PROJECT_ROOT/keeper"; printf plain')
     script = f'source "$MCP_SDK/tool-sdk.sh"; mcp_progress 25 working; mcp_task_begin; {GO}; printf done'

@@ -20,6 +20,7 @@ from gevent.os import nb_read
 from mcpgreen import journal
 from mcpgreen.errors import RpcError
 from mcpgreen.running.processes.spawning import spawn_helper
+from mcpgreen.running.processes.stopping import Tags
 
 if TYPE_CHECKING:
     from mcpgreen.features.services import Services
@@ -36,6 +37,7 @@ class Keeper:
     def __init__(self, services: Services, environ: Mapping[str, str]) -> None:
         self._services = services
         self._environ = environ
+        self._tag = Tags().of(0)  # so that its guardian, if it is killed, may clean up, although it is our child then
         self._pid, self._fd = 0, -1
         self._watch: gevent.Greenlet | None = None
 
@@ -47,10 +49,14 @@ class Keeper:
             command = [sys.executable, "-I", "-c", PROGRAM, self._services.project.root, *sys.path]
             try:
                 runner.prepare()
+                runner.tags.put_on(self._tag)
                 self._pid, self._fd = spawn_helper(sys.executable, command, self._environ, as_fd=0, inherits=(2,))
             except (OSError, RpcError) as error:
                 journal.error("tasks end with the client, because their process cannot be started: %s", error)
                 return False
+            finally:
+                runner.tags.take_off()
+            runner.expected_tags.add(self._tag)
             runner.know(self._pid)
             self._watch = gevent.spawn(self._recover_after, self._pid, self._fd)
         with suppress(OSError):  # it has ended just now, or has not read for long
