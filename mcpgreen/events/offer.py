@@ -133,6 +133,8 @@ class Viewer:
 
     def close(self) -> None:
         if self._connection is not None:
+            with suppress(OSError):
+                self._connection.send(b"".join(self._lines))  # as far as it takes them now
             self._reading.close()
             self._writing.close()
             self._timer.close()
