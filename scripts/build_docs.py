@@ -289,8 +289,8 @@ def events_page() -> str:
         "",
         "Each event has `kind` and `at` (seconds since 1970). `n` counts the events of a server, `call` and `link` are",
         "the server's numbers for a call and for a client, and `server` is the number of its process. A field with a",
-        "question mark may be absent. Kinds that are *kept* are remembered for those who look later; all others are only",
-        "made while somebody watches.",
+        "question mark may be absent. Kinds that are *kept* are remembered for those who look later; all others are",
+        "only made while somebody watches.",
         "",
     ]
     rows = []
