@@ -47,7 +47,7 @@ def row_line(row: CallRow, width: int, longest_ms: float, *, is_chosen: bool = F
     line = _text(f"{at} {number:>6} {_fitted(row.title, tool)} ")
     if client:
         line.append(f"{_fitted(row.client, client)} ", "dim")
-    is_hung = row.ended_at is None and row.total_ms > HUNG_MS
+    is_hung = row.ended_at is None and row.status != "listens" and row.total_ms > HUNG_MS
     line.append(_fitted("hung?" if is_hung else row.status, 10) + " ", style_of(row))
     line.append(f"{duration(row.total_ms):>8} ", FAILED if is_hung else "")
     for size, (mark, style) in zip(shares(row.parts_ms, longest_ms, bar), BARS, strict=True):
