@@ -181,9 +181,9 @@ class CallsPanel extends Part {
     const isRetry = call.interaction !== undefined && call.interaction !== call.number;
     put(row, "data-status", status);
     put(row, "data-testid", `call-${call.number}`);
-    put(row, "aria-label", `Call ${call.number}, ${call.name || call.method}, ${status === "hung" ? "no sign of life" : STATUS_NAMES[status] || status}, ${time}, ${call.client || ""}`);
     put(number, "text", call.number > 0 ? String(call.number) : "–");
     put(sign, "data-status", status);
+    put(sign, "aria-label", status === "hung" ? "no sign of life" : STATUS_NAMES[status] || status);
     put(name, "text", visible(call.name || call.method || "…"));
     put(client, "text", [isRetry && `↳ of ${call.interaction}`, call.client, call.polls && count(call.polls, "poll")].filter(Boolean).join(" · "));
     put(took, "text", time);
@@ -232,7 +232,7 @@ function usual(spans) {
 
 function makeRow() {
   const row = h("div.call-row");
-  row.parts = { number: h("span.call-number"), sign: h("span.dot"), name: h("span.call-name"), client: h("span.call-client"), took: h("span.call-took") };
+  row.parts = { number: h("span.call-number"), sign: h("span.dot", { role: "img" }), name: h("span.call-name"), client: h("span.call-client"), took: h("span.call-took") };
   row.append(row.parts.number, row.parts.sign, h("span.call-what", {}, row.parts.name, row.parts.client), h("span.track"), row.parts.took);
   return row;
 }

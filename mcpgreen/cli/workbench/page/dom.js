@@ -93,7 +93,7 @@ export function segmented(label, options, chosen, change, testid) {
   const node = h("div.segmented", { role: "radiogroup", "aria-label": label, testid });
   const inputs = options.map(([value, text]) => {
     const input = h("input", {
-      type: "radio", name, checked: value === chosen, testid: testid && `${testid}-${value || "none"}`,
+      type: "radio", name, checked: value === chosen, testid: testid && `${testid}-${value}`,
       onchange: () => change(value),
     });
     node.append(h("label", {}, input, h("span", {}, text)));
