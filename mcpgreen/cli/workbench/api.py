@@ -126,7 +126,7 @@ class Api:
             raise Rejected(f"{MAX_INTERACTIONS} requests are being served already; cancel another one.", TOO_MANY)
         wanted = Wanted(
             _member(body, "method", str),
-            _member(body, "params", dict, {}),
+            _params(body),
             revision,
             _member(body, "capabilities", str, "all") == "all",
             _member(body, "task", bool, False),
@@ -159,7 +159,7 @@ class Api:
     def _compare(self, request: Request) -> Response:
         body = _body(request)
         request.connection.on_hangup(partial(gevent.getcurrent().kill, block=False))
-        return _json(compared(self._server, _member(body, "method", str), _member(body, "params", dict, {})))
+        return _json(compared(self._server, _member(body, "method", str), _params(body)))
 
     def _line(self, request: Request) -> Response:
         body = _body(request)
@@ -211,6 +211,12 @@ def _member(body: Json, name: str, kind: type, default: Any = None) -> Any:
     if type(value) is not kind:
         raise Rejected(f"{name} must be {'an object' if kind is dict else f'a {kind.__name__}'}.")
     return value
+
+
+def _params(body: Json) -> Json:
+    params: Json = _member(body, "params", dict, {})
+    _member(params, "_meta", dict, {})
+    return params
 
 
 def _query(request: Request, name: str) -> str:
