@@ -20,6 +20,7 @@ from mcpgreen.text.json_types import Json
 
 if TYPE_CHECKING:
     from mcpgreen.engine.server import Load
+    from mcpgreen.engine.spans import Spans
     from mcpgreen.events.offer import Offer
 
 OPEN_AFTER_SECS = 0.1  # the client's first requests go first
@@ -38,6 +39,7 @@ class Observation:
         self._links = links
         self._started_at = time.time()
         self._offer: Offer | None = None
+        self._spans: Spans | None = None
         self._timer: gevent.Greenlet | None = None
         self._sampling: gevent.Greenlet | None = None
         self.views = Views(services.events, about=self.about, secrets_of=self._secrets_of)
@@ -46,10 +48,18 @@ class Observation:
     def offer(self, transport: str) -> None:
         """Offer the events on the server's socket, soon, unless the setting says no."""
         self.transport = transport
+        if self._services.settings.otel:
+            from mcpgreen.engine.spans import Spans  # few servers need it
+
+            self._spans = Spans(self._services)
+            self._services.traceparent = self._spans.traceparent
         if self._services.settings.observe == "on":
             self._timer = gevent.spawn_later(OPEN_AFTER_SECS, self._open)
 
     def close(self) -> None:
+        if self._spans is not None:
+            self._spans.close()
+            self._spans = None
         if self._timer is not None:
             self._timer.kill(block=False)
         if self._offer is not None:

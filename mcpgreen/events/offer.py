@@ -24,6 +24,7 @@ from mcpgreen.files.regular_files import private_directory
 
 READ_EVENT, WRITE_EVENT = 1, 2
 MAX_VIEWERS = 8
+GATHER_SECS = 0.02  # before events are sent: to wake the viewer for each would cost more than to make it
 MAX_UNSENT_BYTES = MAX_BYTES + (1 << 20)  # the ring, and some more
 ACCEPTED_AT_A_TIME = 4
 WRITTEN_AT_A_TIME = 1 << 18
@@ -38,8 +39,10 @@ class Offer:
         directory = places.directory_of(environ)
         os.close(private_directory(directory))
         self.path = os.path.join(directory, f"{os.getpid()}{places.SUFFIX}")
-        with suppress(FileNotFoundError):
-            os.unlink(self.path)  # of a process that has ended, and had the same number
+        for pid, path in places.sockets(environ):
+            if pid == os.getpid() or not places.is_running(pid):
+                with suppress(OSError):
+                    os.unlink(path)  # of a process that was killed
         self._socket = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
         self._socket.setblocking(False)
         os.fchmod(self._socket.fileno(), 0o600)  # the file gets the same mode
@@ -106,6 +109,7 @@ class Viewer:
         self._reading: Any = loop.io(connection.fileno(), READ_EVENT, ref=False)
         self._reading.start(self._hear)
         self._writing: Any = loop.io(connection.fileno(), WRITE_EVENT, ref=False)
+        self._timer: Any = loop.timer(GATHER_SECS, GATHER_SECS, ref=False)
 
     def take(self, line: bytes) -> None:
         if self._unsent_bytes + len(line) > MAX_UNSENT_BYTES:
@@ -121,12 +125,19 @@ class Viewer:
         self._unsent_bytes += len(line)
         if not self._is_flushing:
             self._is_flushing = True
-            self._writing.start(self._flush)
+            self._timer.start(self._begin_to_flush)
+
+    def _begin_to_flush(self) -> None:
+        self._timer.stop()
+        self._writing.start(self._flush)
 
     def close(self) -> None:
         if self._connection is not None:
+            with suppress(OSError):
+                self._connection.send(b"".join(self._lines))  # as far as it takes them now
             self._reading.close()
             self._writing.close()
+            self._timer.close()
             self._connection.close()
             self._connection = None
             self._lines.clear()

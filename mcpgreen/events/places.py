@@ -46,6 +46,16 @@ def sockets(environ: Mapping[str, str]) -> Iterator[tuple[int, str]]:
                     yield int(number), os.path.join(directory, name)
 
 
+def is_running(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True
+
+
 def _is_private(directory: str) -> bool:
     try:
         status = os.lstat(directory)

@@ -87,6 +87,8 @@ class Services:
         self.next_link = count(1).__next__  # a number for each client, as events name it
         self.client: object = None  # the last one that introduced itself
         self._stateless: dict[Hashable, int] = {}  # numbers of clients without a session
+        self.traceparent: Callable[[int], str] = lambda number: ""  # for the script of a call, by the call's number
+        self.origins: dict[frozenset[bytes], list[list[str]]] = {}  # of variables, by their names
         self.witnesses: set[Witness] = set()  # of the processes of calls, while somebody looks
         self.serve_call: Callable[[Call], None]  # set by the router
         # Of a server over stdio: the environment for its keeper. None: there is no keeper.

@@ -7,6 +7,7 @@ Nothing here decides anything. All but the end of a call is told only if somebod
 from __future__ import annotations
 
 import os
+import resource
 from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -172,10 +173,10 @@ def cpu_ms(pid: int) -> tuple[float, float]:
 class Witness:
     """Tells of the process of one call, from its start to its end, and of what it prints meanwhile."""
 
-    def __init__(self, call: Call, origins: dict[str, str]) -> None:
-        """`origins` says where variables come from; what is not there belongs to the call."""
+    def __init__(self, call: Call, variables: list[list[str]]) -> None:
+        """`variables`: the name of each, and where it comes from."""
         self._call = call
-        self._origins = origins
+        self._variables = variables
         self._timer: Any = None
         self._pause_secs = FIRST_LOOK_SECS
         self._peak_kb = 0
@@ -184,12 +185,10 @@ class Witness:
         self._child: Child | None = None
 
     def started(self, child: Child, run: ScriptRun) -> None:
-        self._child, self._own_kb = child, _status_kb(os.getpid(), b"VmHWM")
+        self._child, self._own_kb = child, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         call = self._call
-        names = sorted(name.decode("utf-8", "replace") for name in run.env)
-        variables = [[name, self._origins.get(name, "call")] for name in names]
         way = WAYS.get(child.way, child.way)
-        _tell_started(call, child.began_at, child.pid, list(run.script.command), way, variables)
+        _tell_started(call, child.began_at, child.pid, list(run.script.command), way, self._variables)
         self._timer = gevent.get_hub().loop.timer(FIRST_LOOK_SECS)
         self._timer.start(self._look)
         call.services.witnesses.add(self)

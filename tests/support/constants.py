@@ -40,6 +40,7 @@ HOMES = {
     "MAX_QUEUED_REQUESTS": "mcpgreen.links.session",
     "MAX_SESSIONS_PER_PRINCIPAL": "mcpgreen.transports.http.sessions",
     "MAX_SUBSCRIPTIONS": "mcpgreen.features.watching.subscriptions",
+    "MAX_UNSENT_BYTES": "mcpgreen.events.offer",
     "MEMORY_MB": "mcpgreen.providers.exits",
     "MOST_RESIDENTS": "mcpgreen.running.system",
     "PARKED_SECS": "mcpgreen.features.asking.asking",

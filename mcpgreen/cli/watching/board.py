@@ -31,7 +31,7 @@ class CallRow:
         self.method = str(event.get("method", ""))
         self.name = str(event.get("name", ""))
         self.task = str(event.get("task", ""))
-        self.interaction = int(event.get("interaction", self.number))
+        self.interaction: int = event.get("interaction") or self.number
         self.arguments: Any = event.get("arguments")
         self.at = float(event["at"])  # when it came
         self.status = "queued"

@@ -11,6 +11,7 @@ from typing import Any
 
 from mcpgreen import __version__
 from mcpgreen.cli.watching.board import Board, CallRow
+from mcpgreen.events.conventions import attributes, span_name
 from mcpgreen.text import jsontext
 from mcpgreen.text.json_types import Json
 
@@ -79,41 +80,28 @@ def _span(pid: int, row: CallRow) -> Json:
     span = {
         "traceId": of_interaction[:32],
         "spanId": digest[:16],
-        "name": f"{row.method} {row.name}".strip(),
+        "name": span_name(row.method, row.name),
         "kind": SERVER_KIND,
         "startTimeUnixNano": str(int(row.at * 1e9)),
         "endTimeUnixNano": str(int((row.at + row.total_ms / 1000) * 1e9)),
-        **_attributes(attributes_of(row)),
+        **_attributes(_about(row)),
     }
     if row.is_failure:
         span["status"] = {"code": ERROR_STATUS, "message": row.reason}
     return span
 
 
-def attributes_of(row: CallRow) -> Json:
-    """Return the attributes of a call's span, as the conventions name them, and a few of ours."""
-    is_tool = row.method == "tools/call"
-    process = row.process
+def _about(row: CallRow) -> Json:
+    """Return the attributes of a call's span: those of the conventions, and a few of ours."""
+    transport = str(row.server.get("transport"))
+    of_process = {"process.pid": "pid", "process.exit.code": "exit", "mcpgreen.cpu.user_ms": "user_ms"}
+    of_process |= {"mcpgreen.cpu.system_ms": "system_ms", "mcpgreen.memory.peak_kb": "peak_kb"}
     return {
-        "mcp.method.name": row.method,
-        "gen_ai.tool.name": row.name if is_tool else None,
-        "gen_ai.operation.name": "execute_tool" if is_tool else None,
-        "gen_ai.prompt.name": row.name if row.method == "prompts/get" else None,
-        "mcp.resource.uri": row.name if row.method.startswith("resources/") else None,
-        "jsonrpc.request.id": None if row.id is None else str(row.id),
-        "network.transport": {"stdio": "pipe", "http": "tcp"}.get(str(row.server.get("transport"))),
-        "error.type": "tool_error" if row.is_failure and is_tool else "error" if row.is_failure else None,
+        **attributes(row.method, row.name, outcome=row.status, id=row.id, transport=transport),
         "mcpgreen.client": row.client or None,
-        "mcpgreen.outcome": row.status,
         "mcpgreen.task": row.task or None,
-        "mcpgreen.queue_ms": row.queue_ms,
-        "mcpgreen.run_ms": row.run_ms,
-        "mcpgreen.write_ms": row.write_ms,
-        "process.pid": process.get("pid"),
-        "process.exit.code": process.get("exit"),
-        "process.cpu.user_ms": process.get("user_ms"),
-        "process.cpu.system_ms": process.get("system_ms"),
-        "process.memory.peak_kb": process.get("peak_kb"),
+        **{f"mcpgreen.{part}_ms": ms for part, ms in zip(("queue", "run", "write"), row.parts_ms, strict=True)},
+        **{name: row.process.get(field) for name, field in of_process.items()},
     }
 
 
