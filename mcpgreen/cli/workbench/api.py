@@ -35,7 +35,6 @@ MAX_INTERACTIONS = 32
 MAX_EVENT_STREAMS = 16
 MAX_ID_CHARS = 100
 TOO_MANY = "429 Too Many Requests"
-GONE = "404 Not Found"
 
 
 class Api:
@@ -143,7 +142,7 @@ class Api:
         kind = "error" if "error" in body else "result"
         answer: Json = {kind: _member(body, kind, dict)}
         if not self._interaction(body).answer(_member(body, "key", str), answer):
-            raise Rejected("This question is not open.", GONE)
+            raise Rejected("This question is not open.", NOT_FOUND)
         return _json({})
 
     def _cancel(self, request: Request) -> Response:
@@ -153,7 +152,7 @@ class Api:
     def _interaction(self, body: Json) -> Interaction:
         found = self._interactions.get(_member(body, "client", str))
         if found is None:
-            raise Rejected("This client has no request.", GONE)
+            raise Rejected("This client has no request.", NOT_FOUND)
         return found
 
     def _compare(self, request: Request) -> Response:
