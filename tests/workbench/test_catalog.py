@@ -111,6 +111,8 @@ def test_a_call_is_saved_as_a_test_below_the_earlier_ones(dev: Dev, shared_proje
     assert first["expect"] == {"isError": False, "text": odd, "json": {"structuredContent.n": 3}}
     assert second["expect"]["text"] == {"contains": "x" * 1000}
     assert dev.refusal("/api/test", name="x", answer={"error": {"code": 1}})[0] == 400
+    with_secret = dev.refusal("/api/test", name="stats", arguments={"apiKey": "abc-123"}, answer=result("x"))
+    assert "secret" in with_secret[1] and "abc-123" not in shared_project.read(saved["file"])
     for place in ("../x.test.yaml", "tests/../../x.test.yaml", "/tmp/x.test.yaml", "tools/x", "tests/.x.test.yaml"):
         assert dev.refusal("/api/test", name="x", answer=result("x"), file=place)[0] == 400, place
 

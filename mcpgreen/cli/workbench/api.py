@@ -22,6 +22,7 @@ from mcpgreen.cli.workbench.servers import OWN, follow, running_servers
 from mcpgreen.cli.workbench.streams import EventStream
 from mcpgreen.engine.server import Server
 from mcpgreen.errors import McpgreenError
+from mcpgreen.logs.secrets import HIDDEN
 from mcpgreen.protocol.revisions import BY_NAME, NEWEST, REVISIONS
 from mcpgreen.text import jsontext
 from mcpgreen.text.json_types import Json
@@ -169,14 +170,14 @@ class Api:
 
     def _test(self, request: Request) -> Response:
         body = _body(request)
-        file = save_test(
-            self._server.services.project.root,
-            _member(body, "name", str),
-            _member(body, "arguments", dict, {}),
-            _member(body, "answer", dict),
-            _member(body, "file", str, ""),
+        name, arguments = _member(body, "name", str), _member(body, "arguments", dict, {})
+        services, answer = self._server.services, _member(body, "answer", dict)
+        secrets = services.confidential.of("tools/call", {"name": name, "arguments": arguments})
+        if HIDDEN.encode() in jsontext.dumps(secrets.copy([arguments, answer])):
+            raise Rejected("This call has a secret, which does not belong into a file: save a call without one.")
+        return _json(
+            {"file": save_test(services.project.root, name, arguments, answer, _member(body, "file", str, ""))}
         )
-        return _json({"file": file})
 
 
 def _page_files() -> dict[str, str]:
