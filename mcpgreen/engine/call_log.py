@@ -35,7 +35,7 @@ class CallLog:
             self._write_refusal(event.fields)
         elif outcome in ("failed", "refused", "timed out"):
             self._write_failure(call, outcome, event.fields.get("reason", ""))
-        elif outcome in _outcomes_with_line(call):
+        elif _has_line(call, outcome):
             line, fields = _line(call, outcome, self.confidential.always)
             journal.record("info", line, fields=fields)
 
@@ -70,10 +70,12 @@ class CallLog:
         return journal.tells_calls or self._mentions.count(kind)
 
 
-def _outcomes_with_line(call: Call) -> tuple[str, ...]:
+def _has_line(call: Call, outcome: str) -> bool:
     """A call that is parked, or becomes a task, has its line when it is over, and a retry that asks again has none.
     Neither has a subscription, or another call without a greenlet, that is cancelled."""
-    return (call.end.outcome, *(() if call.greenlet is None else ("cancelled",)))
+    if outcome == "cancelled":
+        return call.greenlet is not None
+    return outcome == call.end.outcome != "task"
 
 
 class Mentions:

@@ -226,6 +226,7 @@ class Router:
         """Wait for a slot and serve the call there. It waits for its tool's own turn first, so that it does not hold a
         slot meanwhile, and does not hold a slot while the client does not read."""
         if route.prepare is not None and (line := route.prepare(call, target)) is not None:
+            call.end = telling.TASK  # of another process
             return line
         call.wait_for_roots()
         while True:

@@ -16,17 +16,11 @@ from mcpgreen import journal
 from mcpgreen.text.json_types import Json
 
 
-class Link(Protocol):
-    """The stream of a call, as far as events know it."""
-
-    link: int  # the number of the session or client
-
-
 class Subject(Protocol):
-    """A call, as far as events know it."""
+    """A call, as far as events know it. The `link` of its stream is the number of its client."""
 
     number: int
-    stream: Any  # a Link
+    stream: Any
 
 
 class Event(NamedTuple):

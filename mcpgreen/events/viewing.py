@@ -81,7 +81,7 @@ class Views:
         if event.kind == "ended":
             self._count(record)
         if not self._viewers and event.kind == "ended" and "reason" not in record:
-            record["name"] = cut(str(record.get("name") or ""), MAX_TEXT_CHARS)
+            record |= {name: cut(record.get(name) or "", MAX_TEXT_CHARS) for name in NAMES}
             self._keep(record)
             return
         line = self._line(event.kind, record, event.call)

@@ -328,7 +328,7 @@ class Call:
         """Answer the request with a task, to which the call belongs from now on. What runs for it goes on."""
         self.interaction.on(Event.DETACH)
         self.stream.forget(self)
-        telling.tell_ended(self, End("task"), task_id=task.id, size_bytes=messages.size_of(line))
+        telling.tell_ended(self, telling.TASK, task_id=task.id, size_bytes=messages.size_of(line))
         self.sink.respond(line, task)  # not as a line of the call, which may be cancelled before it is read
         self.task, self.stream, self.sink = task, task.stream, task.stream.sink
         if self.session is None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import resource
 from time import monotonic
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import gevent
 
@@ -37,7 +37,7 @@ class End(NamedTuple):
     reason: str = ""
 
 
-OK, ASKS = End("ok"), End("asks")
+OK, ASKS, TASK = End("ok"), End("asks"), End("task")
 SET_IS_ERROR = End("failed", "the tool set isError in its result")
 
 
@@ -177,10 +177,8 @@ class Witness:
         """`variables`: the name of each, and where it comes from."""
         self._call = call
         self._variables = variables
-        self._timer: Any = None
-        self._pause_secs = FIRST_LOOK_SECS
-        self._peak_kb = 0
-        self._own_kb = 0
+        self._looking: gevent.Greenlet | None = None
+        self._peak_kb = self._own_kb = 0
         self._told: dict[str, int] = {}
         self._child: Child | None = None
 
@@ -189,13 +187,13 @@ class Witness:
         call = self._call
         way = WAYS.get(child.way, child.way)
         _tell_started(call, child.began_at, child.pid, list(run.script.command), way, self._variables)
-        self._timer = gevent.get_hub().loop.timer(FIRST_LOOK_SECS)
-        self._timer.start(self._look)
+        self._looking = gevent.spawn_later(FIRST_LOOK_SECS, self._look)
         call.services.witnesses.add(self)
 
     def exited(self, child: Child) -> None:
         """In the hub: the process has ended."""
-        self._timer.close()
+        if self._looking is not None:
+            self._looking.kill(block=False)
         self._call.services.witnesses.discard(self)
         usage, code = child.usage, child.returncode or 0
         fields: Json = {"exit": code} if code >= 0 else {"signal": -code}
@@ -216,13 +214,12 @@ class Witness:
                 _tell_stream(self._call, stream, capture.size, capture.end())
 
     def _look(self) -> None:
-        """In the hub: see how much memory it takes."""
-        if self._child is not None and self._child.returncode is None:
+        """See how much memory it takes, until it has ended."""
+        pause_secs = FIRST_LOOK_SECS
+        while self._child is not None and self._child.returncode is None:
             self._peak_kb = max(self._peak_kb, _status_kb(self._child.pid, b"VmHWM"))
-            self._pause_secs = min(LAST_PAUSE_SECS, self._pause_secs * 2)
-            self._timer.stop()
-            self._timer = gevent.get_hub().loop.timer(self._pause_secs)
-            self._timer.start(self._look)
+            pause_secs = min(LAST_PAUSE_SECS, pause_secs * 2)
+            gevent.sleep(pause_secs)
 
 
 def _status_kb(pid: int, name: bytes) -> int:

@@ -67,6 +67,9 @@ No tasks are stored for PROJECT. A call becomes a task if the client supports ta
     Screen("read note", NARROW, "a note"),
     Screen("prompt letter to=Ada", WIDE, "Dear Ada"),
     Screen("complete prompt:letter to", NARROW, "(nothing)", has_colour=True),
+    Screen("watch unknown", WIDE, """\
+mcpgreen: error: no server of yours runs that is called unknown; `mcpgreen watch` lists those that do""", 2),
+    Screen("trace missing --show", NARROW, "mcpgreen: error: missing: it cannot be read: No such file or directory", 1),
     Screen("new other", WIDE, """\
 Title [Other]:
 Description [Tools for Other]:

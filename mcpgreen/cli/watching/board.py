@@ -34,7 +34,7 @@ class CallRow:
         self.interaction: int = event.get("interaction") or self.number
         self.arguments: Any = event.get("arguments")
         self.at = float(event["at"])  # when it came
-        self.status = "queued"
+        self.status = "listens" if self.method == "subscriptions/listen" else "queued"
         self.reason = ""
         self.queue_ms = self.run_ms = self.write_ms = 0.0
         self.started_at: float | None = None

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import gevent
 from gevent.event import Event as Bell
+from gevent.socket import wait_read
 
 from mcpgreen.cli.watching import filters, table
 from mcpgreen.cli.watching.board import Board, CallRow
@@ -126,7 +127,7 @@ class LiveTable:
         lines, room = table.call_lines(self._opened), height - 1
         self._offset = min(max(self._offset, 0), max(0, len(lines) - room))
         shown = lines[self._offset : self._offset + room]
-        return [*shown, *[""] * (room - len(shown)), table._text(HELP_OF_CALL, "dim")]
+        return [*shown, *[""] * (room - len(shown)), table.plain_line(HELP_OF_CALL, "dim")]
 
     def _table_picture(self, width: int, height: int) -> list[Any]:
         rows, room = self.rows(), max(1, height - 3)
@@ -144,11 +145,11 @@ class LiveTable:
         if self._typed is None and self.filter_text:
             foot = f"filter: {self.filter_text} · {HELP}"
         return [
-            table._text(counts, "bold cyan"),
+            table.plain_line(counts, "bold cyan"),
             table.header(width),
             *lines,
             *[""] * (room - len(lines)),
-            table._text(foot[:width], "dim"),
+            table.plain_line(foot[:width], "dim"),
         ]
 
     def run(self, console: Console, ended: Bell) -> None:
@@ -170,7 +171,7 @@ class LiveTable:
     def _read_keys(self) -> None:
         fd = sys.stdin.fileno()
         while True:
-            gevent.socket.wait_read(fd)
+            wait_read(fd)
             typed = os.read(fd, 1024).decode("utf-8", "replace")
             if not typed:
                 self.press("q")

@@ -36,7 +36,7 @@ def columns_for(width: int) -> tuple[int, int, int]:
 def header(width: int) -> Text:
     tool, client, bar = columns_for(width)
     names = f"{'time':<8} {'call':>6} {'what':<{tool}} " + (f"{'client':<{client}} " if client else "")
-    return _text(f"{names}{'status':<10} {'took':>8} {'waiting ░ run █ write ▒':<{bar}}"[:width], "bold")
+    return plain_line(f"{names}{'status':<10} {'took':>8} {'waiting ░ run █ write ▒':<{bar}}"[:width], "bold")
 
 
 def row_line(row: CallRow, width: int, longest_ms: float, *, is_chosen: bool = False) -> Text:
@@ -44,10 +44,10 @@ def row_line(row: CallRow, width: int, longest_ms: float, *, is_chosen: bool = F
     tool, client, bar = columns_for(width)
     at = time.strftime("%H:%M:%S", time.localtime(row.at))
     number = str(row.number) if row.number > 0 else "-"
-    line = _text(f"{at} {number:>6} {_fitted(row.title, tool)} ")
+    line = plain_line(f"{at} {number:>6} {_fitted(row.title, tool)} ")
     if client:
         line.append(f"{_fitted(row.client, client)} ", "dim")
-    is_hung = row.ended_at is None and row.total_ms > HUNG_MS
+    is_hung = row.ended_at is None and row.status != "listens" and row.total_ms > HUNG_MS
     line.append(_fitted("hung?" if is_hung else row.status, 10) + " ", style_of(row))
     line.append(f"{duration(row.total_ms):>8} ", FAILED if is_hung else "")
     for size, (mark, style) in zip(shares(row.parts_ms, longest_ms, bar), BARS, strict=True):
@@ -94,7 +94,10 @@ def size_of(kib: float) -> str:
 
 def call_lines(row: CallRow) -> list[Text]:
     """Return one call opened: its times, its process, its output, and all its events."""
-    lines = [_text(f"call {row.number}  {harmless(row.title)}", "bold"), _pair("status", row.status, style_of(row))]
+    lines = [
+        plain_line(f"call {row.number}  {harmless(row.title)}", "bold"),
+        _pair("status", row.status, style_of(row)),
+    ]
     if row.reason:
         lines.append(_pair("reason", row.reason))
     queue, run, write = map(duration, row.parts_ms)
@@ -108,9 +111,9 @@ def call_lines(row: CallRow) -> list[Text]:
         lines.append(_pair("arguments", jsontext.pretty(row.arguments)))
     lines += _process_lines(row.process)
     for stream, output in row.output.items():
-        lines += [_text(""), _text(f"{stream}: {output.get('bytes', 0)} bytes", "bold")]
-        lines += [_text(harmless(line)) for line in str(output.get("tail", "")).splitlines()]
-    lines += [_text(""), _text("events", "bold")]
+        lines += [plain_line(""), plain_line(f"{stream}: {output.get('bytes', 0)} bytes", "bold")]
+        lines += [plain_line(harmless(line)) for line in str(output.get("tail", "")).splitlines()]
+    lines += [plain_line(""), plain_line("events", "bold")]
     lines += [_event_line(row, event) for event in row.events]
     return lines[:MAX_LINES]
 
@@ -118,7 +121,7 @@ def call_lines(row: CallRow) -> list[Text]:
 def _process_lines(process: Json) -> list[Text]:
     if not process:
         return []
-    lines = [_text(""), _text(f"process {process.get('pid')}, {process.get('way', '')}", "bold")]
+    lines = [plain_line(""), plain_line(f"process {process.get('pid')}, {process.get('way', '')}", "bold")]
     lines.append(_pair("command", " ".join(map(str, process.get("argv", ())))))
     lines.append(_pair("directory", str(process.get("cwd", ""))))
     used = [
@@ -143,7 +146,7 @@ def _event_line(row: CallRow, event: Json) -> Text:
     arrow = {"in": "-->", "out": "<--"}.get(str(event.get("way")), "")
     what = f"{arrow} {event.get('bytes')} bytes  {event.get('frame')}" if event["kind"] == "frame" else ""
     shown = what or ", ".join(f"{name} {_short(value)}" for name, value in told.items() if name != "variables")
-    line = _text(f"{(float(event['at']) - row.at) * 1000:>9.1f} ms  {event['kind']:<9} ", "dim")
+    line = plain_line(f"{(float(event['at']) - row.at) * 1000:>9.1f} ms  {event['kind']:<9} ", "dim")
     line.append(harmless(shown).replace("\n", "\\n"))
     return line
 
@@ -170,12 +173,12 @@ def _short(value: object) -> str:
 
 
 def _pair(name: str, value: str, style: str = "") -> Text:
-    line = _text(f"{name:>14}  ", "dim")
+    line = plain_line(f"{name:>14}  ", "dim")
     line.append(harmless(value), style)
     return line
 
 
-def _text(text: str, style: str = "") -> Text:
+def plain_line(text: str, style: str = "") -> Text:
     from rich.text import Text
 
     return Text(text, style, no_wrap=True, overflow="ellipsis")
