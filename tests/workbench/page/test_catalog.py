@@ -21,6 +21,7 @@ def test_an_item_shows_its_arguments_its_file_and_its_cost(window: Window) -> No
     window.go("catalog/tool/echo")
     shown = window.await_text("catalog-detail", "Give it back")
     assert "tools/echo" in shown and "tokens" in shown and "integer ≥ 1" in shown and "required" in shown
+    window.js("document.activeElement.blur()")
     window.press("t")
     assert "echo" in window.await_text("desk", "echo")
 

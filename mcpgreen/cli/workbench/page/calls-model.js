@@ -132,10 +132,6 @@ const TAKE = {
     this.links.set(event.link, event);
     for (const call of this.list) if (call.link === event.link && !call.client) this.join(call, event.link);
   },
-  closed(event) {
-    const link = this.links.get(event.link);
-    if (link) link.closedAt = event.at;
-  },
   frame(event, call) {
     const key = `${event.link} ${JSON.stringify(event.id)}`;
     if (call) this.keepFrame(call, event);

@@ -2,7 +2,7 @@
 
 import { CallDetail } from "./call-detail.js";
 import { durationOf, isOpen, isPoll, STATUS_NAMES } from "./calls-model.js";
-import { fill, h, inNextFrame, Part, segmented } from "./dom.js";
+import { assign, button, fill, h, inNextFrame, Part, segmented } from "./dom.js";
 import { KEYS, parse } from "./filter.js";
 import { clock, count, grouped, milliseconds, visible } from "./format.js";
 import { icon } from "./icons.js";
@@ -34,19 +34,20 @@ class CallsPanel extends Part {
     this.filter = h("input", {
       type: "search", "data-search": "", placeholder: "tool:stats status:error dur:>1s client:cursor", "aria-label": "Filter", testid: "filter",
       spellcheck: false, autocomplete: "off", "aria-describedby": "filter-note",
-      oninput: () => state.go({ filter: this.filter.value }, { isReplaced: true }),
+      oninput: () => filterBy(this.filter.value),
       onkeydown: (event) => {
-        if (event.key === "Escape" && this.filter.value) state.go({ filter: "" }, { isReplaced: true });
+        if (event.key === "Escape" && this.filter.value) filterBy("");
         else if (event.key === "ArrowDown" || event.key === "Enter") this.rows.focus();
         else return;
         event.preventDefault();
       },
     });
     this.note = h("span.filter-note", { id: "filter-note", role: "status", testid: "filter-note" });
-    this.pause = h("button.quiet", { type: "button", testid: "pause", "aria-pressed": "false", title: "Hold the list still (p)", onclick: () => this.hold() }, icon("pause"), "Hold");
-    this.hung = h("button.hung-note", { type: "button", testid: "hung", hidden: true, onclick: () => state.go({ filter: "status:hung" }, { isReplaced: true }) });
+    this.pause = assign(button("quiet", "pause", () => this.hold(), icon("pause"), "Hold"), { title: "Hold the list still (p)", "aria-pressed": "false" });
+    this.hung = assign(button("hung-note", "hung", () => filterBy("status:hung")), { hidden: true });
     this.lost = h("span.lost-note", { role: "status", testid: "lost", hidden: true });
-    this.examples = h("div.examples", { role: "group", "aria-label": "Filters" }, EXAMPLES.map((text) => h("button.chip", { type: "button", testid: `example-${text}`, onclick: () => state.go({ filter: text }, { isReplaced: true }) }, text)));
+    this.examples = h("div.examples", { role: "group", "aria-label": "Filters" },
+      EXAMPLES.map((text) => button("chip", `example-${text}`, () => filterBy(text), text)));
     this.overview = new OverviewChart();
     this.axis = h("div.axis", { "aria-hidden": "true" });
     this.rows = h("virtual-rows", { class: "waterfall" });
@@ -85,16 +86,11 @@ class CallsPanel extends Part {
       this.update({ isForced: true });
       if (state.call !== null && this.rows.chosenKey !== state.call) this.rows.chooseKey(state.call);
     });
+    this.listen(state, "server", () => this.rows.chooseKey(undefined));
     this.listen(this.overview, "moment", ({ detail }) => this.#scrollTo(detail));
     this.listen(window, "theme", this.#update);
-    const ticking = setInterval(() => { if (state.panel === "calls" && this.#shown.some(isOpen)) this.rows.refresh(); }, 250);
-    this.stop = () => clearInterval(ticking);
+    this.every(250, () => state.panel === "calls" && this.#shown.some(isOpen) && this.rows.refresh());
     this.filter.value = state.filter;
-  }
-
-  disconnectedCallback() {
-    super.disconnectedCallback();
-    this.stop();
   }
 
   #updateSoon() {
@@ -122,8 +118,7 @@ class CallsPanel extends Part {
     this.#shown = shown;
     const wasAtTop = this.rows.scrollTop < 4;
     const added = wasAtTop || known === undefined ? 0 : shown.findIndex((call) => call.number === known);
-    this.rows.items = shown;
-    if (added > 0 && !isForced) this.rows.scrollTop += added * this.rows.rowHeight; // what somebody reads does not move away
+    this.rows.replace(shown, isForced ? 0 : Math.max(0, added));
     this.#showNotes(all, shown);
     this.detail.show(state.call === null ? null : state.calls.calls.get(state.call) ?? "missing");
     this.#drawOverview();
@@ -149,8 +144,10 @@ class CallsPanel extends Part {
     this.rows.hidden = !shown.length;
     if (shown.length) return;
     fill(this.empty, all.length
-      ? [h("h2", {}, "No call is like that"), h("p", {}, `Keys: ${KEYS.join(", ")}. Anything else is a word to look for.`), h("button", { type: "button", testid: "clear-filter", onclick: () => state.go({ filter: "" }, { isReplaced: true }) }, "Show all calls")]
-      : [h("h2", {}, "No calls yet"), h("p", {}, state.isOwnServer ? "Try a tool, or choose a running server at the top." : "As soon as its client calls something, it appears here.")]);
+      ? [h("h2", {}, "No call is like that"), h("p", {}, `Keys: ${KEYS.join(", ")}. Anything else is a word to look for.`),
+        button("", "clear-filter", () => filterBy(""), "Show all calls")]
+      : [h("h2", {}, "No calls yet"),
+        h("p", {}, state.isOwnServer ? "Try a tool, or choose a running server at the top." : "As soon as its client calls something, it appears here.")]);
   }
 
   #measure(calls) {
@@ -221,6 +218,10 @@ class CallsPanel extends Part {
     this.#overviewAt = 0;
     this.#update();
   }
+}
+
+function filterBy(filter) {
+  state.go({ filter }, { isReplaced: true });
 }
 
 /** Calls that take far longer than most here only count with their begin: else the others would be too small to see. */

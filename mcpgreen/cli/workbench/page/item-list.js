@@ -20,7 +20,10 @@ export class ItemList extends Part {
   }
 
   build() {
-    this.search = h("input", { type: "search", placeholder: "Search", "aria-label": "Search the catalog", testid: `${this.panel}-search`, "data-search": "", oninput: () => this.draw(), onkeydown: (event) => this.#key(event) });
+    this.search = h("input", {
+      type: "search", placeholder: "Search", "aria-label": "Search the catalog", testid: `${this.panel}-search`, "data-search": "",
+      oninput: () => this.draw(), onkeydown: (event) => this.#key(event),
+    });
     this.kinds = h("div.kinds", { role: "group", "aria-label": "Kinds" });
     this.rows = h("virtual-rows");
     this.rows.setUp({
