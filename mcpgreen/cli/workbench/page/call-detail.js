@@ -1,7 +1,7 @@
 // One call, opened: where the time went, its process, what it printed, its frames, what happened when.
 
 import { anatomy } from "./call-bar.js";
-import { cpuOf, durationOf, isOpen, STATUS_NAMES } from "./calls-model.js";
+import { cpuOf, durationOf, isOpen, statusOf, statusText } from "./calls-model.js";
 import { button, copy, fill, h, Part } from "./dom.js";
 import { parse, stringify } from "./exact-json.js";
 import { bytes, clock, milliseconds, shortened, visible } from "./format.js";
@@ -59,18 +59,17 @@ export class CallDetail extends Part {
     const open = new Set([...this.querySelectorAll("details[open][data-testid]")].map((each) => each.dataset.testid));
     const { scrollTop } = this;
     const now = state.calls.now();
-    const status = call.isHung ? "hung" : call.status;
     const related = state.calls.interactionOf(call).filter((each) => each !== call);
     fill(this,
       this.#head(visible(call.name || call.method || "…"), h("p.subtitle", {},
-        h("span.status", { "data-status": status, testid: "call-status" }, call.isHung ? "no sign of life" : STATUS_NAMES[status] || status),
+        h("span.status", { "data-status": statusOf(call), testid: "call-status" }, statusText(call)),
         h("span", {}, call.number > 0 ? `Call ${call.number}` : "refused before it became a call"),
         h("span", {}, clock(call.begin, { isExact: true })), h("b", {}, milliseconds(durationOf(call, now))))),
       buttonsOf(call),
       sentenceOf(call),
       anatomy(call, now),
       related.length > 0 && section("Same interaction", h("p.chips", {}, related.slice(0, 20).map((each) => (
-        button("chip", `related-${each.number}`, () => state.go({ call: each.number }), `Call ${each.number}: ${STATUS_NAMES[each.status] || each.status}`))))),
+        button("chip", `related-${each.number}`, () => state.go({ call: each.number }), `Call ${each.number}: ${statusText(each)}`))))),
       call.arguments !== undefined && Object.keys(call.arguments).length > 0 && section("Arguments", jsonView(call.arguments)),
       section("Who", facts([
         ["Client", [call.client || "unknown", h("span.kind", {}, call.revision)]], ["Method", h("code", {}, call.method || "–")],
@@ -181,8 +180,6 @@ function facts(rows) {
   return h("dl.facts", {}, known.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))));
 }
 
-function section(title, ...content) {
-  return h("section.section", {}, h("h3", {}, title), content);
-}
+const section = (title, ...content) => h("section.section", {}, h("h3", {}, title), content);
 
 customElements.define("call-detail", CallDetail);

@@ -1,7 +1,7 @@
 // The waterfall: all calls of all clients of a server, newest first or as they came, with a filter.
 
 import { CallDetail } from "./call-detail.js";
-import { durationOf, isOpen, isPoll, STATUS_NAMES } from "./calls-model.js";
+import { durationOf, isOpen, isPoll, statusOf, statusText } from "./calls-model.js";
 import { assign, button, fill, h, inNextFrame, Part, segmented } from "./dom.js";
 import { KEYS, parse } from "./filter.js";
 import { clock, count, grouped, milliseconds, visible } from "./format.js";
@@ -64,7 +64,7 @@ class CallsPanel extends Part {
       h("div.calls-main", {},
         h("div.toolbar", {},
           h("div.search", {}, icon("search"), this.filter), this.note, h("span.push"), this.lost, this.hung,
-          segmented("Bars", [["busy", "In time"], ["start", "Same start"]], "busy", (value) => { this.#alignment = value; this.rows.refresh(); }, "align"),
+          segmented("Bars", [["busy", "In time"], ["start", "Same start"]], "busy", (value) => { this.#alignment = value; this.rows.draw(); }, "align"),
           this.pause),
         this.examples, this.overview,
         h("div.waterfall-head", { "aria-hidden": "true" }, h("span", {}, "call"), h("span", {}, "what"), this.axis, h("span", {}, "took")),
@@ -89,7 +89,7 @@ class CallsPanel extends Part {
     this.listen(state, "server", () => this.rows.chooseKey(undefined));
     this.listen(this.overview, "moment", ({ detail }) => this.#scrollTo(detail));
     this.listen(window, "theme", this.#update);
-    this.every(250, () => state.panel === "calls" && this.#shown.some(isOpen) && this.rows.refresh());
+    this.every(250, () => state.panel === "calls" && this.#shown.some(isOpen) && this.rows.draw());
     this.filter.value = state.filter;
   }
 
@@ -173,14 +173,14 @@ class CallsPanel extends Part {
 
   #showRow(row, call) {
     const { number, sign, name, client, took } = row.parts;
-    const status = call.isHung ? "hung" : call.status;
+    const status = statusOf(call);
     const time = isOpen(call) ? `${milliseconds(durationOf(call, this.now))} …` : milliseconds(durationOf(call));
     const isRetry = call.interaction !== undefined && call.interaction !== call.number;
     put(row, "data-status", status);
     put(row, "data-testid", `call-${call.number}`);
     put(number, "text", call.number > 0 ? String(call.number) : "–");
     put(sign, "data-status", status);
-    put(sign, "aria-label", status === "hung" ? "no sign of life" : STATUS_NAMES[status] || status);
+    put(sign, "aria-label", statusText(call));
     put(name, "text", visible(call.name || call.method || "…"));
     put(client, "text", [isRetry && `↳ of ${call.interaction}`, call.client, call.polls && count(call.polls, "poll")].filter(Boolean).join(" · "));
     put(took, "text", time);

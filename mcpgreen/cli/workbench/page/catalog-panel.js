@@ -142,9 +142,7 @@ function changesView() {
     h("li", {}, h("span.when", {}, clock(event.at)), h("span", {}, visible(sentenceOf(event))))))));
 }
 
-function number(value, what) {
-  return h("div.number-tile", {}, h("b", {}, value), h("span", {}, what));
-}
+const number = (value, what) => h("div.number-tile", {}, h("b", {}, value), h("span", {}, what));
 
 function leftOutView(left) {
   return [h("p.eyebrow", {}, `${left.kind} · left out`), h("h2", {}, left.item), h("div.findings", {}, leftOutCard(left))];
@@ -161,13 +159,9 @@ function findingView({ level, code, sentence, fix, file, line }) {
     h("p", {}, visible(sentence)), fix && h("p.fix", {}, visible(fix)));
 }
 
-function section(title, ...content) {
-  return h("section.section", {}, h("h3", {}, title), content);
-}
+const section = (title, ...content) => h("section.section", {}, h("h3", {}, title), content);
 
-function fact(name, value) {
-  return h("div", {}, h("dt", {}, name), h("dd", {}, value));
-}
+const fact = (name, value) => h("div", {}, h("dt", {}, name), h("dd", {}, value));
 
 export function schemaOfPrompt(args) {
   return {

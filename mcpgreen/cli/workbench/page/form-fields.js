@@ -356,13 +356,9 @@ function native(parts, type) {
   };
 }
 
-function textArea(parts, options) {
-  return h("textarea", { ...named(parts), spellcheck: false, autocomplete: "off", ...options });
-}
+const textArea = (parts, options) => h("textarea", { ...named(parts), spellcheck: false, autocomplete: "off", ...options });
 
-function named({ id, path, hintId }) {
-  return { id, testid: `input-${path}`, "aria-describedby": hintId };
-}
+const named = ({ id, path, hintId }) => ({ id, testid: `input-${path}`, "aria-describedby": hintId });
 
 function smallButton(label, sign, onclick, testid, disabled = false) {
   return h("button.small", { type: "button", title: label, "aria-label": label, onclick, testid, disabled }, icon(sign));

@@ -49,7 +49,7 @@ export class ItemList extends Part {
       onclick: () => { this.#kind = kind; this.draw(); this.kinds.querySelector("[aria-pressed=true]").focus(); },
     }, kind ? PLURAL[kind] : "All", h("span.count", {}, grouped(number)))));
     const words = this.search.value.toLowerCase().split(/\s+/).filter(Boolean);
-    this.rows.items = all.filter((entry) => (!this.#kind || entry.kind === this.#kind) && words.every((word) => entry.words.includes(word)));
+    this.rows.replace(all.filter((entry) => (!this.#kind || entry.kind === this.#kind) && words.every((word) => entry.words.includes(word))));
     this.foot.textContent = this.rows.items.length === all.length ? count(all.length, "item") : `${grouped(this.rows.items.length)} of ${count(all.length, "item")}`;
     this.mark();
   }

@@ -43,10 +43,6 @@ export class VirtualRows extends Part {
     return this.#items;
   }
 
-  set items(items) {
-    this.replace(items);
-  }
-
   /** Shows other items. `shift` rows were added above, and what is in view stays where it is. */
   replace(items, shift = 0) {
     const key = this.chosenKey;
@@ -68,10 +64,6 @@ export class VirtualRows extends Part {
     this.height = this.clientHeight;
     this.width = this.clientWidth;
     this.rowHeight = parseFloat(getComputedStyle(this).getPropertyValue("--row")) || 30;
-  }
-
-  refresh() {
-    this.#draw();
   }
 
   choose(index, { isOpened = false } = {}) {
