@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.test_commands import mcpgreen
 from tests.support.programs import completed
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually, is_alive
@@ -96,6 +97,13 @@ def test_a_body_is_json_and_within_limits(dev: Dev) -> None:
         head = f"POST /api/line HTTP/1.1\r\nHost: 127.0.0.1:{dev.port}\r\nContent-Type: application/json\r\n"
         connection.sendall(f"{head}Cookie: {dev.cookie}\r\nContent-Length: 999999999\r\n\r\n".encode())
         assert connection.recv(100).startswith(b"HTTP/1.1 413 ")
+
+
+@pytest.mark.parametrize("port", ["x", "65536", "-1", "taken"])
+def test_a_port_that_cannot_be_used_is_refused(dev: Dev, shared_project: ProjectBuilder, port: str) -> None:
+    port = str(dev.port) if port == "taken" else port
+    done = mcpgreen("dev", f"--port={port}", "--no-open", "--project-root", str(shared_project.root))
+    assert (done.returncode, done.stdout) == (2, "") and "--port" in done.stderr and "--http" not in done.stderr
 
 
 def test_the_browser_gets_the_url_and_outlives_the_workbench(project: ProjectBuilder, tmp_path: Path) -> None:

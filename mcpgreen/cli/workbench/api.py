@@ -22,6 +22,7 @@ from mcpgreen.cli.workbench.servers import OWN, follow, running_servers
 from mcpgreen.cli.workbench.streams import EventStream
 from mcpgreen.engine.server import Server
 from mcpgreen.errors import McpgreenError
+from mcpgreen.logs.secrets import HIDDEN
 from mcpgreen.protocol.revisions import BY_NAME, NEWEST, REVISIONS
 from mcpgreen.text import jsontext
 from mcpgreen.text.json_types import Json
@@ -35,7 +36,6 @@ MAX_INTERACTIONS = 32
 MAX_EVENT_STREAMS = 16
 MAX_ID_CHARS = 100
 TOO_MANY = "429 Too Many Requests"
-GONE = "404 Not Found"
 
 
 class Api:
@@ -126,7 +126,7 @@ class Api:
             raise Rejected(f"{MAX_INTERACTIONS} requests are being served already; cancel another one.", TOO_MANY)
         wanted = Wanted(
             _member(body, "method", str),
-            _member(body, "params", dict, {}),
+            _params(body),
             revision,
             _member(body, "capabilities", str, "all") == "all",
             _member(body, "task", bool, False),
@@ -143,7 +143,7 @@ class Api:
         kind = "error" if "error" in body else "result"
         answer: Json = {kind: _member(body, kind, dict)}
         if not self._interaction(body).answer(_member(body, "key", str), answer):
-            raise Rejected("This question is not open.", GONE)
+            raise Rejected("This question is not open.", NOT_FOUND)
         return _json({})
 
     def _cancel(self, request: Request) -> Response:
@@ -153,13 +153,13 @@ class Api:
     def _interaction(self, body: Json) -> Interaction:
         found = self._interactions.get(_member(body, "client", str))
         if found is None:
-            raise Rejected("This client has no request.", GONE)
+            raise Rejected("This client has no request.", NOT_FOUND)
         return found
 
     def _compare(self, request: Request) -> Response:
         body = _body(request)
         request.connection.on_hangup(partial(gevent.getcurrent().kill, block=False))
-        return _json(compared(self._server, _member(body, "method", str), _member(body, "params", dict, {})))
+        return _json(compared(self._server, _member(body, "method", str), _params(body)))
 
     def _line(self, request: Request) -> Response:
         body = _body(request)
@@ -170,14 +170,14 @@ class Api:
 
     def _test(self, request: Request) -> Response:
         body = _body(request)
-        file = save_test(
-            self._server.services.project.root,
-            _member(body, "name", str),
-            _member(body, "arguments", dict, {}),
-            _member(body, "answer", dict),
-            _member(body, "file", str, ""),
+        name, arguments = _member(body, "name", str), _member(body, "arguments", dict, {})
+        services, answer = self._server.services, _member(body, "answer", dict)
+        secrets = services.confidential.of("tools/call", {"name": name, "arguments": arguments})
+        if HIDDEN.encode() in jsontext.dumps(secrets.copy([arguments, answer])):
+            raise Rejected("This call has a secret, which does not belong into a file: save a call without one.")
+        return _json(
+            {"file": save_test(services.project.root, name, arguments, answer, _member(body, "file", str, ""))}
         )
-        return _json({"file": file})
 
 
 def _page_files() -> dict[str, str]:
@@ -211,6 +211,12 @@ def _member(body: Json, name: str, kind: type, default: Any = None) -> Any:
     if type(value) is not kind:
         raise Rejected(f"{name} must be {'an object' if kind is dict else f'a {kind.__name__}'}.")
     return value
+
+
+def _params(body: Json) -> Json:
+    params: Json = _member(body, "params", dict, {})
+    _member(params, "_meta", dict, {})
+    return params
 
 
 def _query(request: Request, name: str) -> str:

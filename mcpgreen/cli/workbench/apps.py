@@ -13,6 +13,7 @@ from mcpgreen.cli.workbench import door
 from mcpgreen.cli.workbench.playing import WITH_UI
 from mcpgreen.engine.server import Server
 from mcpgreen.text.json_types import Json
+from mcpgreen.transports.http.responses import NOT_FOUND
 from mcpgreen.transports.http.wire.connection import Response
 
 SOURCE = re.compile(r"[!#-&(-+\--:<-~]{1,200}")  # no space, quote, comma or semicolon
@@ -32,7 +33,7 @@ def app_response(server: Server, uri: str) -> Response:
     finally:
         client.close()
     if content.get("mimeType") != MIME_TYPE or "text" not in content:
-        raise door.Rejected("This is not an MCP App.", "404 Not Found")
+        raise door.Rejected("This is not an MCP App.", NOT_FOUND)
     csp = content.get("_meta", {}).get("ui", {}).get("csp", {})
     headers = [("Content-Type", "text/html; charset=utf-8"), ("Content-Security-Policy", policy_of(csp))]
     return Response("200 OK", headers, [content["text"].encode("utf-8", "replace")])

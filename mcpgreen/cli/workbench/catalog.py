@@ -1,38 +1,37 @@
 """The catalog as the page shows it, and as the disk is now.
 
-The definitions come from the server, as a client gets them; all else comes from a report, which another process makes
-after each change. So a change is shown at once, and what is wrong with it a moment later.
+The definitions come from the server, as a client gets them; what is wrong and what is left out comes from a report,
+which another process makes after each change. So a change is shown at once, and what is wrong with it a moment later.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import gevent
 from gevent.event import Event
 
 from mcpgreen import journal
+from mcpgreen.cli.linting import tokens_in, tokens_of
 from mcpgreen.cli.trying.local_client import LocalClient, Refused
-from mcpgreen.cli.trying.requests import KINDS
+from mcpgreen.cli.trying.requests import KINDS, Kind
 from mcpgreen.cli.workbench.playing import WITH_UI
 from mcpgreen.cli.workbench.report import PROGRAM, key_of
 from mcpgreen.engine.server import Server
 from mcpgreen.protocol.revisions import SKILLS_EXTENSION
 from mcpgreen.running.processes.run import Deadline, Limits, Script, ScriptRun, unheard
 from mcpgreen.running.scripts.environment import packed
-from mcpgreen.running.shares import let_others
+from mcpgreen.running.shares import Turns, let_others
 from mcpgreen.text import jsontext
 from mcpgreen.text.json_types import Json
 
 QUIET_SECS = 0.05  # after a change, before a look: another one often follows
-REPORT_SECS = 60.0
+REPORT_SECS = 600.0  # there may be thousands of scripts
 REPORT_BYTES = 32 << 20
 MOST_VAIN = 2  # reports in a row that say the same, while files change
 REST_SECS = 5.0
-PATIENCE_SECS = 1.0  # of the first page for the first report; it is told of a later one
-UNREPORTED: Json = {"file": None, "tokens": None, "findings": []}
 
 
 class Catalog:
@@ -41,12 +40,12 @@ class Catalog:
     def __init__(self, server: Server, on_change: Callable[[str], object]) -> None:
         self._server = server
         self._on_change = on_change
-        self._lists: dict[str, list[Json]] = {kind.word: [] for kind in KINDS}
+        self._lists: dict[str, list[Json]] = {}
         self._report: Json = {"items": {}, "leftOut": [], "findings": []}
         self._problems: list[Json] = []  # of lists that the server refuses
         self.digest = ""
         self._shown = b""
-        self._has_report, self._news = Event(), Event()
+        self._has_lists, self._news = Event(), Event()
         self._news.set()
         self._client = LocalClient(server, on_notification=lambda _: self._news.set(), capabilities=WITH_UI)
         self._interest = server.services.disk.interest(lambda _: self._news.set())
@@ -57,8 +56,8 @@ class Catalog:
         self._client.close()
 
     def current(self) -> bytes:
-        """Return the catalog as JSON. Waits for the first report."""
-        self._has_report.wait(PATIENCE_SECS)
+        """Return the catalog as JSON. Waits for the first look."""
+        self._has_lists.wait()
         return self._shown
 
     def _run(self) -> None:
@@ -69,32 +68,43 @@ class Catalog:
             self._news.clear()
             self._look()
             self._show()
+            self._has_lists.set()
             self._interest.want_only(self._server.services.catalog.watched_directories(), let_others)
             report = self._new_report() or self._report
             vain = vain + 1 if self._news.is_set() and report == self._report else 0
             self._report = report
             self._show()
-            self._has_report.set()
             if vain > MOST_VAIN:  # the checks run register.sh, which may itself write files here each time
                 gevent.sleep(REST_SECS)
 
     def _look(self) -> None:
-        self._problems = []
+        self._lists, self._problems = {kind.word: [] for kind in KINDS}, []
         for kind in KINDS:
-            self._lists[kind.word] = []
             if kind.word == "skills" and SKILLS_EXTENSION not in self._server.services.offered_for(kind.method):
                 continue
             try:
-                self._lists[kind.word] = self._client.all_of(kind.method, kind.member)
+                listed = self._client.all_of(kind.method, kind.member)
             except Refused as refused:
                 problem = {"level": "error", "code": kind.word, "sentence": str(refused), "fix": None}
                 self._problems.append({**problem, "file": None, "line": None})
+            else:
+                self._lists[kind.word] = [*self._items(kind, listed)]
+
+    def _items(self, kind: Kind, listed: list[Json]) -> Iterator[Json]:
+        services, turns = self._server.services, Turns()
+        paths = {key_of(item.definition): item.path for item in services.catalog.snapshot(kind.member).items}
+        count = tokens_of if kind.word == "tools" else tokens_in
+        for definition in listed:
+            path = paths.get(key_of(definition))
+            file = services.project.shown(path) if path else None
+            yield {"definition": definition, "file": file, "tokens": count(definition)}
+            turns.pause()
 
     def _show(self) -> None:
-        rows = self._report["items"]
+        findings = self._report["items"]
         shown: Json = {
-            word: [{"definition": each, **rows.get(word, {}).get(key_of(each), UNREPORTED)} for each in definitions]
-            for word, definitions in self._lists.items()
+            word: [{**item, "findings": findings.get(word, {}).get(key_of(item["definition"]), [])} for item in items]
+            for word, items in self._lists.items()
         }
         shown |= {"leftOut": self._report["leftOut"], "findings": [*self._problems, *self._report["findings"]]}
         digest = jsontext.digest(shown)

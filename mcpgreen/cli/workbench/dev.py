@@ -34,7 +34,10 @@ def run(options: Options) -> int:
     project, settings, environ = open_named(options, logs_notes=True)
     require_tmp_root(project, settings)
     journal.set_level(settings.stderr_level)
-    listener = listening.listen(Address(NAMES[0], int(port)))
+    try:
+        listener = listening.listen(Address(NAMES[0], int(port)))
+    except UsageError as error:  # which names another option
+        raise UsageError(f"--port {port}: this port cannot be used; choose another one, or 0 for any") from error
     door = Door(listening.address_of(listener).port)
     if not options["--no-open"] and (sys.platform == "darwin" or any(map(os.environ.get, DISPLAYS))):
         _open_browser(door.url)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import time
 from contextlib import suppress
-from functools import partial
 from itertools import count
 from typing import NamedTuple
 
@@ -54,7 +53,7 @@ class Interaction:
         self._stream = stream
         self._roots = [{"uri": file_uri(path)} for path in server.services.roots.paths]
         self._questions: dict[str, AsyncResult] = {}
-        self._next_key = partial(next, count(1))
+        self._next_key = count(1).__next__
         self._client = LocalClient(
             server,
             answer=self._ask,

@@ -1,4 +1,4 @@
-"""What is known of each item beyond its definition: its file, its tokens, what `validate` and `lint` find.
+"""What `validate` and `lint` find about each item, and what is left out.
 
 Runs as a process of its own, because the checks start interpreters and take seconds in a large project, and the
 workbench serves its page meanwhile. Prints one line of JSON.
@@ -6,10 +6,6 @@ workbench serves its page meanwhile. Prints one line of JSON.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
-from mcpgreen.catalog.tools import Tool
 from mcpgreen.cli import linting
 from mcpgreen.cli.checking import validate
 from mcpgreen.cli.checking.findings import OK, Finding
@@ -34,19 +30,18 @@ def main(root: str) -> None:
 
 
 def report_on(root: str) -> Json:
-    """Return rows by section and `key_of`, what is left out, and the findings that are about no item."""
+    """Return findings by section and `key_of`, what is left out, and the findings that are about no item."""
     project, settings, environ = open_named({"--project-root": root})
     registration, _ = validate.registration_of(project, settings, environ)
-    rows: dict[str, dict[str, Json]] = {}
+    items: dict[str, dict[str, list[Json]]] = {}
     homes: dict[str, list[list[Json]]] = {}  # where findings about a subject or a file belong
     for kind, discovery in discoveries(project, registration).items():
         for item in [] if isinstance(discovery, OSError) else discovery.items:
             key, file = key_of(item.definition), project.shown(item.path) if item.path else None
             key = key.replace(".", "_") if kind == "tools" and settings.replace_dots else key
-            new: Json = {"file": file, "tokens": _tokens_of(item), "findings": []}
-            row = rows.setdefault(SECTION_OF.get(kind, kind), {}).setdefault(key, new)
+            home = items.setdefault(SECTION_OF.get(kind, kind), {}).setdefault(key, [])
             for place in filter(None, (f"{WORD_OF[kind]} {item.name}", file)):
-                homes.setdefault(place, []).append(row["findings"])
+                homes.setdefault(place, []).append(home)
     missing = []
     for each in validate.left_out(project, settings):
         remedy = explained(project, each.kind, f"{each.path}: {each.reason}").fix
@@ -59,17 +54,12 @@ def report_on(root: str) -> Json:
         for home in homes.get(finding.subject) or homes.get(finding.file or "") or [general]:
             if home is not general or finding.subject not in told:
                 home.append(_shown(finding))
-    return {"items": rows, "leftOut": missing, "findings": general}
+    return {"items": items, "leftOut": missing, "findings": general}
 
 
 def key_of(definition: Json) -> str:
     """Return what tells an item from the others in its list."""
     return str(definition.get("uri") or definition.get("uriTemplate") or definition.get("name"))
-
-
-def _tokens_of(item: Any) -> int:
-    count: Callable[[Json], int] = linting.tokens_of if isinstance(item, Tool) else linting.tokens_in
-    return count(item.definition)
 
 
 def _shown(finding: Finding) -> Json:

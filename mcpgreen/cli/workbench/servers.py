@@ -13,6 +13,7 @@ from mcpgreen.cli.workbench.streams import EventStream
 from mcpgreen.engine.server import Server
 from mcpgreen.events import attach, places
 from mcpgreen.text.json_types import Json
+from mcpgreen.transports.http.responses import NOT_FOUND
 
 OWN = "own"
 SHOWN = ("pid", "project", "name", "transport", "client", "started_at", "calls", "failures")
@@ -45,7 +46,7 @@ def follow(server: Server, server_id: str, stream: EventStream) -> Callable[[], 
         return partial(server.observation.views.remove, take)
     path = next((path for pid, path in places.sockets(os.environ) if str(pid) == server_id), None)
     if path is None:
-        raise Rejected("This server is not running.", "404 Not Found")
+        raise Rejected("This server is not running.", NOT_FOUND)
     return partial(gevent.spawn(_pass_on, path, stream).kill, block=False)
 
 

@@ -19,6 +19,7 @@ from gevent.event import Event as Bell
 
 from mcpgreen import journal
 from mcpgreen.errors import InternalError, InvalidParams, TooManyPolls
+from mcpgreen.features import telling
 from mcpgreen.features.call import Call, State
 from mcpgreen.features.tasks import wires
 from mcpgreen.features.tasks.running import RunningTask
@@ -158,6 +159,7 @@ class Tasks:
                 return wires.result_for(call, task)
             self.attempt(self.store.begin, task.id)
         self._follow_for(call, task.id)
+        call.end = telling.TASK
         return wires.created(task, call.view)
 
     def _create(self, call: Call, terms: ToolTerms, **fields: Any) -> Task | None:

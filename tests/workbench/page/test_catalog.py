@@ -8,8 +8,8 @@ from tests.workbench.page.window import Window
 
 def test_everything_of_the_project_is_listed_and_what_was_left_out(window: Window) -> None:
     window.go("catalog")
-    for testid in ("item-tool-echo", "item-prompt-greet", "item-resource-a.txt"):
-        window.await_js(f"Boolean({window.element(testid)})")
+    shown = window.await_text("catalog-items", "Greet")
+    assert all(each in shown for each in ("echo", "Give it back", "A file", "welcome"))
     window.click("catalog-kind-left-out")
     window.click("item-left out-tools/broken.meta.json")
 
@@ -21,6 +21,7 @@ def test_an_item_shows_its_arguments_its_file_and_its_cost(window: Window) -> No
     window.go("catalog/tool/echo")
     shown = window.await_text("catalog-detail", "Give it back")
     assert "tools/echo" in shown and "tokens" in shown and "integer ≥ 1" in shown and "required" in shown
+    window.js("document.activeElement.blur()")
     window.press("t")
     assert "echo" in window.await_text("desk", "echo")
 
@@ -44,7 +45,8 @@ def test_a_thousand_tools_are_a_screenful_of_elements(window: Window) -> None:
     window.js("""await (async () => {
         const { state } = await import('/state.js');
         window.before = state.catalog;
-        const tool = (n) => ({ definition: { name: `tool-${n}`, description: 'One of many' }, file: null, tokens: 9, findings: [] });
+        const about = { file: null, tokens: 9, findings: [] };
+        const tool = (n) => ({ definition: { name: `tool-${n}`, description: 'One of many' }, ...about });
         state.catalog = { ...state.catalog, tools: Array.from({ length: 1000 }, (_, n) => tool(n)) };
         state.tell('catalog');
     })()""")
@@ -55,6 +57,4 @@ def test_a_thousand_tools_are_a_screenful_of_elements(window: Window) -> None:
     window.press("End")
     elements = window.js(f"{window.element('catalog-items')}.querySelectorAll('[role=option]').length")
     assert elements < 60
-    window.js(
-        "await (async () => { const { state } = await import('/state.js'); state.catalog = before; state.tell('catalog'); })()"
-    )
+    window.js("import('/state.js').then(({ state }) => { state.catalog = before; state.tell('catalog'); })")

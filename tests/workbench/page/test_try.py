@@ -43,10 +43,8 @@ def test_every_kind_of_field_is_sent_as_what_it_is(window: Window, run: Run) -> 
     window.fill("input-title", "two\nlines <b>")
     window.click("input-loud-false")
     window.choose("input-level", "1")
-    window.fill("input-since", "2026-01-02")
-    window.js(
-        f"({window.element('input-since')}.value = '2026-01-02', {window.element('input-since')}.dispatchEvent(new Event('input')))"
-    )
+    since = window.element("input-since")
+    window.js(f"({since}.value = '2026-01-02', {since}.dispatchEvent(new Event('input')))")
     window.click("null-owner")
     for item in ("0", "1"):
         window.click("add-tags")

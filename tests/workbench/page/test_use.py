@@ -11,7 +11,7 @@ PLACES = ("catalog", "catalog/tool/echo", "try/tool/echo", "calls", "figures")
 SERIOUS = """await (async () => {
     const { violations } = await axe.run(document, { resultTypes: ['violations'] });
     return violations.filter(({ impact }) => impact === 'serious' || impact === 'critical')
-      .map(({ id, nodes }) => [id, nodes.slice(0, 3).map(({ target, failureSummary }) => [target.join(' '), failureSummary])]);
+      .map(({ id, nodes }) => [id, nodes.slice(0, 3).map((node) => [node.target.join(' '), node.failureSummary])]);
 })()"""
 
 
@@ -57,7 +57,8 @@ def test_every_control_has_a_name_for_tests(window: Window) -> None:
     for place in PLACES:
         window.go(place)
         nameless = """[...document.querySelectorAll('button, input, select, textarea, canvas[role], a')]
-            .filter((each) => !each.dataset.testid && !each.matches('.skip')).map((each) => each.outerHTML.slice(0, 120))"""
+            .filter((each) => !each.dataset.testid && !each.matches('.skip'))
+            .map((each) => each.outerHTML.slice(0, 120))"""
         assert window.js(nameless) == [], place
 
 

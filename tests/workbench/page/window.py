@@ -62,7 +62,8 @@ class Window:
         return eventually(lambda: self.js(expression))
 
     def element(self, testid: str) -> str:
-        return f"document.querySelector({json.dumps(f'[data-testid="{testid}"]')})"
+        selector = f'[data-testid="{testid}"]'
+        return f"document.querySelector({json.dumps(selector)})"
 
     def text(self, testid: str) -> str:
         return str(self.js(f"{self.element(testid)}?.innerText ?? ''"))

@@ -1,11 +1,10 @@
 // The four parts of a call as a bar: waiting, starting, running, writing. The same everywhere in the page.
 
-import { segmentsOf } from "./calls-model.js";
+import { segmentsOf, statusOf } from "./calls-model.js";
 import { h } from "./dom.js";
 import { milliseconds } from "./format.js";
 
 export const PARTS = ["queue", "start", "run", "write"];
-const NAMES = { queue: "queue", start: "start", run: "run", write: "write" };
 
 export function makeBar() {
   const bar = h("span.bar", { "aria-hidden": "true" });
@@ -26,7 +25,7 @@ export function showBar(bar, call, now, placeOf) {
     style.left = `${left}%`;
     style.width = part === "run" ? `max(2px, ${width}%)` : `${width}%`;
   });
-  bar.dataset.status = call.isHung ? "hung" : call.status;
+  bar.dataset.status = statusOf(call);
 }
 
 /** The bar of one call with its legend, as wide as there is room. */
@@ -35,7 +34,7 @@ export function anatomy(call, now) {
   const segments = segmentsOf(call, now);
   const total = PARTS.reduce((sum, part) => sum + segments[part], 0) || 1;
   showBar(bar, call, now, (ms) => (100 * ms) / total);
-  const text = PARTS.map((part) => `${NAMES[part]} ${milliseconds(segments[part])}`).join(", ");
+  const text = PARTS.map((part) => `${part} ${milliseconds(segments[part])}`).join(", ");
   return h("div.anatomy", { role: "img", "aria-label": text, testid: "anatomy" }, bar,
-    h("ul.legend", { "aria-hidden": "true" }, PARTS.map((part) => h("li", { class: part }, NAMES[part], h("b", {}, milliseconds(segments[part]))))));
+    h("ul.legend", { "aria-hidden": "true" }, PARTS.map((part) => h("li", { class: part }, part, h("b", {}, milliseconds(segments[part]))))));
 }

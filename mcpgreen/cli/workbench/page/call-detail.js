@@ -1,8 +1,8 @@
 // One call, opened: where the time went, its process, what it printed, its frames, what happened when.
 
 import { anatomy } from "./call-bar.js";
-import { cpuOf, durationOf, isOpen, STATUS_NAMES } from "./calls-model.js";
-import { copy, fill, h, Part } from "./dom.js";
+import { cpuOf, durationOf, isOpen, statusOf, statusText } from "./calls-model.js";
+import { button, copy, fill, h, Part } from "./dom.js";
 import { parse, stringify } from "./exact-json.js";
 import { bytes, clock, milliseconds, shortened, visible } from "./format.js";
 import { icon } from "./icons.js";
@@ -59,30 +59,41 @@ export class CallDetail extends Part {
     const open = new Set([...this.querySelectorAll("details[open][data-testid]")].map((each) => each.dataset.testid));
     const { scrollTop } = this;
     const now = state.calls.now();
-    const status = call.isHung ? "hung" : call.status;
     const related = state.calls.interactionOf(call).filter((each) => each !== call);
-    const address = `${location.origin}/?call=${call.number}${state.isOwnServer ? "" : `&server=${state.server}`}#calls`;
     fill(this,
-      this.#head(visible(call.name || call.method || "…"),
-        h("p.subtitle", {}, h("span.status", { "data-status": status, testid: "call-status" }, call.isHung ? "no sign of life" : STATUS_NAMES[status] || status),
-          h("span", {}, call.number > 0 ? `Call ${call.number}` : "refused before it became a call"), h("span", {}, clock(call.begin, { isExact: true })), h("b", {}, milliseconds(durationOf(call, now))))),
-      h("div.buttons", {},
-        call.method === "tools/call" && call.name && h("button", { type: "button", testid: "try-call", disabled: !state.itemOf({ kind: "tool", id: call.name }), onclick: () => state.go({ panel: "try", item: { kind: "tool", id: call.name } }) }, icon("try"), "Try this tool"),
-        h("button.quiet", { type: "button", testid: "copy-link", onclick: () => copy(address, "the link to this call") }, icon("link"), "Link"),
-        call.arguments && h("button.quiet", { type: "button", testid: "copy-call", onclick: () => copy(stringify({ jsonrpc: "2.0", id: 1, method: call.method, params: { name: call.name, arguments: call.arguments } }), "the JSON-RPC request") }, icon("copy"), "JSON-RPC")),
+      this.#head(visible(call.name || call.method || "…"), h("p.subtitle", {},
+        h("span.status", { "data-status": statusOf(call), testid: "call-status" }, statusText(call)),
+        h("span", {}, call.number > 0 ? `Call ${call.number}` : "refused before it became a call"),
+        h("span", {}, clock(call.begin, { isExact: true })), h("b", {}, milliseconds(durationOf(call, now))))),
+      buttonsOf(call),
       sentenceOf(call),
       anatomy(call, now),
-      related.length > 0 && section("Same interaction", h("p.chips", {}, related.slice(0, 20).map((each) => h("button.chip", { type: "button", testid: `related-${each.number}`, onclick: () => state.go({ call: each.number }) }, `Call ${each.number}: ${STATUS_NAMES[each.status] || each.status}`)))),
+      related.length > 0 && section("Same interaction", h("p.chips", {}, related.slice(0, 20).map((each) => (
+        button("chip", `related-${each.number}`, () => state.go({ call: each.number }), `Call ${each.number}: ${statusText(each)}`))))),
       call.arguments !== undefined && Object.keys(call.arguments).length > 0 && section("Arguments", jsonView(call.arguments)),
-      section("Who", facts([["Client", [call.client || "unknown", call.revision && h("span.kind", {}, call.revision)]], ["Method", h("code", {}, call.method || "–")], ["Link", call.link], ["Answer", call.bytes === undefined ? undefined : bytes(call.bytes)], ["Calls before it", call.place || undefined], ["Polls", call.polls || undefined]])),
+      section("Who", facts([
+        ["Client", [call.client || "unknown", h("span.kind", {}, call.revision)]], ["Method", h("code", {}, call.method || "–")],
+        ["Link", call.link], ["Answer", call.bytes && bytes(call.bytes)], ["Calls before it", call.place || null], ["Polls", call.polls || null],
+      ])),
       call.argv && section("Process", processView(call)),
       outputView(call, "stderr"), outputView(call, "stdout"),
-      call.tasks && section("Task", h("ol.life", {}, call.tasks.map((each) => h("li", { "data-status": each.status }, h("b", {}, each.status), " ", each.message && visible(each.message), h("span.when", {}, clock(each.at)))))),
+      call.tasks && section("Task", h("ol.life", {}, call.tasks.map((each) => h("li", { "data-status": each.status },
+        h("b", {}, each.status), " ", each.message && visible(each.message), h("span.when", {}, clock(each.at)))))),
       call.notes.length > 0 && section("What happened", h("ol.notes", {}, call.notes.slice(-200).map((each) => noteView(each, call.begin)))),
-      call.frames.length > 0 && section(`Frames: ${call.frames.length}`, call.frames.slice(-MOST_FRAMES).map((frame, index) => frameView(frame, index, call.begin))));
+      call.frames.length > 0 && section(`Frames: ${call.frames.length}`, call.frames.slice(-MOST_FRAMES).map((each, at) => frameView(each, at, call.begin))));
     for (const name of open) for (const each of this.querySelectorAll("details")) if (each.dataset.testid === name) each.open = true;
     this.scrollTop = isSame ? scrollTop : 0;
   }
+}
+
+function buttonsOf({ method, name, number, arguments: args }) {
+  const item = { kind: "tool", id: name };
+  const address = `${location.origin}/?call=${number}${state.isOwnServer ? "" : `&server=${state.server}`}#calls`;
+  const request = () => stringify({ jsonrpc: "2.0", id: 1, method, params: { name, arguments: args } });
+  return h("div.buttons", {},
+    method === "tools/call" && state.itemOf(item) && button("", "try-call", () => state.go({ panel: "try", item }), icon("try"), "Try this tool"),
+    button("quiet", "copy-link", () => copy(address, "the link to this call"), icon("link"), "Link"),
+    args && button("quiet", "copy-call", () => copy(request(), "the JSON-RPC request"), icon("copy"), "JSON-RPC"));
 }
 
 /** Why it ended as it did, where that is not obvious. */
@@ -135,8 +146,8 @@ function frameView({ way, bytes: size, frame, ms, at }, index, begin) {
   let view = null;
   const body = h("div.frame-body");
   const details = h("details.frame", { "data-way": way, testid: `frame-${index}` },
-    h("summary", {}, h("b", {}, way === "in" ? "→ in" : "← out"), h("span", {}, `+${milliseconds(Math.max(0, (at - begin) * 1000))}`), h("span", {}, bytes(size)), ms !== undefined && h("span", {}, `written in ${milliseconds(ms)}`),
-      h("code", {}, visible(shortened(frame || "", 90)))), body);
+    h("summary", {}, h("b", {}, way === "in" ? "→ in" : "← out"), h("span", {}, `+${milliseconds(Math.max(0, (at - begin) * 1000))}`),
+      h("span", {}, bytes(size)), ms !== undefined && h("span", {}, `written in ${milliseconds(ms)}`), h("code", {}, visible(shortened(frame || "", 90)))), body);
   details.addEventListener("toggle", () => {
     if (!details.open || view) return;
     view = frame ? [copyButton(frame, "the frame", `copy-frame-${index}`), frameText(frame)] : h("p.nothing", {}, "Its text is no longer kept.");
@@ -165,11 +176,10 @@ function noteView(event, begin) {
 }
 
 function facts(rows) {
-  return h("dl.facts", {}, rows.filter(([, value]) => value !== undefined && value !== null && value !== "").map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, Array.isArray(value) ? value : value instanceof Node ? value : String(value)))));
+  const known = rows.filter(([, value]) => value !== undefined && value !== null && value !== "");
+  return h("dl.facts", {}, known.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))));
 }
 
-function section(title, ...content) {
-  return h("section.section", {}, h("h3", {}, title), content);
-}
+const section = (title, ...content) => h("section.section", {}, h("h3", {}, title), content);
 
 customElements.define("call-detail", CallDetail);

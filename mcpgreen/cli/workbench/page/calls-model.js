@@ -10,10 +10,7 @@ const MAX_FRAME_CHARACTERS = 16 << 20;
 const HUNG_AFTER_SECS = 30;
 const QUIET = new Set(["asks", "task"]); // they may be silent for long
 
-export const STATUS_NAMES = {
-  queued: "waiting", running: "running", asks: "asks", ok: "ok", failed: "failed", refused: "refused",
-  "timed out": "timed out", cancelled: "cancelled", task: "became a task",
-};
+const STATUS_TEXTS = { queued: "waiting", task: "became a task", hung: "no sign of life" };
 
 export class CallsModel extends EventTarget {
   constructor() {
@@ -132,10 +129,6 @@ const TAKE = {
     this.links.set(event.link, event);
     for (const call of this.list) if (call.link === event.link && !call.client) this.join(call, event.link);
   },
-  closed(event) {
-    const link = this.links.get(event.link);
-    if (link) link.closedAt = event.at;
-  },
   frame(event, call) {
     const key = `${event.link} ${JSON.stringify(event.id)}`;
     if (call) this.keepFrame(call, event);
@@ -165,9 +158,8 @@ const TAKE = {
     call.progress = event;
     note(call, event);
   },
-  log(event, call) {
-    note(call, event);
-  },
+  log: (event, call) => note(call, event),
+  policy: (event, call) => call && note(call, event),
   asked(event, call) {
     if (isOpen(call)) call.status = "asks";
     note(call, event);
@@ -199,9 +191,6 @@ const TAKE = {
     call.task = event.task;
     keep((call.tasks ||= []), event, MAX_NOTES);
   },
-  policy(event, call) {
-    if (call) note(call, event);
-  },
   changed(event) {
     keep(this.changes, event, MAX_CHANGES);
   },
@@ -216,27 +205,19 @@ const TAKE = {
   },
 };
 
-export function isOpen(call) {
-  return call.endedAt === undefined;
-}
+export const statusOf = (call) => (call.isHung ? "hung" : call.status);
+export const statusText = (call) => STATUS_TEXTS[statusOf(call)] || call.status;
+export const isOpen = (call) => call.endedAt === undefined;
 
 /** Whether it only asks how a task is: that belongs to the call that became the task. */
-export function isPoll({ method }) {
-  return method === "tasks/get" || method === "tasks/result";
-}
+export const isPoll = ({ method }) => method === "tasks/get" || method === "tasks/result";
 
-export function isFailure(call) {
-  return call.status === "failed" || call.status === "timed out" || call.status === "refused";
-}
+export const isFailure = (call) => call.status === "failed" || call.status === "timed out" || call.status === "refused";
 
 /** How long a call took, or has taken until `now`, in milliseconds. */
-export function durationOf(call, now = Date.now() / 1000) {
-  return Math.max(0, ((call.endedAt ?? now) - call.begin) * 1000);
-}
+export const durationOf = (call, now = Date.now() / 1000) => Math.max(0, ((call.endedAt ?? now) - call.begin) * 1000);
 
-export function cpuOf(call) {
-  return call.userMs === undefined ? undefined : call.userMs + call.systemMs;
-}
+export const cpuOf = (call) => (call.userMs === undefined ? undefined : call.userMs + call.systemMs);
 
 /** Where the time went: waiting for a place, starting the process, running, writing the answer. In milliseconds. */
 export function segmentsOf(call, now = Date.now() / 1000) {
@@ -257,6 +238,4 @@ function keep(list, item, most) {
   if (list.length > most) list.shift();
 }
 
-function pick(event, names) {
-  return Object.fromEntries(names.filter((name) => event[name] !== undefined).map((name) => [name, event[name]]));
-}
+const pick = (event, names) => Object.fromEntries(names.filter((name) => event[name] !== undefined).map((name) => [name, event[name]]));

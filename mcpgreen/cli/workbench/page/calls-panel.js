@@ -1,8 +1,8 @@
 // The waterfall: all calls of all clients of a server, newest first or as they came, with a filter.
 
 import { CallDetail } from "./call-detail.js";
-import { durationOf, isOpen, isPoll, STATUS_NAMES } from "./calls-model.js";
-import { fill, h, inNextFrame, Part, segmented } from "./dom.js";
+import { durationOf, isOpen, isPoll, statusOf, statusText } from "./calls-model.js";
+import { assign, button, fill, h, inNextFrame, Part, segmented } from "./dom.js";
 import { KEYS, parse } from "./filter.js";
 import { clock, count, grouped, milliseconds, visible } from "./format.js";
 import { icon } from "./icons.js";
@@ -34,19 +34,20 @@ class CallsPanel extends Part {
     this.filter = h("input", {
       type: "search", "data-search": "", placeholder: "tool:stats status:error dur:>1s client:cursor", "aria-label": "Filter", testid: "filter",
       spellcheck: false, autocomplete: "off", "aria-describedby": "filter-note",
-      oninput: () => state.go({ filter: this.filter.value }, { isReplaced: true }),
+      oninput: () => filterBy(this.filter.value),
       onkeydown: (event) => {
-        if (event.key === "Escape" && this.filter.value) state.go({ filter: "" }, { isReplaced: true });
+        if (event.key === "Escape" && this.filter.value) filterBy("");
         else if (event.key === "ArrowDown" || event.key === "Enter") this.rows.focus();
         else return;
         event.preventDefault();
       },
     });
     this.note = h("span.filter-note", { id: "filter-note", role: "status", testid: "filter-note" });
-    this.pause = h("button.quiet", { type: "button", testid: "pause", "aria-pressed": "false", title: "Hold the list still (p)", onclick: () => this.hold() }, icon("pause"), "Hold");
-    this.hung = h("button.hung-note", { type: "button", testid: "hung", hidden: true, onclick: () => state.go({ filter: "status:hung" }, { isReplaced: true }) });
+    this.pause = assign(button("quiet", "pause", () => this.hold(), icon("pause"), "Hold"), { title: "Hold the list still (p)", "aria-pressed": "false" });
+    this.hung = assign(button("hung-note", "hung", () => filterBy("status:hung")), { hidden: true });
     this.lost = h("span.lost-note", { role: "status", testid: "lost", hidden: true });
-    this.examples = h("div.examples", { role: "group", "aria-label": "Filters" }, EXAMPLES.map((text) => h("button.chip", { type: "button", testid: `example-${text}`, onclick: () => state.go({ filter: text }, { isReplaced: true }) }, text)));
+    this.examples = h("div.examples", { role: "group", "aria-label": "Filters" },
+      EXAMPLES.map((text) => button("chip", `example-${text}`, () => filterBy(text), text)));
     this.overview = new OverviewChart();
     this.axis = h("div.axis", { "aria-hidden": "true" });
     this.rows = h("virtual-rows", { class: "waterfall" });
@@ -63,7 +64,7 @@ class CallsPanel extends Part {
       h("div.calls-main", {},
         h("div.toolbar", {},
           h("div.search", {}, icon("search"), this.filter), this.note, h("span.push"), this.lost, this.hung,
-          segmented("Bars", [["busy", "In time"], ["start", "Same start"]], "busy", (value) => { this.#alignment = value; this.rows.refresh(); }, "align"),
+          segmented("Bars", [["busy", "In time"], ["start", "Same start"]], "busy", (value) => { this.#alignment = value; this.rows.draw(); }, "align"),
           this.pause),
         this.examples, this.overview,
         h("div.waterfall-head", { "aria-hidden": "true" }, h("span", {}, "call"), h("span", {}, "what"), this.axis, h("span", {}, "took")),
@@ -85,16 +86,11 @@ class CallsPanel extends Part {
       this.update({ isForced: true });
       if (state.call !== null && this.rows.chosenKey !== state.call) this.rows.chooseKey(state.call);
     });
+    this.listen(state, "server", () => this.rows.chooseKey(undefined));
     this.listen(this.overview, "moment", ({ detail }) => this.#scrollTo(detail));
     this.listen(window, "theme", this.#update);
-    const ticking = setInterval(() => { if (state.panel === "calls" && this.#shown.some(isOpen)) this.rows.refresh(); }, 250);
-    this.stop = () => clearInterval(ticking);
+    this.every(250, () => state.panel === "calls" && this.#shown.some(isOpen) && this.rows.draw());
     this.filter.value = state.filter;
-  }
-
-  disconnectedCallback() {
-    super.disconnectedCallback();
-    this.stop();
   }
 
   #updateSoon() {
@@ -122,8 +118,7 @@ class CallsPanel extends Part {
     this.#shown = shown;
     const wasAtTop = this.rows.scrollTop < 4;
     const added = wasAtTop || known === undefined ? 0 : shown.findIndex((call) => call.number === known);
-    this.rows.items = shown;
-    if (added > 0 && !isForced) this.rows.scrollTop += added * this.rows.rowHeight; // what somebody reads does not move away
+    this.rows.replace(shown, isForced ? 0 : Math.max(0, added));
     this.#showNotes(all, shown);
     this.detail.show(state.call === null ? null : state.calls.calls.get(state.call) ?? "missing");
     this.#drawOverview();
@@ -149,8 +144,10 @@ class CallsPanel extends Part {
     this.rows.hidden = !shown.length;
     if (shown.length) return;
     fill(this.empty, all.length
-      ? [h("h2", {}, "No call is like that"), h("p", {}, `Keys: ${KEYS.join(", ")}. Anything else is a word to look for.`), h("button", { type: "button", testid: "clear-filter", onclick: () => state.go({ filter: "" }, { isReplaced: true }) }, "Show all calls")]
-      : [h("h2", {}, "No calls yet"), h("p", {}, state.isOwnServer ? "Try a tool, or choose a running server at the top." : "As soon as its client calls something, it appears here.")]);
+      ? [h("h2", {}, "No call is like that"), h("p", {}, `Keys: ${KEYS.join(", ")}. Anything else is a word to look for.`),
+        button("", "clear-filter", () => filterBy(""), "Show all calls")]
+      : [h("h2", {}, "No calls yet"),
+        h("p", {}, state.isOwnServer ? "Try a tool, or choose a running server at the top." : "As soon as its client calls something, it appears here.")]);
   }
 
   #measure(calls) {
@@ -176,14 +173,14 @@ class CallsPanel extends Part {
 
   #showRow(row, call) {
     const { number, sign, name, client, took } = row.parts;
-    const status = call.isHung ? "hung" : call.status;
+    const status = statusOf(call);
     const time = isOpen(call) ? `${milliseconds(durationOf(call, this.now))} …` : milliseconds(durationOf(call));
     const isRetry = call.interaction !== undefined && call.interaction !== call.number;
     put(row, "data-status", status);
     put(row, "data-testid", `call-${call.number}`);
-    put(row, "aria-label", `Call ${call.number}, ${call.name || call.method}, ${status === "hung" ? "no sign of life" : STATUS_NAMES[status] || status}, ${time}, ${call.client || ""}`);
     put(number, "text", call.number > 0 ? String(call.number) : "–");
     put(sign, "data-status", status);
+    put(sign, "aria-label", statusText(call));
     put(name, "text", visible(call.name || call.method || "…"));
     put(client, "text", [isRetry && `↳ of ${call.interaction}`, call.client, call.polls && count(call.polls, "poll")].filter(Boolean).join(" · "));
     put(took, "text", time);
@@ -223,6 +220,10 @@ class CallsPanel extends Part {
   }
 }
 
+function filterBy(filter) {
+  state.go({ filter }, { isReplaced: true });
+}
+
 /** Calls that take far longer than most here only count with their begin: else the others would be too small to see. */
 function usual(spans) {
   const lengths = spans.map(([begin, end]) => end - begin).sort((a, b) => a - b);
@@ -232,7 +233,7 @@ function usual(spans) {
 
 function makeRow() {
   const row = h("div.call-row");
-  row.parts = { number: h("span.call-number"), sign: h("span.dot"), name: h("span.call-name"), client: h("span.call-client"), took: h("span.call-took") };
+  row.parts = { number: h("span.call-number"), sign: h("span.dot", { role: "img" }), name: h("span.call-name"), client: h("span.call-client"), took: h("span.call-took") };
   row.append(row.parts.number, row.parts.sign, h("span.call-what", {}, row.parts.name, row.parts.client), h("span.track"), row.parts.took);
   return row;
 }

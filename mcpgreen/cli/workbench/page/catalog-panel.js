@@ -1,7 +1,7 @@
 // What the project offers, what it costs to list it, what could be better, and what was left out and why.
 
-import { copy, fill, h, Part } from "./dom.js";
-import { count, grouped, visible } from "./format.js";
+import { button, copy, fill, h, Part } from "./dom.js";
+import { clock, count, grouped, visible } from "./format.js";
 import { icon } from "./icons.js";
 import { descriptionOf, idOf, nameOf } from "./items.js";
 import { ItemList } from "./item-list.js";
@@ -35,6 +35,7 @@ class CatalogPanel extends Part {
     });
     this.listen(state, "catalog", () => this.draw());
     this.listen(state, "place", () => {
+      this.#left = null;
       if (state.item) this.classList.add("is-open");
       this.draw();
     });
@@ -57,11 +58,11 @@ class CatalogPanel extends Part {
   }
 
   #back() {
-    return h("button.quiet.back", { type: "button", testid: "catalog-back", onclick: () => {
+    return button("quiet.back", "catalog-back", () => {
       this.#left = null;
       this.classList.remove("is-open");
       state.go({ item: null });
-    } }, icon("back"), "All items");
+    }, icon("back"), "All items");
   }
 
   #itemView(kind, { definition, file, tokens, findings }) {
@@ -70,18 +71,19 @@ class CatalogPanel extends Part {
     const total = state.catalog[`${kind}s`].reduce((sum, each) => sum + (each.tokens || 0), 0);
     const address = definition.uri || definition.uriTemplate;
     const app = definition._meta?.ui?.resourceUri;
+    const hints = Object.entries(ANNOTATIONS).filter(([key]) => key in annotations);
     return [
       h("header.detail-head", {},
         h("div", {}, h("p.eyebrow", {}, kind), h("h2", {}, nameOf(definition)), title && h("p.subtitle", {}, title)),
-        CAN_BE_TRIED.has(kind) && h("button.primary", { type: "button", testid: "try-item", onclick: () => this.tryItem() }, icon("try"), "Try")),
+        CAN_BE_TRIED.has(kind) && button("primary", "try-item", () => this.tryItem(), icon("try"), "Try")),
       description ? h("p.prose", {}, visible(description)) : h("p.nothing", {}, "It has no description, so a model can only go by its name."),
       h("dl.facts", {},
         file && fact("File", h("button.quiet.address", { type: "button", testid: "copy-file", title: "Copy", onclick: () => copy(file, file) }, file)),
         address && fact("URI", h("code", {}, address)),
         definition.mimeType && fact("Type", definition.mimeType),
-        tokens !== undefined && tokens !== null && fact("Cost in the list", h("span.cost", {}, `${grouped(tokens)} tokens`, total > tokens && [h("span.share", {}, h("span", { style: { width: `${Math.max(2, (100 * tokens) / total)}%` } })), `${Math.round((100 * tokens) / total)} %`])),
+        Boolean(tokens) && fact("Cost in the list", h("span.cost", {}, `${grouped(tokens)} tokens`, share(tokens / total), `${Math.round((100 * tokens) / total)} %`)),
         app && fact("App", h("code", {}, app)),
-        Object.entries(ANNOTATIONS).some(([key]) => key in annotations) && fact("Hints", h("span.chips", {}, Object.entries(ANNOTATIONS).filter(([key]) => key in annotations).map(([key, [yes, no]]) => h("span.tag", { title: key }, annotations[key] ? yes : no))))),
+        hints.length > 0 && fact("Hints", h("span.chips", {}, hints.map(([key, [yes, no]]) => h("span.tag", { title: key }, annotations[key] ? yes : no))))),
       findings.length > 0 && section("Findings", h("div.findings", {}, findings.map(findingView))),
       inputSchema && section("Arguments", argumentsView(inputSchema)),
       args?.length && section("Arguments", argumentsView(schemaOfPrompt(args))),
@@ -108,8 +110,9 @@ function overview(panel) {
     catalog.leftOut.length > 0 && section(`Left out: ${catalog.leftOut.length}`, h("div.findings", {}, catalog.leftOut.slice(0, 50).map(leftOutCard))),
     found.length > 0 && section("What could be better", h("div.findings", {}, found.slice(0, 100).map((item) => findingsOf(item, panel)))),
     !found.length && !catalog.leftOut.length && h("p.good", {}, icon("check"), "Nothing was left out, and there is nothing to improve."),
+    changesView(),
     tools.length > 0 && section("What the tools cost to list", h("div.costs", {}, tools.slice(0, 12).map((tool) => h("div.cost-row", {},
-      h("span.cost-name", {}, tool.definition.name), h("span.share.long", {}, h("span", { style: { width: `${(100 * (tool.tokens || 0)) / most}%` } })), h("span.cost-tokens", {}, `${grouped(tool.tokens || 0)}`))),
+      h("span.cost-name", {}, tool.definition.name), share((tool.tokens || 0) / most), h("span.cost-tokens", {}, grouped(tool.tokens || 0)))),
     tools.length > 12 && h("p.field-note", {}, `and ${count(tools.length - 12, "more tool")}`))));
 }
 
@@ -120,19 +123,34 @@ function findingsOf({ kind, definition, findings }, panel) {
   return h("details.finding", { class: worst, testid: `findings-${nameOf(definition)}` },
     h("summary", {}, h("b", {}, nameOf(definition)), h("span.kind", {}, count(findings.length, worst)), h("span.finding-first", {}, sentences[0])),
     h("ul", {}, findings.slice(0, 50).map(({ sentence, fix }) => h("li", {}, visible(sentence), fix && h("p.fix", {}, visible(fix))))),
-    h("button.quiet", { type: "button", testid: `open-${nameOf(definition)}`, onclick: () => { panel.classList.add("is-open"); state.go({ item: { kind, id: idOf(definition) } }); } }, `Open the ${kind}`));
+    button("quiet", `open-${nameOf(definition)}`, () => { panel.classList.add("is-open"); state.go({ item: { kind, id: idOf(definition) } }); }, `Open the ${kind}`));
 }
 
-function number(value, what) {
-  return h("div.number-tile", {}, h("b", {}, value), h("span", {}, what));
+function share(part) {
+  return h("span.share", {}, h("span", { style: { width: `${Math.max(1, 100 * part)}%` } }));
 }
+
+/** What has changed on disk since the page was opened, the latest first. */
+function changesView() {
+  const events = state.isOwnServer ? state.calls.changes.slice(-12).reverse() : [];
+  const sentenceOf = ({ kind, source, item, reason, why, ...lists }) => {
+    if (kind === "left out") return `${item} left out: ${reason}`;
+    const names = ["added", "removed", "changed"].filter((what) => lists[what]?.length).map((what) => `${what} ${lists[what].join(", ")}`);
+    return `${source}: ${names.join("; ")}${why ? ` (${why})` : ""}`;
+  };
+  return events.length > 0 && section("Latest changes", h("ol.notes", {}, events.map((event) => (
+    h("li", {}, h("span.when", {}, clock(event.at)), h("span", {}, visible(sentenceOf(event))))))));
+}
+
+const number = (value, what) => h("div.number-tile", {}, h("b", {}, value), h("span", {}, what));
 
 function leftOutView(left) {
-  return [h("header.detail-head", {}, h("div", {}, h("p.eyebrow", {}, `${left.kind} · left out`), h("h2", {}, left.item))), h("div.findings", {}, leftOutCard(left))];
+  return [h("p.eyebrow", {}, `${left.kind} · left out`), h("h2", {}, left.item), h("div.findings", {}, leftOutCard(left))];
 }
 
 function leftOutCard({ kind, item, reason, remedy }) {
-  return h("article.finding.error", { testid: `left-out-${item}` }, h("p.finding-head", {}, h("b", {}, item), h("span.kind", {}, kind)), h("p", {}, visible(reason)), remedy && h("p.fix", {}, visible(remedy)));
+  return h("article.finding.error", { testid: `left-out-${item}` },
+    h("p.finding-head", {}, h("b", {}, item), h("span.kind", {}, kind)), h("p", {}, visible(reason)), remedy && h("p.fix", {}, visible(remedy)));
 }
 
 function findingView({ level, code, sentence, fix, file, line }) {
@@ -141,13 +159,9 @@ function findingView({ level, code, sentence, fix, file, line }) {
     h("p", {}, visible(sentence)), fix && h("p.fix", {}, visible(fix)));
 }
 
-function section(title, ...content) {
-  return h("section.section", {}, h("h3", {}, title), content);
-}
+const section = (title, ...content) => h("section.section", {}, h("h3", {}, title), content);
 
-function fact(name, value) {
-  return h("div", {}, h("dt", {}, name), h("dd", {}, value));
-}
+const fact = (name, value) => h("div", {}, h("dt", {}, name), h("dd", {}, value));
 
 export function schemaOfPrompt(args) {
   return {
@@ -177,7 +191,8 @@ function argumentsView(schema) {
   const field = fieldOf(schema);
   collect(field, 0);
   if (!rows.length) return field.kind === "object" ? h("p.nothing", {}, "None.") : jsonView(schema, { openTo: 3 });
-  return h("div.table-scroll", { tabIndex: 0, role: "region", "aria-label": "Members" }, h("table.schema", {}, h("thead", {}, h("tr", {}, ["Name", "Type", "Meaning"].map((each) => h("th", { scope: "col" }, each)))), h("tbody", {}, rows)));
+  const heads = ["Name", "Type", "Meaning"].map((each) => h("th", { scope: "col" }, each));
+  return h("div.table-scroll", { tabIndex: 0, role: "region", "aria-label": "Members" }, h("table.schema", {}, h("thead", {}, h("tr", {}, heads)), h("tbody", {}, rows)));
 }
 
 customElements.define("catalog-panel", CatalogPanel);

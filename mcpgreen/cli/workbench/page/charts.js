@@ -3,7 +3,7 @@
 import { colour } from "./theme.js";
 import { niceStep } from "./statistics.js";
 
-const MARGIN = { left: 46, right: 10, top: 10, bottom: 20 };
+const MARGIN = { left: 54, right: 10, top: 10, bottom: 20 };
 
 /** A canvas as sharp as the screen: [context, width, height], or nothing while it is not visible. */
 export function canvas(element, [width, height] = [element.clientWidth, element.clientHeight]) {

@@ -1,7 +1,7 @@
 // The same request in each revision, side by side. Lines that not all answers have are marked.
 
 import { compareRevisions } from "./api.js";
-import { fill, h } from "./dom.js";
+import { dialogOf, fill, h } from "./dom.js";
 import { stringify } from "./exact-json.js";
 import { milliseconds, shortened, visible } from "./format.js";
 
@@ -9,9 +9,9 @@ const MOST_LINES = 300;
 
 export function compareDialog() {
   const body = h("div.compare");
-  const dialog = h("dialog.wide", { "aria-labelledby": "compare-title", testid: "compare-dialog", onclick: (event) => event.target === dialog && dialog.close() },
-    h("header", {}, h("h2", { id: "compare-title" }, "In each revision"), h("form", { method: "dialog" }, h("button.quiet", { testid: "compare-close" }, "Close"))),
-    h("p.field-note", {}, "The tool runs once for each revision. Marked lines are not in all answers."), body);
+  const note = h("p.field-note", {}, "The tool runs once for each revision. Marked lines are not in all answers.");
+  const dialog = dialogOf("In each revision", "compare", note, body);
+  dialog.classList.add("wide");
   dialog.compare = async (method, params) => {
     fill(body, h("p.nothing", {}, "Running …"));
     dialog.showModal();

@@ -10,6 +10,10 @@ export function h(tag, properties = {}, ...children) {
   return element;
 }
 
+export function button(look, testid, onclick, ...content) {
+  return h(look ? `button.${look}` : "button", { type: "button", testid, onclick }, ...content);
+}
+
 export function assign(element, properties) {
   for (const [name, value] of Object.entries(properties)) {
     if (value === undefined) continue;
@@ -72,6 +76,18 @@ export class Part extends HTMLElement {
   listen(target, type, listener) {
     target.addEventListener(type, listener, { signal: this.#gone.signal });
   }
+
+  every(ms, work) {
+    const ticking = setInterval(work, ms);
+    this.#gone.signal.addEventListener("abort", () => clearInterval(ticking));
+  }
+}
+
+/** A dialog with a title and a button that closes it; a click beside it closes it, too. */
+export function dialogOf(title, testid, ...content) {
+  const id = freshId("title");
+  return h("dialog", { "aria-labelledby": id, testid: `${testid}-dialog`, onclick: ({ target, currentTarget }) => target === currentTarget && target.close() },
+    h("header", {}, h("h2", { id }, title), h("form", { method: "dialog" }, h("button.quiet", { testid: `${testid}-close` }, "Close"))), content);
 }
 
 /** Calls `work` in the next frame, once, however often it was asked for. */
@@ -93,7 +109,7 @@ export function segmented(label, options, chosen, change, testid) {
   const node = h("div.segmented", { role: "radiogroup", "aria-label": label, testid });
   const inputs = options.map(([value, text]) => {
     const input = h("input", {
-      type: "radio", name, checked: value === chosen, testid: testid && `${testid}-${value || "none"}`,
+      type: "radio", name, checked: value === chosen, testid: testid && `${testid}-${value}`,
       onchange: () => change(value),
     });
     node.append(h("label", {}, input, h("span", {}, text)));

@@ -17,14 +17,10 @@ function isLost(number, source) {
   return digits.length > 15 && String(number) !== source;
 }
 
-export function stringify(value, indent) {
-  return JSON.stringify(value, null, indent);
-}
+export const stringify = (value, indent) => JSON.stringify(value, null, indent);
 
 /** The number that was kept as text, or undefined. */
-export function keptNumber(value) {
-  return JSON.isRawJSON?.(value) ? value.rawJSON : undefined;
-}
+export const keptNumber = (value) => (JSON.isRawJSON?.(value) ? value.rawJSON : undefined);
 
 export function numberFrom(text) {
   const number = parse(text);
@@ -32,6 +28,6 @@ export function numberFrom(text) {
   return number;
 }
 
-export function isObject(value) {
-  return typeof value === "object" && value !== null && !Array.isArray(value) && keptNumber(value) === undefined;
-}
+export const isObject = (value) => (
+  typeof value === "object" && value !== null && !Array.isArray(value) && keptNumber(value) === undefined
+);

@@ -2,7 +2,7 @@
 
 import { durationOf, isFailure, isOpen } from "./calls-model.js";
 import { axes, line } from "./charts.js";
-import { fill, h, inNextFrame, Part, segmented } from "./dom.js";
+import { button, fill, h, inNextFrame, Part, segmented } from "./dom.js";
 import { bytes, clock, count, grouped, milliseconds } from "./format.js";
 import { state } from "./state.js";
 import { buckets, byTool, summaryOf } from "./statistics.js";
@@ -34,9 +34,12 @@ class FiguresPanel extends Part {
     this.charts.durations.canvas.addEventListener("click", (event) => this.#openDot(event));
     this.body = h("tbody");
     this.heads = COLUMNS.map(([key, title, show]) => h("th", { scope: "col", class: show ? "number" : "" },
-      key === "durations" ? title : h("button.sort", { type: "button", testid: `by-${key}`, onclick: () => this.#sortBy(key) }, title)));
+      key === "durations" ? title : button("sort", `by-${key}`, () => this.#sortBy(key), title)));
     this.append(
-      h("div.toolbar", {}, h("h2", {}, "Figures"), h("span.push"), segmented("Range", RANGES, String(this.#range), (value) => { this.#range = Number(value); this.draw(); }, "range")),
+      h("div.toolbar", {}, h("h2", {}, "Figures"), h("span.push"), segmented("Range", RANGES, String(this.#range), (value) => {
+        this.#range = Number(value);
+        this.draw();
+      }, "range")),
       this.tiles,
       h("div.charts", {}, Object.values(this.charts).map(({ node }) => node)),
       h("section.section", {}, h("h3", {}, "By tool"),
@@ -44,17 +47,11 @@ class FiguresPanel extends Part {
   }
 
   connected() {
-    const ticking = setInterval(() => this.draw(), REDRAW_MS);
-    this.stop = () => clearInterval(ticking);
+    this.every(REDRAW_MS, () => this.draw());
     for (const name of ["place", "catalog", "server"]) this.listen(state, name, () => this.draw());
     this.listen(window, "theme", () => this.draw());
     this.listen(state.calls, "change", () => performance.now() - this.#drawnAt > REDRAW_MS && this.#drawSoon());
     new ResizeObserver(this.#drawSoon).observe(this);
-  }
-
-  disconnectedCallback() {
-    super.disconnectedCallback();
-    this.stop();
   }
 
   draw() {
@@ -172,11 +169,15 @@ class FiguresPanel extends Part {
     this.heads.forEach((head, index) => head.setAttribute("aria-sort", COLUMNS[index][0] !== by ? "none" : isDown ? "descending" : "ascending"));
     const longest = rows.reduce((most, row) => Math.max(most, row.durations.at(-1) || 0), 10);
     fill(this.body, rows.length ? rows.slice(0, 200).map((row) => h("tr", {}, COLUMNS.map(([key, , show]) => {
-      if (key === "name") return h("th", { scope: "row" }, h("button.quiet.address", { type: "button", testid: `figures-${row.name}`, onclick: () => state.go({ panel: "calls", call: null, filter: `tool:${/\s/.test(row.name) ? `"${row.name}"` : row.name}` }) }, row.name));
+      if (key === "name") return h("th", { scope: "row" }, button("quiet.address", `figures-${row.name}`, () => showCalls(row.name), row.name));
       if (key === "durations") return h("td", {}, strip(row.durations, longest));
       return h("td.number", { class: key === "failures" && row.failures ? "bad" : "" }, show(row[key]));
     }))) : h("tr", {}, h("td", { colSpan: COLUMNS.length }, h("p.nothing", {}, "No calls in this time."))));
   }
+}
+
+function showCalls(name) {
+  state.go({ panel: "calls", call: null, filter: /\s/.test(name) ? `name:"${name}"` : `name:${name}` });
 }
 
 /** The durations of a tool as a few marks on a common, logarithmic scale: where they begin, where most are, where they end. */

@@ -1,7 +1,7 @@
 // The fields of a form: {node, read(), write(value)}. `read` gives undefined if nothing is to be sent, which is not the same
 // as an empty text. Rule: what was typed stays, even if it is not what the schema asks for; it is then sent as it is.
 
-import { freshId, fill, h, segmented } from "./dom.js";
+import { button, fill, freshId, h, segmented } from "./dom.js";
 import { isObject, keptNumber, numberFrom, parse, stringify } from "./exact-json.js";
 import { icon } from "./icons.js";
 import { fits, hintOf, kindText, variantFor } from "./schema-model.js";
@@ -181,7 +181,7 @@ const CONTROLS = {
     let items = [];
     let isSet = false;
     const rows = h("ol.items");
-    const add = h("button.add.quiet", { type: "button", testid: `add-${parts.path}`, onclick: () => addItem(true) }, icon("plus"), "Add an item");
+    const add = button("add.quiet", `add-${parts.path}`, () => addItem(true), icon("plus"), "Add an item");
     function addItem(isByHand, value) {
       const at = items.length;
       const item = makeField(field.item, { name: String(at + 1), path: `${parts.path}.${at}`, edited: parts.edited });
@@ -325,7 +325,11 @@ function startOf(field, control) {
 
 /** An object that need not be there is added by a button, so that its own required members do not seem to be required. */
 function optional(parts, body, control) {
-  const add = h("button.add.quiet", { type: "button", testid: `add-${parts.path || "root"}`, onclick: () => { write(control.begin()); parts.edited(); body.querySelector("textarea, input, select")?.focus(); } }, icon("plus"), "Add");
+  const add = button("add.quiet", `add-${parts.path || "root"}`, () => {
+    write(control.begin());
+    parts.edited();
+    body.querySelector("textarea, input, select")?.focus();
+  }, icon("plus"), "Add");
   const node = h("div.optional");
   function write(value) {
     control.write(value === undefined && parts.isRequired ? control.begin() : value);
@@ -352,13 +356,9 @@ function native(parts, type) {
   };
 }
 
-function textArea(parts, options) {
-  return h("textarea", { ...named(parts), spellcheck: false, autocomplete: "off", ...options });
-}
+const textArea = (parts, options) => h("textarea", { ...named(parts), spellcheck: false, autocomplete: "off", ...options });
 
-function named({ id, path, hintId }) {
-  return { id, testid: `input-${path}`, "aria-describedby": hintId };
-}
+const named = ({ id, path, hintId }) => ({ id, testid: `input-${path}`, "aria-describedby": hintId });
 
 function smallButton(label, sign, onclick, testid, disabled = false) {
   return h("button.small", { type: "button", title: label, "aria-label": label, onclick, testid, disabled }, icon(sign));

@@ -23,13 +23,9 @@ export function bytes(count) {
   return `${count < 10 ? count.toFixed(1) : Math.round(count)} ${units[unit]}`;
 }
 
-export function count(number, one, many = `${one}s`) {
-  return `${grouped(number)} ${number === 1 ? one : many}`;
-}
+export const count = (number, one, many = `${one}s`) => `${grouped(number)} ${number === 1 ? one : many}`;
 
-export function grouped(number) {
-  return number.toLocaleString("en-US");
-}
+export const grouped = (number) => number.toLocaleString("en-US");
 
 /** 12:04:31, or with milliseconds. `at` is in seconds since 1970. */
 export function clock(at, { isExact = false } = {}) {
@@ -57,10 +53,6 @@ export function visible(text) {
   });
 }
 
-export function shortened(text, length) {
-  return text.length > length ? `${text.slice(0, length - 1)}…` : text;
-}
+export const shortened = (text, length) => (text.length > length ? `${text.slice(0, length - 1)}…` : text);
 
-function twoDigits(number) {
-  return String(number).padStart(2, "0");
-}
+const twoDigits = (number) => String(number).padStart(2, "0");

@@ -20,7 +20,10 @@ export class ItemList extends Part {
   }
 
   build() {
-    this.search = h("input", { type: "search", placeholder: "Search", "aria-label": "Search the catalog", testid: `${this.panel}-search`, "data-search": "", oninput: () => this.draw(), onkeydown: (event) => this.#key(event) });
+    this.search = h("input", {
+      type: "search", placeholder: "Search", "aria-label": "Search the catalog", testid: `${this.panel}-search`, "data-search": "",
+      oninput: () => this.draw(), onkeydown: (event) => this.#key(event),
+    });
     this.kinds = h("div.kinds", { role: "group", "aria-label": "Kinds" });
     this.rows = h("virtual-rows");
     this.rows.setUp({
@@ -46,7 +49,7 @@ export class ItemList extends Part {
       onclick: () => { this.#kind = kind; this.draw(); this.kinds.querySelector("[aria-pressed=true]").focus(); },
     }, kind ? PLURAL[kind] : "All", h("span.count", {}, grouped(number)))));
     const words = this.search.value.toLowerCase().split(/\s+/).filter(Boolean);
-    this.rows.items = all.filter((entry) => (!this.#kind || entry.kind === this.#kind) && words.every((word) => entry.words.includes(word)));
+    this.rows.replace(all.filter((entry) => (!this.#kind || entry.kind === this.#kind) && words.every((word) => entry.words.includes(word))));
     this.foot.textContent = this.rows.items.length === all.length ? count(all.length, "item") : `${grouped(this.rows.items.length)} of ${count(all.length, "item")}`;
     this.mark();
   }

@@ -1,6 +1,6 @@
 // JSON as a tree. What is closed has no elements yet, and long lists come in pieces, so that any size can be opened.
 
-import { h } from "./dom.js";
+import { button, h } from "./dom.js";
 import { isObject, keptNumber } from "./exact-json.js";
 import { count, shortened, visible } from "./format.js";
 
@@ -27,7 +27,7 @@ function nodeOf(name, value, openTo) {
     const until = Math.min(entries.length, shown + AT_ONCE);
     for (; shown < until; shown += 1) members.append(nodeOf(...entries[shown], openTo - 1));
     if (shown < entries.length) {
-      members.append(h("button.quiet.json-more", { type: "button", testid: "json-more", onclick: showMore }, `${count(entries.length - shown, "more", "more")}`));
+      members.append(button("quiet.json-more", "json-more", showMore, `${count(entries.length - shown, "more", "more")}`));
     }
   }
   node.addEventListener("toggle", () => { if (node.open && !shown) showMore(); });
@@ -49,10 +49,7 @@ function leaf(value) {
   if (typeof value !== "string") return h(`span.json-${value === null ? "null" : typeof value}`, {}, String(value));
   if (value.length <= LONG_TEXT) return h("span.json-string", {}, visible(value));
   const text = h("span.json-string", {}, `${visible(value.slice(0, LONG_TEXT))}…`);
-  const all = h("button.quiet.json-more", {
-    type: "button", testid: "json-all",
-    onclick: () => { text.textContent = visible(value.slice(0, 100_000)); all.remove(); },
-  }, count(value.length, "character"));
+  const all = button("quiet.json-more", "json-all", () => { text.textContent = visible(value.slice(0, 100_000)); all.remove(); }, count(value.length, "character"));
   return h("span", {}, text, all);
 }
 

@@ -46,16 +46,12 @@ function showLive() {
   live.textContent = state.isLive ? "live" : "reconnecting";
   live.classList.toggle("is-off", !state.isLive);
 }
-let lastSeen = 0;
 function showBadge() {
-  const newest = state.calls.lastEvent;
   const open = state.calls.list.filter((call) => call.endedAt === undefined).length;
   badge.hidden = !open;
   badge.textContent = String(open);
-  badge.title = `${open} running`;
-  lastSeen = newest;
 }
-setInterval(() => { if (state.calls.lastEvent !== lastSeen) showBadge(); }, 500);
+setInterval(showBadge, 500);
 
 state.addEventListener("place", showPlace);
 state.addEventListener("project", showPlace);

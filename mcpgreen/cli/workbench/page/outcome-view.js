@@ -31,15 +31,9 @@ export class OutcomeView extends Part {
   }
 
   connected() {
-    const ticking = setInterval(() => { if (this.#run?.isRunning) this.#draw(); }, 200);
+    this.every(200, () => this.#run?.isRunning && this.#draw());
     this.listen(state.calls, "change", () => this.#drawAnatomy());
-    this.stop = () => clearInterval(ticking);
     this.#draw();
-  }
-
-  disconnectedCallback() {
-    super.disconnectedCallback();
-    this.stop();
   }
 
   get run() {
@@ -168,8 +162,9 @@ export class OutcomeView extends Part {
 
   #drawWire({ sent, answer }) {
     if (!sent) return;
-    fill(this.wire, h("details.section", { testid: "wire" }, h("summary", {}, "On the wire"),
-      [["sent", sent], ["answer", answer?.frame]].filter(([, frame]) => frame).map(([name, frame]) => h("div.wire-frame", {}, h("p.role", {}, name, copyButton(() => stringify(frame), name, `copy-${name}`)), jsonView(frame, { openTo: 4 })))));
+    const view = (name, frame) => frame && h("div.wire-frame", {},
+      h("p.role", {}, name, copyButton(() => stringify(frame), name, `copy-${name}`)), jsonView(frame, { openTo: 4 }));
+    fill(this.wire, h("details.section", { testid: "wire" }, h("summary", {}, "On the wire"), view("sent", sent), view("answer", answer?.frame)));
   }
 
   #drawAnatomy() {

@@ -29,7 +29,6 @@ export class OverviewChart extends Part {
   }
 
   show(calls, span, window) {
-    Object.assign(this, { calls });
     this.#calls = calls;
     this.#span = span;
     this.#window = window;

@@ -1,6 +1,6 @@
 // Questions of a server, answered where they are asked: a form, an address to open, a model that is played by hand, or JSON.
 
-import { announce, fill, h } from "./dom.js";
+import { announce, button, fill, h } from "./dom.js";
 import { isObject, parse, stringify } from "./exact-json.js";
 import { visible } from "./format.js";
 import "./schema-form.js";
@@ -11,25 +11,21 @@ export function questionView({ key, method, params }, reply) {
   const make = method === "elicitation/create" ? (params.mode === "url" ? address : form) : method === "sampling/createMessage" ? sampling : anything;
   const node = h("section.question", { "aria-label": "Question", testid: "question", "data-key": key });
   const send = async (answer) => {
-    for (const button of node.querySelectorAll("button")) button.disabled = true;
+    for (const each of node.querySelectorAll("button")) each.disabled = true;
     try {
       await reply(answer);
     } catch (error) {
       announce(error.message, { isError: true });
-      for (const button of node.querySelectorAll("button")) button.disabled = false;
+      for (const each of node.querySelectorAll("button")) each.disabled = false;
     }
   };
   return fill(node, h("p.eyebrow", {}, `asks · ${method}`), make(params, send, method));
 }
 
-function button(label, testid, onclick, isMain = false) {
-  return h(isMain ? "button.primary" : "button", { type: "button", testid, onclick }, label);
-}
-
 function refusals(send) {
   return [
-    button("Decline", "decline", () => send({ result: { action: "decline" } })),
-    button("Cancel", "dismiss", () => send({ result: { action: "cancel" } })),
+    button("", "decline", () => send({ result: { action: "decline" } }), "Decline"),
+    button("", "dismiss", () => send({ result: { action: "cancel" } }), "Cancel"),
   ];
 }
 
@@ -43,7 +39,7 @@ function form({ message, requestedSchema }, send) {
       announce(`This is not JSON yet: ${error.message}`, { isError: true });
     }
   };
-  return [h("p.prose", {}, visible(String(message ?? ""))), fields, h("div.buttons", {}, button("Accept", "accept", accept, true), refusals(send))];
+  return [h("p.prose", {}, visible(String(message ?? ""))), fields, h("div.buttons", {}, button("primary", "accept", accept, "Accept"), refusals(send))];
 }
 
 function address({ message, url }, send) {
@@ -55,12 +51,13 @@ function address({ message, url }, send) {
     isWeb ? null : h("p.field-note", {}, "This is no address of the web, so it cannot be opened here."),
     h("div.buttons", {},
       isWeb && h("a.button", { href: parsed.href, target: "_blank", rel: "noopener noreferrer", testid: "open-url" }, "Open in a new tab"),
-      button("Accept", "accept", () => send({ result: { action: "accept" } }), true), refusals(send)),
+      button("primary", "accept", () => send({ result: { action: "accept" } }), "Accept"), refusals(send)),
   ];
 }
 
 function sampling({ messages = [], systemPrompt, maxTokens, modelPreferences }, send) {
   const text = h("textarea", { rows: 3, "aria-label": "What the model says", placeholder: "What the model says", testid: "sampling-text" });
+  const answer = () => send({ result: { role: "assistant", content: { type: "text", text: text.value }, model: "workbench", stopReason: "endTurn" } });
   const hints = (modelPreferences?.hints || []).map(({ name }) => name).join(", ");
   return [
     h("p.prose", {}, "The server wants a model to go on. Here you are the model."),
@@ -68,8 +65,8 @@ function sampling({ messages = [], systemPrompt, maxTokens, modelPreferences }, 
     h("p.field-note", {}, [maxTokens && `at most ${maxTokens} tokens`, hints && `wants ${hints}`].filter(Boolean).join(", ")),
     text,
     h("div.buttons", {},
-      button("Answer", "accept", () => send({ result: { role: "assistant", content: { type: "text", text: text.value }, model: "workbench", stopReason: "endTurn" } }), true),
-      button("Reject", "decline", () => send({ error: { code: -1, message: "The user rejected the request." } }))),
+      button("primary", "accept", answer, "Answer"),
+      button("", "decline", () => send({ error: { code: -1, message: "The user rejected the request." } }), "Reject")),
   ];
 }
 
@@ -90,6 +87,7 @@ function anything(params, send, method) {
   };
   return [
     h("p.prose", {}, "The result of this request, as JSON:"), textView(stringify(params ?? {}, 2), { label: "Parameters" }), text,
-    h("div.buttons", {}, button("Answer", "accept", answer, true), button("Reject", "decline", () => send({ error: { code: -32601, message: "Method not found" } }))),
+    h("div.buttons", {}, button("primary", "accept", answer, "Answer"),
+      button("", "decline", () => send({ error: { code: -32601, message: "Method not found" } }), "Reject")),
   ];
 }

@@ -1,7 +1,7 @@
 // The answer to a request: blocks of content, structured content, contents of resources, messages of prompts, errors.
 
 import { AppFrame } from "./app-frame.js";
-import { h, tabs } from "./dom.js";
+import { button, h, tabs } from "./dom.js";
 import { isObject, parse, stringify } from "./exact-json.js";
 import { bytes, shortened, visible } from "./format.js";
 import { jsonView } from "./json-view.js";
@@ -61,13 +61,17 @@ const BLOCKS = {
   image: ({ data, mimeType }) => picture(data, mimeType),
   audio: ({ data, mimeType }) => sound(data, mimeType),
   resource_link: ({ uri, name, title, description, mimeType, size }) => h("div.link-card", {},
-    h("div", {}, h("b", {}, visible(title || name || uri)), mimeType && h("span.kind", {}, mimeType), size !== undefined && h("span.kind", {}, bytes(size))),
+    h("div", {}, h("b", {}, visible(title || name || uri)), h("span.kind", {}, mimeType), size !== undefined && h("span.kind", {}, bytes(size))),
     description && h("p", {}, visible(description)),
-    h("button.quiet.address", { type: "button", testid: "read-link", onclick: (event) => event.target.dispatchEvent(new CustomEvent("read-resource", { bubbles: true, detail: uri })) }, visible(String(uri)))),
+    button("quiet.address", "read-link", ({ target }) => readResource(target, uri), visible(String(uri)))),
   resource: ({ resource = {} }) => h("div", {},
     h("p.resource-head", {}, h("code", {}, visible(String(resource.uri))), resource.mimeType && h("span.kind", {}, resource.mimeType)),
     resource.blob !== undefined ? blob(resource) : textOrJson(String(resource.text ?? ""))),
 };
+
+function readResource(target, detail) {
+  target.dispatchEvent(new CustomEvent("read-resource", { bubbles: true, detail }));
+}
 
 function unknown(block) {
   return jsonView(block);
@@ -96,18 +100,21 @@ function jsonIn(text) {
 }
 
 function picture(data, mimeType) {
-  if (!/^image\/[\w.+-]+$/.test(mimeType)) return unknown({ type: "image", mimeType });
   const size = h("span");
-  const image = h("img", { alt: "The picture of the result", testid: "picture", onload: () => { size.textContent = `${image.naturalWidth} × ${image.naturalHeight}, `; } });
+  const image = h("img", { alt: "The picture of the result", testid: "picture" });
+  image.onload = () => { size.textContent = `${image.naturalWidth} × ${image.naturalHeight}, `; };
   image.onerror = () => { size.textContent = "The browser cannot show it: "; };
-  image.src = `data:${mimeType};base64,${data}`;
-  return h("figure", {}, image, h("figcaption", {}, size, `${mimeType}, ${bytes(Math.floor(String(data).length * 0.75))}`));
+  return media("image", image, data, mimeType, size);
 }
 
 function sound(data, mimeType) {
-  if (!/^audio\/[\w.+-]+$/.test(mimeType)) return unknown({ type: "audio", mimeType });
-  return h("figure", {}, h("audio", { controls: true, src: `data:${mimeType};base64,${data}`, testid: "sound" }),
-    h("figcaption", {}, `${mimeType}, ${bytes(Math.floor(String(data).length * 0.75))}`));
+  return media("audio", h("audio", { controls: true, testid: "sound" }), data, mimeType);
+}
+
+function media(type, element, data, mimeType, size = null) {
+  if (!mimeType?.startsWith(`${type}/`) || !/^[\w.+/-]+$/.test(mimeType)) return unknown({ type, mimeType });
+  element.src = `data:${mimeType};base64,${data}`;
+  return h("figure", {}, element, h("figcaption", {}, size, `${mimeType}, ${bytes(Math.floor(String(data).length * 0.75))}`));
 }
 
 function blob({ blob: data, mimeType = "" }) {

@@ -135,9 +135,7 @@ function labelOf(branch, index) {
   return branch.type || `Variant ${index + 1}`;
 }
 
-function textOf(value) {
-  return typeof value === "string" ? value : JSON.stringify(value);
-}
+const textOf = (value) => (typeof value === "string" ? value : JSON.stringify(value));
 
 /** In a few words what the schema asks for: "integer 1–500". */
 export function kindText({ kind, schema, choices, item }) {

@@ -1,6 +1,6 @@
 // The keyboard: one table, from which keys are understood and the help dialog is made.
 
-import { fill, h } from "./dom.js";
+import { dialogOf, fill, h } from "./dom.js";
 
 const groups = [];
 let isWaitingForSecond = false;
@@ -26,11 +26,9 @@ export function startKeyboard() {
 
 export function helpDialog() {
   const body = h("div.help-groups");
-  const dialog = h("dialog.help", { "aria-labelledby": "help-title", testid: "help-dialog", onclick: (event) => event.target === dialog && dialog.close() },
-    h("header", {}, h("h2", { id: "help-title" }, "Keyboard"), h("form", { method: "dialog" }, h("button.quiet", { testid: "help-close" }, "Close"))),
-    body);
+  const dialog = dialogOf("Keyboard", "help", body);
   dialog.open_ = () => {
-    fill(body, groups.map(({ title, rows }) => h("section", {}, h("h3", {}, title),
+    fill(body, [groups.at(-1), ...groups.slice(0, -1)].map(({ title, rows }) => h("section", {}, h("h3", {}, title),
       h("dl", {}, rows.map(([keys, what]) => [h("dt", {}, keys.split(", ").map(keysOf)), h("dd", {}, what)])))));
     if (!dialog.open) dialog.showModal();
   };

@@ -68,6 +68,4 @@ export function niceStep(span, wanted) {
   return [1, 2, 5, 10].map((factor) => factor * power).find((step) => step >= raw);
 }
 
-function sum(numbers) {
-  return numbers.reduce((total, number) => total + number, 0);
-}
+const sum = (numbers) => numbers.reduce((total, number) => total + number, 0);

@@ -1,6 +1,6 @@
 // Objects as the rows of a table that can be sorted. Used for results, where nobody knows what they look like.
 
-import { fill, h } from "./dom.js";
+import { button, fill, h } from "./dom.js";
 import { isObject, keptNumber } from "./exact-json.js";
 import { count, grouped, shortened, visible } from "./format.js";
 
@@ -24,8 +24,8 @@ export function tableView(rows) {
   let shown = ROWS_AT_ONCE;
   const body = h("tbody");
   const heads = columns.map((column) => h("th", { scope: "col", class: isNumeric[column] ? "number" : "" },
-    h("button.sort", { type: "button", testid: `sort-${column}`, onclick: () => sortBy(column) }, visible(column))));
-  const more = h("button.quiet", { type: "button", testid: "table-more", onclick: () => { shown += ROWS_AT_ONCE * 5; draw(); } });
+    button("sort", `sort-${column}`, () => sortBy(column), visible(column))));
+  const more = button("quiet", "table-more", () => { shown += ROWS_AT_ONCE * 5; draw(); });
   const node = h("div.table-view", {},
     h("div.table-scroll", { tabIndex: 0, role: "region", "aria-label": "Table" }, h("table", { testid: "table" }, h("thead", {}, h("tr", {}, heads)), body)),
     h("div.text-foot", {}, h("span", {}, count(rows.length, "row")), more));

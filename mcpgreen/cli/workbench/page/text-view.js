@@ -1,6 +1,6 @@
 // A text as it is, cut where it is long. Control characters are visible, so that nothing in it can colour or hide anything.
 
-import { copy, fill, h } from "./dom.js";
+import { button, copy, fill, h } from "./dom.js";
 import { bytes, count, visible } from "./format.js";
 
 const FIRST_CHARACTERS = 24_000;
@@ -20,15 +20,15 @@ export function textView(text, { label = "Text", testid = "text" } = {}) {
     foot.hidden = left <= 0;
     fill(foot,
       h("span", {}, `${count(left, "character")} more (${bytes(text.length)} in all)`),
-      shown < MOST_CHARACTERS && h("button.quiet", { type: "button", testid: `${testid}-more`, onclick: () => showMore(MORE_CHARACTERS) }, "Show more"),
-      h("button.quiet", { type: "button", testid: `${testid}-save`, onclick: () => save(text) }, "Save all"));
+      shown < MOST_CHARACTERS && button("quiet", `${testid}-more`, () => showMore(MORE_CHARACTERS), "Show more"),
+      button("quiet", `${testid}-save`, () => save(text), "Save all"));
   }
   showMore(FIRST_CHARACTERS);
   return h("div.text-view", {}, page, foot);
 }
 
 export function copyButton(text, what, testid) {
-  return h("button.quiet", { type: "button", testid, onclick: () => copy(typeof text === "function" ? text() : text, what) }, "Copy");
+  return button("quiet", testid, () => copy(typeof text === "function" ? text() : text, what), "Copy");
 }
 
 /** A little earlier, at the end of a line, and never in the middle of a character. */

@@ -2,6 +2,7 @@
 
 import { assign, fill, h } from "./dom.js";
 import { icon } from "./icons.js";
+import { keep, kept } from "./storage.js";
 
 const KEY = "mcpgreen.theme";
 const NEXT = { auto: "light", light: "dark", dark: "auto" };
@@ -20,12 +21,12 @@ export function themeButton() {
   function choose(theme) {
     chosen = theme;
     document.documentElement.dataset.theme = theme;
-    keep(theme);
+    keep(KEY, theme);
     const label = `Colours: ${NAME[theme]}. Change to: ${NAME[NEXT[theme]]}`;
     fill(assign(button, { title: label, "aria-label": label }), icon(SIGN[theme]));
     tell();
   }
-  choose(NEXT[kept()] ? kept() : "auto");
+  choose(NEXT[kept(KEY)] ? kept(KEY) : "auto");
   return button;
 }
 
@@ -47,20 +48,4 @@ export function colour(name) {
     colours.set(name, getComputedStyle(probe).color);
   }
   return colours.get(name);
-}
-
-function kept() {
-  try {
-    return localStorage.getItem(KEY);
-  } catch {
-    return null;
-  }
-}
-
-function keep(theme) {
-  try {
-    localStorage.setItem(KEY, theme);
-  } catch {
-    // A browser may forbid it: then the choice lasts as long as the page.
-  }
 }

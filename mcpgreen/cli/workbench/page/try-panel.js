@@ -2,7 +2,7 @@
 
 import { readLine, saveTest } from "./api.js";
 import { compareDialog } from "./compare-view.js";
-import { announce, copy, fill, h, Part, segmented } from "./dom.js";
+import { announce, button, copy, fill, h, Part, segmented } from "./dom.js";
 import { stringify } from "./exact-json.js";
 import { clock, milliseconds, shortened, visible } from "./format.js";
 import { historyOf, remember } from "./history.js";
@@ -28,7 +28,7 @@ class TryPanel extends Part {
     this.form = h("div.desk-form");
     this.kept = h("div.kept");
     this.outcome = h("section.outcome-column", { "aria-label": "Answer", testid: "try-outcome" });
-    this.run_ = h("button.primary", { type: "button", testid: "run", onclick: () => this.run() }, icon("try"), "Run", keysOf("Mod+Enter"));
+    this.run_ = button("primary", "run", () => this.run(), icon("try"), "Run", keysOf("Mod+Enter"));
     this.again_ = h("button", { type: "button", testid: "again", title: "Again with the same arguments (r)", onclick: () => this.again() }, icon("again"), "Again", keysOf("r"));
     this.cancel_ = h("button.danger", { type: "button", testid: "cancel", hidden: true, onclick: () => this.cancel() }, "Cancel", keysOf("Escape"));
     this.more = h("div.more-buttons", {},
@@ -86,9 +86,9 @@ class TryPanel extends Part {
     const { definition } = item;
     const desk = this.#deskOf(kind, definition);
     fill(this.head, h("div", {},
-      h("button.quiet.back", { type: "button", testid: "try-back", onclick: () => this.classList.add("is-choosing") }, icon("back"), "All items"),
+      button("quiet.back", "try-back", () => this.classList.add("is-choosing"), icon("back"), "All items"),
       h("p.eyebrow", {}, kind), h("h2", {}, nameOf(definition)), h("p.subtitle", {}, visible(shortened(descriptionOf(definition) || idOf(definition), 240)))),
-      h("button.quiet", { type: "button", testid: "to-catalog", onclick: () => state.go({ panel: "catalog" }) }, "In the catalog"));
+      button("quiet", "to-catalog", () => state.go({ panel: "catalog" }), "In the catalog"));
     this.more.querySelector("[data-testid=copy-line]").hidden = this.more.querySelector("[data-testid=save-test]").hidden = kind !== "tool";
     if (this.current === desk) return;
     this.current = desk;
@@ -249,11 +249,13 @@ class TryPanel extends Part {
 
   #drawOptions() {
     const revisions = [...(state.project?.revisions || [])].reverse();
-    const select = h("select", { testid: "revision", id: "revision", onchange: () => { this.#options.revision = select.value; } }, revisions.map((each) => h("option", { value: each }, each)));
+    const select = h("select", { testid: "revision", onchange: () => { this.#options.revision = select.value; } },
+      revisions.map((each) => h("option", { value: each }, each)));
     select.value = this.#options.revision || revisions[0] || "";
     fill(this.optionsRow,
       h("label.option", {}, h("span", {}, "Client of"), h("span.select", {}, select, icon("down"))),
-      h("div.option", {}, h("span", {}, "Capabilities"), segmented("Capabilities of the client", [["all", "all"], ["none", "none"]], this.#options.capabilities, (value) => { this.#options.capabilities = value; }, "capabilities")));
+      h("div.option", {}, h("span", {}, "Capabilities"), segmented("Capabilities of the client", [["all", "all"], ["none", "none"]],
+        this.#options.capabilities, (value) => { this.#options.capabilities = value; }, "capabilities")));
   }
 }
 

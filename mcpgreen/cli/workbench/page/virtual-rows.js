@@ -43,12 +43,15 @@ export class VirtualRows extends Part {
     return this.#items;
   }
 
-  set items(items) {
+  /** Shows other items. `shift` rows were added above, and what is in view stays where it is. */
+  replace(items, shift = 0) {
     const key = this.chosenKey;
     this.#items = items;
     this.#chosen = key === undefined ? -1 : items.findIndex((item) => this.keyOf(item) === key);
+    this.field.style.height = `${items.length * this.rowHeight}px`; // else there is nowhere to scroll to
     if (this.#isWanted && this.#chosen >= 0) this.#reveal(this.#chosen);
-    this.#draw();
+    else if (shift) this.scrollTop += shift * this.rowHeight;
+    this.draw();
   }
 
   get inView() {
@@ -63,10 +66,6 @@ export class VirtualRows extends Part {
     this.rowHeight = parseFloat(getComputedStyle(this).getPropertyValue("--row")) || 30;
   }
 
-  refresh() {
-    this.#draw();
-  }
-
   choose(index, { isOpened = false } = {}) {
     if (index < 0 || index >= this.#items.length) return;
     this.#chosen = index;
@@ -79,7 +78,7 @@ export class VirtualRows extends Part {
   chooseKey(key) {
     this.chosenKey = key;
     this.#chosen = this.#items.findIndex((item) => this.keyOf(item) === key);
-    this.#isWanted = this.#chosen < 0; // it may still come
+    this.#isWanted = key !== undefined && this.#chosen < 0; // it may still come
     if (this.#chosen >= 0) this.#reveal(this.#chosen);
     this.#draw();
   }
@@ -87,10 +86,7 @@ export class VirtualRows extends Part {
   #reveal(index) {
     const height = this.rowHeight;
     if (!this.height) return;
-    if (this.#isWanted) {
-      this.#isWanted = false;
-      this.field.style.height = `${this.#items.length * height}px`; // else there is nowhere to scroll to
-    }
+    this.#isWanted = false;
     if (index * height < this.scrollTop) this.scrollTop = index * height;
     else if ((index + 1) * height > this.scrollTop + this.height) this.scrollTop = (index + 1) * height - this.height;
   }
