@@ -77,7 +77,8 @@ class Views:
         if event.call is not None:
             record["call"] = event.call.number
             record["link"] = event.call.stream.link
-        record.update((name, value) for name, value in event.fields.items() if name in TYPES[event.kind])
+        record.update(event.fields)
+        record.pop("line", None)  # the whole frame is for recordings
         if event.kind == "ended":
             self._count(record)
         if not self._viewers and event.kind == "ended" and "reason" not in record:
