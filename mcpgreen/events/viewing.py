@@ -25,6 +25,7 @@ MAX_TEXT_CHARS = 1000
 TAIL_CHARS = 4096
 UNSEEN_REASONS_A_SEC = 20  # a client can have requests refused as fast as it likes
 RECORD_BYTES = 512  # of an event that is no line yet, roughly
+PLAIN = frozenset({NUMBER, WORD, LIST, SHOWN})  # without secrets
 NAMES = ("method", "name")
 SUCCESSES = ("ok", "asks", "task")
 
@@ -115,10 +116,14 @@ class Views:
         secrets, types = self._secrets_of(call), TYPES[kind]
         shown: Json = {}
         for name, value in record.items():
-            if value is not None and value != "":
+            if value is None or value == "":
+                continue
+            if (type := types.get(name, NUMBER)) in PLAIN:
+                shown[name] = value
+            else:
                 # Names are shown even if the arguments are too large to be searched for secrets.
                 own = self._secrets_of(None) if secrets.hides_all and name in NAMES else secrets
-                shown[name] = _shown(value, types.get(name, NUMBER), own)
+                shown[name] = _shown(value, type, own)
         return jsontext.dumps(shown) + b"\n"
 
 
@@ -127,8 +132,6 @@ def _size(entry: bytes | Json) -> int:
 
 
 def _shown(value: Any, type: str, secrets: Secrets) -> Any:
-    if type in (NUMBER, WORD, LIST, SHOWN):
-        return value
     if type == TEXT:
         return cut(secrets.text(str(value)), MAX_TEXT_CHARS)
     if type == TAIL:  # a text that was cut may begin with half of a secret, which is not recognised

@@ -128,10 +128,11 @@ def tell_answered(call: Call, outcomes: Json) -> None:
 
 
 def tell_output(call: Call, outcome: Outcome) -> None:
-    """The script has ended: tell what it printed. A script that printed nothing is told of as well."""
-    size = sum(map(len, outcome.stdout))
-    _tell_stream(call, "stdout", size, b"".join(outcome.stdout[-2:])[-TAIL_BYTES:])
-    _tell_stream(call, "stderr", len(outcome.stderr), outcome.stderr[-TAIL_BYTES:])
+    """The script has ended: tell what it printed."""
+    if size := sum(map(len, outcome.stdout)):
+        _tell_stream(call, "stdout", size, b"".join(outcome.stdout[-2:])[-TAIL_BYTES:])
+    if outcome.stderr:
+        _tell_stream(call, "stderr", len(outcome.stderr), outcome.stderr[-TAIL_BYTES:])
 
 
 def _tell_stream(call: Call, stream: str, size: int, tail: bytes) -> None:
