@@ -47,7 +47,8 @@ function address({ message, url }, send) {
   const isWeb = parsed && /^https?:$/.test(parsed.protocol);
   return [
     h("p.prose", {}, visible(String(message ?? ""))),
-    h("p.url", { testid: "question-url" }, isWeb ? [`${parsed.protocol}//`, h("b", {}, parsed.host), visible(parsed.href.slice(parsed.origin.length))] : visible(String(url))),
+    h("p.url", { testid: "question-url" }, isWeb ? [`${parsed.protocol}//`, h("b", {}, parsed.host), visible(parsed.href.slice(parsed.origin.length))]
+      : visible(String(url))),
     isWeb ? null : h("p.field-note", {}, "This is no address of the web, so it cannot be opened here."),
     h("div.buttons", {},
       isWeb && h("a.button", { href: parsed.href, target: "_blank", rel: "noopener noreferrer", testid: "open-url" }, "Open in a new tab"),
