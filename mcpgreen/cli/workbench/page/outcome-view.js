@@ -128,7 +128,8 @@ export class OutcomeView extends Part {
     const answered = run.questions.filter((each) => each.answer).map(({ params, method, answer }) => h("p.answered", { testid: "answered" },
       h("b", {}, answer.result?.action || (answer.error ? "rejected" : "answered")), " ", visible(shortened(String(params?.message || method), 120))));
     fill(this.questions, answered, views);
-    views.at(-1)?.querySelector("textarea, input:not([type=radio]), button")?.focus();
+    // Never a button: somebody who is typing would answer by accident.
+    (views.at(-1)?.querySelector("textarea, input:not([type=radio])") || views.at(-1))?.focus();
   }
 
   #drawTasks({ tasks }) {

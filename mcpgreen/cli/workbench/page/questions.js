@@ -9,7 +9,7 @@ import { textView } from "./text-view.js";
 /** `reply(answer)` gets {result} or {error}. */
 export function questionView({ key, method, params }, reply) {
   const make = method === "elicitation/create" ? (params.mode === "url" ? address : form) : method === "sampling/createMessage" ? sampling : anything;
-  const node = h("section.question", { "aria-label": "Question", testid: "question", "data-key": key });
+  const node = h("section.question", { "aria-label": "Question", tabIndex: -1, testid: "question", "data-key": key });
   const send = async (answer) => {
     for (const each of node.querySelectorAll("button")) each.disabled = true;
     try {
