@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
 from tests.workbench.page.window import Window
@@ -28,7 +30,7 @@ TELL_MANY = f"""await (async () => {{
 
 
 @pytest.fixture
-def many(window: Window) -> Window:
+def many(window: Window) -> Iterator[Window]:
     """The page, with calls of a server that does not exist."""
     window.go("calls")
     window.js("(await import('/state.js')).state.chooseServer('none-of-ours')")
@@ -53,6 +55,9 @@ def test_a_call_is_opened_to_its_process_its_output_and_its_frames(window: Windo
     assert "<script>" in window.text("stderr") and "queue" in shown
     assert window.js("location.search").startswith("?call=")
 
+    window.click("try-call")
+    assert "fails" in window.await_text("desk", "fails")
+    window.click("to-call")
     window.open(window.js("location.href"))
     window.await_text("call-detail", "exit 3")
     window.press("Escape")

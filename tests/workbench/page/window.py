@@ -70,7 +70,7 @@ class Window:
 
     def await_text(self, testid: str, wanted: str | Callable[[str], bool]) -> str:
         fits = wanted if callable(wanted) else lambda text: wanted in text
-        return eventually(lambda: (shown := self.text(testid)) and fits(shown) and shown)
+        return eventually(lambda: shown if fits(shown := self.text(testid)) else "")
 
     def click(self, testid: str) -> None:
         self.await_js(f"{self.element(testid)} && !{self.element(testid)}.disabled")

@@ -50,13 +50,8 @@ async function* dataOf(body) {
   }
 }
 
-async function get(path) {
-  return parse(await (await send(path)).text());
-}
-
-async function post(path, body) {
-  return parse(await (await send(path, { method: "POST", body: stringify(body) })).text());
-}
+const get = async (path) => parse(await (await send(path)).text());
+const post = async (path, body) => parse(await (await send(path, { method: "POST", body: stringify(body) })).text());
 
 async function send(path, options = {}) {
   let response;

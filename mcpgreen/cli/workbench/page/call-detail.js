@@ -3,7 +3,7 @@
 import { anatomy } from "./call-bar.js";
 import { cpuOf, durationOf, isOpen, statusOf, statusText } from "./calls-model.js";
 import { button, copy, fill, h, Part } from "./dom.js";
-import { parse, stringify } from "./exact-json.js";
+import { isObject, parse, stringify } from "./exact-json.js";
 import { bytes, clock, milliseconds, shortened, visible } from "./format.js";
 import { icon } from "./icons.js";
 import { jsonView } from "./json-view.js";
@@ -41,7 +41,7 @@ export class CallDetail extends Part {
       fill(this, call && [this.#head(`Call ${state.call}`), h("p.nothing", {}, "Nothing is known of this call: it was too long ago, or has not come yet.")]);
       return;
     }
-    const key = [call.number, call.status, call.isHung, call.frames.length, call.notes.length, call.lastSign, call.exitedAt, call.stdout?.bytes, call.stderr?.bytes].join();
+    const key = [call.number, statusOf(call), call.frames.length, call.notes.length, call.lastSign, call.stdout?.bytes, call.stderr?.bytes].join();
     const now = performance.now();
     const isSame = this.#key.split(",")[0] === String(call.number);
     if (this.#key === key || (isSame && isOpen(call) && now - this.#drawnAt < REDRAW_MS)) return;
@@ -52,7 +52,8 @@ export class CallDetail extends Part {
 
   #head(title, ...rest) {
     return h("header.detail-head", {}, h("div", {}, h("h2", {}, title), rest),
-      h("button.icon-button", { type: "button", title: "Close (Esc)", "aria-label": "Close", testid: "close-call", onclick: () => state.go({ call: null }) }, icon("close")));
+      h("button.icon-button", { type: "button", title: "Close (Esc)", "aria-label": "Close", testid: "close-call",
+        onclick: () => state.go({ call: null }) }, icon("close")));
   }
 
   #draw(call, isSame) {
@@ -91,7 +92,8 @@ function buttonsOf({ method, name, number, arguments: args }) {
   const address = `${location.origin}/?call=${number}${state.isOwnServer ? "" : `&server=${state.server}`}#calls`;
   const request = () => stringify({ jsonrpc: "2.0", id: 1, method, params: { name, arguments: args } });
   return h("div.buttons", {},
-    method === "tools/call" && state.itemOf(item) && button("", "try-call", () => state.go({ panel: "try", item }), icon("try"), "Try this tool"),
+    method === "tools/call" && state.itemOf(item) && button("", "try-call",
+      () => state.go({ panel: "try", item, filledIn: isObject(args) ? args : null }), icon("try"), "Try this tool"),
     button("quiet", "copy-link", () => copy(address, "the link to this call"), icon("link"), "Link"),
     args && button("quiet", "copy-call", () => copy(request(), "the JSON-RPC request"), icon("copy"), "JSON-RPC"));
 }
@@ -115,19 +117,22 @@ function processView(call) {
       ["Directory", call.cwd && h("code", {}, call.cwd)],
       ["Process", call.pid && [h("code", {}, call.pid), h("span.kind", {}, WAYS[call.way] || call.way)]],
       ["End", endOf(call)],
-      ["CPU", cpuOf(call) === undefined ? undefined : [milliseconds(cpuOf(call)), h("span.kind", {}, `user ${milliseconds(call.userMs)}, system ${milliseconds(call.systemMs)}`)]],
+      ["CPU", cpuOf(call) === undefined ? undefined : [milliseconds(cpuOf(call)),
+        h("span.kind", {}, `user ${milliseconds(call.userMs)}, system ${milliseconds(call.systemMs)}`)]],
       ["Wall clock", call.wallMs === undefined ? undefined : milliseconds(call.wallMs)],
       ["Memory, at most", call.peakKb === undefined ? undefined : bytes(call.peakKb * 1024)],
     ]),
     groups.size > 0 && h("details.variables", { testid: "variables" }, h("summary", {}, `Environment: ${call.variables.length} variables, by name`),
-      [...groups].map(([origin, names]) => h("div", {}, h("p.role", {}, ORIGINS[origin] || origin), h("p.names", {}, names.map((name) => [h("code", {}, name), " "]))))),
+      [...groups].map(([origin, names]) => h("div", {}, h("p.role", {}, ORIGINS[origin] || origin),
+        h("p.names", {}, names.map((name) => [h("code", {}, name), " "]))))),
   ];
 }
 
 function endOf({ exit, signal, exitedAt }) {
   if (exitedAt === undefined) return h("span.status", { "data-status": "running" }, "running");
   const name = SIGNALS[signal] || `signal ${signal}`;
-  return signal ? h("span.status", { "data-status": "failed" }, `ended by ${name}`) : h("span.status", { "data-status": exit ? "failed" : "ok" }, `exit ${exit}`);
+  return signal ? h("span.status", { "data-status": "failed" }, `ended by ${name}`)
+    : h("span.status", { "data-status": exit ? "failed" : "ok" }, `exit ${exit}`);
 }
 
 function quoted(argument) {
@@ -139,7 +144,8 @@ function outputView(call, stream) {
   const output = call[stream];
   if (!output?.bytes && !output?.tail) return null;
   const isCut = output.bytes > new Blob([output.tail || ""]).size;
-  return section(`${stream}: ${bytes(output.bytes)}`, isCut && h("p.field-note", {}, "The end of it:"), textView(output.tail || "", { label: stream, testid: stream }));
+  return section(`${stream}: ${bytes(output.bytes)}`, isCut && h("p.field-note", {}, "The end of it:"),
+    textView(output.tail || "", { label: stream, testid: stream }));
 }
 
 function frameView({ way, bytes: size, frame, ms, at }, index, begin) {
@@ -147,7 +153,8 @@ function frameView({ way, bytes: size, frame, ms, at }, index, begin) {
   const body = h("div.frame-body");
   const details = h("details.frame", { "data-way": way, testid: `frame-${index}` },
     h("summary", {}, h("b", {}, way === "in" ? "→ in" : "← out"), h("span", {}, `+${milliseconds(Math.max(0, (at - begin) * 1000))}`),
-      h("span", {}, bytes(size)), ms !== undefined && h("span", {}, `written in ${milliseconds(ms)}`), h("code", {}, visible(shortened(frame || "", 90)))), body);
+      h("span", {}, bytes(size)), ms !== undefined && h("span", {}, `written in ${milliseconds(ms)}`),
+        h("code", {}, visible(shortened(frame || "", 90)))), body);
   details.addEventListener("toggle", () => {
     if (!details.open || view) return;
     view = frame ? [copyButton(frame, "the frame", `copy-frame-${index}`), frameText(frame)] : h("p.nothing", {}, "Its text is no longer kept.");
@@ -172,7 +179,8 @@ function noteView(event, begin) {
     answered: () => `answered: ${event.action}`,
     policy: () => `policy: ${event.decision}${event.why ? `, ${event.why}` : ""}`,
   }[event.kind]();
-  return h("li", { "data-kind": event.kind, "data-level": event.level }, h("span.when", {}, `+${milliseconds(Math.max(0, (event.at - begin) * 1000))}`), h("span", {}, visible(shortened(String(text), 2000))));
+  return h("li", { "data-kind": event.kind, "data-level": event.level },
+    h("span.when", {}, `+${milliseconds(Math.max(0, (event.at - begin) * 1000))}`), h("span", {}, visible(shortened(String(text), 2000))));
 }
 
 function facts(rows) {

@@ -157,7 +157,8 @@ class CallsPanel extends Part {
       const longest = Math.max(0.001, ...spans.map(([begin, end]) => end - begin));
       this.#scale = { of: () => (ms) => (100 * ms) / 1000 / longest };
       const marks = [0, 0.25, 0.5, 0.75, 1];
-      fill(this.axis, marks.map((share) => h("span", { style: { left: `${100 * share}%` }, class: share === 1 ? "last" : "" }, milliseconds(share * longest * 1000))));
+      fill(this.axis, marks.map((share) => h("span", { style: { left: `${100 * share}%` }, class: share === 1 ? "last" : "" },
+        milliseconds(share * longest * 1000))));
       return;
     }
     const scale = busyScale(usual(spans));
@@ -233,7 +234,8 @@ function usual(spans) {
 
 function makeRow() {
   const row = h("div.call-row");
-  row.parts = { number: h("span.call-number"), sign: h("span.dot", { role: "img" }), name: h("span.call-name"), client: h("span.call-client"), took: h("span.call-took") };
+  row.parts = { number: h("span.call-number"), sign: h("span.dot", { role: "img" }), name: h("span.call-name"), client: h("span.call-client"),
+    took: h("span.call-took") };
   row.append(row.parts.number, row.parts.sign, h("span.call-what", {}, row.parts.name, row.parts.client), h("span.track"), row.parts.took);
   return row;
 }

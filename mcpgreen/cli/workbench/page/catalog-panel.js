@@ -81,7 +81,8 @@ class CatalogPanel extends Part {
         file && fact("File", h("button.quiet.address", { type: "button", testid: "copy-file", title: "Copy", onclick: () => copy(file, file) }, file)),
         address && fact("URI", h("code", {}, address)),
         definition.mimeType && fact("Type", definition.mimeType),
-        Boolean(tokens) && fact("Cost in the list", h("span.cost", {}, `${grouped(tokens)} tokens`, share(tokens / total), `${Math.round((100 * tokens) / total)} %`)),
+        Boolean(tokens) && fact("Cost in the list", h("span.cost", {}, `${grouped(tokens)} tokens`, share(tokens / total),
+          `${Math.round((100 * tokens) / total)} %`)),
         app && fact("App", h("code", {}, app)),
         hints.length > 0 && fact("Hints", h("span.chips", {}, hints.map(([key, [yes, no]]) => h("span.tag", { title: key }, annotations[key] ? yes : no))))),
       findings.length > 0 && section("Findings", h("div.findings", {}, findings.map(findingView))),
@@ -100,12 +101,14 @@ function overview(panel) {
   const total = tools.reduce((sum, each) => sum + (each.tokens || 0), 0);
   const most = tools[0]?.tokens || 1;
   const nothing = !KINDS.some((kind) => catalog[`${kind}s`]?.length) && !catalog.leftOut.length;
-  if (nothing) return h("div.empty", {}, h("h2", {}, "Nothing here yet"), h("p", {}, "Put an executable script into tools/. It appears here as soon as it is saved."));
+  if (nothing) return h("div.empty", {}, h("h2", {}, "Nothing here yet"),
+    h("p", {}, "Put an executable script into tools/. It appears here as soon as it is saved."));
   return h("div.overview", {},
     h("p.eyebrow", {}, "catalog"),
     h("h2", {}, state.project?.name || ""),
     h("div.numbers", {},
-      KINDS.filter((kind) => catalog[`${kind}s`]?.length).map((kind) => number(grouped(catalog[`${kind}s`].length), `${kind}${catalog[`${kind}s`].length === 1 ? "" : "s"}`)),
+      KINDS.filter((kind) => catalog[`${kind}s`]?.length).map((kind) => number(grouped(catalog[`${kind}s`].length),
+        `${kind}${catalog[`${kind}s`].length === 1 ? "" : "s"}`)),
       number(grouped(total), "tokens to list the tools")),
     catalog.leftOut.length > 0 && section(`Left out: ${catalog.leftOut.length}`, h("div.findings", {}, catalog.leftOut.slice(0, 50).map(leftOutCard))),
     found.length > 0 && section("What could be better", h("div.findings", {}, found.slice(0, 100).map((item) => findingsOf(item, panel)))),
@@ -123,7 +126,8 @@ function findingsOf({ kind, definition, findings }, panel) {
   return h("details.finding", { class: worst, testid: `findings-${nameOf(definition)}` },
     h("summary", {}, h("b", {}, nameOf(definition)), h("span.kind", {}, count(findings.length, worst)), h("span.finding-first", {}, sentences[0])),
     h("ul", {}, findings.slice(0, 50).map(({ sentence, fix }) => h("li", {}, visible(sentence), fix && h("p.fix", {}, visible(fix))))),
-    button("quiet", `open-${nameOf(definition)}`, () => { panel.classList.add("is-open"); state.go({ item: { kind, id: idOf(definition) } }); }, `Open the ${kind}`));
+    button("quiet", `open-${nameOf(definition)}`, () => { panel.classList.add("is-open"); state.go({ item: { kind, id: idOf(definition) } }); },
+      `Open the ${kind}`));
 }
 
 function share(part) {
@@ -182,7 +186,8 @@ function argumentsView(schema) {
         h("td", {}, h("span.kind", {}, kindText(member), member.isNullable ? " or null" : "")),
         h("td", {}, member.description && visible(member.description),
           member.initial !== undefined && member.kind !== "constant" && h("p.default", {}, "Default: ", h("code", {}, JSON.stringify(member.initial))),
-          member.choices && h("p.default", {}, member.choices.slice(0, 12).map(({ label }) => [h("code", {}, label), " "]), member.choices.length > 12 && "…"))));
+          member.choices && h("p.default", {}, member.choices.slice(0, 12).map(({ label }) => [h("code", {}, label), " "]),
+            member.choices.length > 12 && "…"))));
       collect(member, depth + 1);
       if (member.item) collect(member.item, depth + 1);
       for (const variant of member.variants || []) collect(variant, depth + 1);
@@ -192,7 +197,8 @@ function argumentsView(schema) {
   collect(field, 0);
   if (!rows.length) return field.kind === "object" ? h("p.nothing", {}, "None.") : jsonView(schema, { openTo: 3 });
   const heads = ["Name", "Type", "Meaning"].map((each) => h("th", { scope: "col" }, each));
-  return h("div.table-scroll", { tabIndex: 0, role: "region", "aria-label": "Members" }, h("table.schema", {}, h("thead", {}, h("tr", {}, heads)), h("tbody", {}, rows)));
+  return h("div.table-scroll", { tabIndex: 0, role: "region", "aria-label": "Members" },
+    h("table.schema", {}, h("thead", {}, h("tr", {}, heads)), h("tbody", {}, rows)));
 }
 
 customElements.define("catalog-panel", CatalogPanel);

@@ -30,7 +30,8 @@ function columns(answers) {
   for (const { lines } of lists) for (const line of new Set(lines.map(bare))) inHowMany.set(line, (inHowMany.get(line) || 0) + 1);
   return lists.map(({ revision, ms, frame, lines }) => h("section", { testid: `compare-${revision}`, "aria-label": revision, tabIndex: 0 },
     h("h3", {}, revision, h("span.status", { "data-status": frame.error ? "error" : frame.result?.isError ? "failed" : "ok" }, milliseconds(ms))),
-    h("pre.code", {}, lines.slice(0, MOST_LINES).map((line) => h("span.line", { class: inHowMany.get(bare(line)) < lists.length ? "is-other" : "" }, `${line}\n`)),
+    h("pre.code", {}, lines.slice(0, MOST_LINES).map((line) => h("span.line", { class: inHowMany.get(bare(line)) < lists.length ? "is-other" : "" },
+      `${line}\n`)),
       lines.length > MOST_LINES && `… ${lines.length - MOST_LINES} more lines`)));
 }
 

@@ -12,7 +12,8 @@ const RANGES = [["300", "5 min"], ["900", "15 min"], ["3600", "1 h"], ["0", "all
 const REDRAW_MS = 1000;
 const COLUMNS = [
   ["name", "Tool", null], ["calls", "Calls", grouped], ["failures", "Failed", grouped], ["p50", "p50", milliseconds], ["p95", "p95", milliseconds],
-  ["p99", "p99", milliseconds], ["durations", "Durations", null], ["cpuMs", "CPU", milliseconds], ["peakKb", "Memory", (kb) => (kb === undefined ? "–" : bytes(kb * 1024))],
+  ["p99", "p99", milliseconds], ["durations", "Durations", null], ["cpuMs", "CPU", milliseconds],
+    ["peakKb", "Memory", (kb) => (kb === undefined ? "–" : bytes(kb * 1024))],
   ["bytes", "Sent", bytes], ["tokens", "Tokens", (tokens) => (tokens === undefined ? "–" : grouped(tokens))],
 ];
 
@@ -43,7 +44,8 @@ class FiguresPanel extends Part {
       this.tiles,
       h("div.charts", {}, Object.values(this.charts).map(({ node }) => node)),
       h("section.section", {}, h("h3", {}, "By tool"),
-        h("div.table-scroll", { tabIndex: 0, role: "region", "aria-label": "By tool" }, h("table.by-tool", { testid: "by-tool" }, h("thead", {}, h("tr", {}, this.heads)), this.body))));
+        h("div.table-scroll", { tabIndex: 0, role: "region", "aria-label": "By tool" },
+          h("table.by-tool", { testid: "by-tool" }, h("thead", {}, h("tr", {}, this.heads)), this.body))));
   }
 
   connected() {
@@ -61,7 +63,8 @@ class FiguresPanel extends Part {
     const all = state.calls.list;
     const oldest = Math.min(all[0]?.begin ?? now, state.calls.samples[0]?.at ?? now);
     const from = this.#range ? Math.max(now - this.#range, Math.min(oldest, now - 60)) : Math.min(oldest, now - 60);
-    const calls = all.filter((call) => call.begin >= from);
+    // Without what every client says at its beginning.
+    const calls = all.filter((call) => call.begin >= from && call.name);
     const samples = state.calls.samples.filter((sample) => sample.at >= from);
     this.#drawTiles(calls, samples, now - from);
     this.#drawRate(calls, from, now);
@@ -108,8 +111,10 @@ class FiguresPanel extends Part {
     const highest = durations.reduce((a, b) => Math.max(a, b), 10);
     const { canvas, say } = this.charts.durations;
     const { p50, p95 } = summaryOf(ended);
-    say(ended.length ? `Half took less than ${milliseconds(p50)}, 95 % less than ${milliseconds(p95)}, the longest ${milliseconds(highest)}` : "No call has ended yet");
-    const chartOf = axes(canvas, { from, until, low: 10 ** Math.floor(Math.log10(lowest)), high: 10 ** Math.ceil(Math.log10(highest)), isLog: true, text: milliseconds, timeText: clock });
+    say(ended.length ? `Half took less than ${milliseconds(p50)}, 95 % less than ${milliseconds(p95)}, the longest ${milliseconds(highest)}`
+      : "No call has ended yet");
+    const chartOf = axes(canvas, { from, until, low: 10 ** Math.floor(Math.log10(lowest)), high: 10 ** Math.ceil(Math.log10(highest)), isLog: true,
+      text: milliseconds, timeText: clock });
     if (!chartOf) return;
     const { context, x, y, inner } = chartOf;
     this.#dots = [];
@@ -146,7 +151,8 @@ class FiguresPanel extends Part {
     const highest = samples.reduce((most, each) => Math.max(most, each.rss_kb * 1024), 1 << 20);
     const memory = axes(this.charts.memory.canvas, { from, until, high: highest * 1.15, text: (value) => (value ? bytes(value) : "0"), timeText: clock });
     if (memory) line(memory, samples.map(({ at, rss_kb: kb }) => [at, kb * 1024]), colour("write"), { fill: colour("write-faint") });
-    this.charts.memory.say(samples.length ? `Now ${bytes(samples.at(-1).rss_kb * 1024)}, at most ${bytes(highest)}` : "There is no sample yet: the server sends one every two seconds");
+    this.charts.memory.say(samples.length ? `Now ${bytes(samples.at(-1).rss_kb * 1024)}, at most ${bytes(highest)}`
+      : "There is no sample yet: the server sends one every two seconds");
     const most = samples.reduce((high, each) => Math.max(high, each.running, each.waiting), 2);
     const running = axes(this.charts.running.canvas, { from, until, high: most, text: (value) => grouped(Math.round(value * 10) / 10), timeText: clock });
     if (running) {
@@ -192,7 +198,8 @@ function strip(durations, longest) {
 function chart(title, testid, legend) {
   const canvas = h("canvas", { role: "img", testid });
   const sentence = h("p.chart-sentence");
-  const node = h("figure.chart", {}, h("figcaption", {}, h("b", {}, title), legend.map(([name, text]) => h("span.key", { class: name }, text))), canvas, sentence);
+  const node = h("figure.chart", {}, h("figcaption", {}, h("b", {}, title), legend.map(([name, text]) => h("span.key", { class: name }, text))),
+    canvas, sentence);
   return { node, canvas, say(text) { sentence.textContent = text; canvas.setAttribute("aria-label", `${title}: ${text}`); } };
 }
 

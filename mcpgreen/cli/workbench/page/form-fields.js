@@ -97,7 +97,8 @@ const CONTROLS = {
   },
 
   number(field, parts) {
-    const input = h("input", { ...named(parts), type: "text", inputMode: "decimal", autocomplete: "off", placeholder: exampleOf(field), oninput: parts.edited });
+    const input = h("input", { ...named(parts), type: "text", inputMode: "decimal", autocomplete: "off", placeholder: exampleOf(field),
+      oninput: parts.edited });
     return {
       node: input,
       read() {

@@ -50,7 +50,8 @@ export class ItemList extends Part {
     }, kind ? PLURAL[kind] : "All", h("span.count", {}, grouped(number)))));
     const words = this.search.value.toLowerCase().split(/\s+/).filter(Boolean);
     this.rows.replace(all.filter((entry) => (!this.#kind || entry.kind === this.#kind) && words.every((word) => entry.words.includes(word))));
-    this.foot.textContent = this.rows.items.length === all.length ? count(all.length, "item") : `${grouped(this.rows.items.length)} of ${count(all.length, "item")}`;
+    this.foot.textContent = this.rows.items.length === all.length ? count(all.length, "item")
+      : `${grouped(this.rows.items.length)} of ${count(all.length, "item")}`;
     this.mark();
   }
 
@@ -73,7 +74,8 @@ export class ItemList extends Part {
 
 function entriesOf(catalog, hasLeftOut) {
   const entries = KINDS.flatMap((kind) => (catalog[`${kind}s`] || []).map((item) => ({
-    kind, item, id: idOf(item.definition), name: nameOf(item.definition), text: item.definition.title || descriptionOf(item.definition) || idOf(item.definition),
+    kind, item, id: idOf(item.definition), name: nameOf(item.definition),
+      text: item.definition.title || descriptionOf(item.definition) || idOf(item.definition),
     worst: WORST.find((level) => item.findings.some((finding) => finding.level === level)),
     words: [nameOf(item.definition), item.definition.title, descriptionOf(item.definition), idOf(item.definition), item.file].join(" ").toLowerCase(),
   })));

@@ -49,7 +49,8 @@ function leaf(value) {
   if (typeof value !== "string") return h(`span.json-${value === null ? "null" : typeof value}`, {}, String(value));
   if (value.length <= LONG_TEXT) return h("span.json-string", {}, visible(value));
   const text = h("span.json-string", {}, `${visible(value.slice(0, LONG_TEXT))}…`);
-  const all = button("quiet.json-more", "json-all", () => { text.textContent = visible(value.slice(0, 100_000)); all.remove(); }, count(value.length, "character"));
+  const all = button("quiet.json-more", "json-all", () => { text.textContent = visible(value.slice(0, 100_000)); all.remove(); },
+    count(value.length, "character"));
   return h("span", {}, text, all);
 }
 

@@ -116,17 +116,20 @@ export class OutcomeView extends Part {
     this.meter.classList.toggle("is-endless", share === null);
     this.meter.firstChild.style.width = `${100 * (share ?? 1)}%`;
     if (share !== null) this.meter.setAttribute("aria-valuenow", String(Math.round(100 * share)));
-    this.meterText.textContent = [share === null ? String(progress.progress) : `${Math.round(100 * share)} %`, progress.message && visible(String(progress.message))].filter(Boolean).join("  ");
+    this.meterText.textContent = [share === null ? String(progress.progress) : `${Math.round(100 * share)} %`,
+      progress.message && visible(String(progress.message))].filter(Boolean).join("  ");
   }
 
   #drawQuestions(run) {
     const open = run.questions.filter((each) => !each.answer);
     const shown = [...this.questions.children].filter((node) => open.some(({ key }) => key === node.dataset.key));
-    const views = open.map((question) => shown.find((node) => node.dataset.key === question.key) || questionView(question, (answer) => run.reply(question.key, answer)));
+    const views = open.map((question) => shown.find((node) => node.dataset.key === question.key) || questionView(question,
+      (answer) => run.reply(question.key, answer)));
     const answered = run.questions.filter((each) => each.answer).map(({ params, method, answer }) => h("p.answered", { testid: "answered" },
       h("b", {}, answer.result?.action || (answer.error ? "rejected" : "answered")), " ", visible(shortened(String(params?.message || method), 120))));
     fill(this.questions, answered, views);
-    views.at(-1)?.querySelector("textarea, input:not([type=radio]), button")?.focus();
+    // Never a button: somebody who is typing would answer by accident.
+    (views.at(-1)?.querySelector("textarea, input:not([type=radio])") || views.at(-1))?.focus();
   }
 
   #drawTasks({ tasks }) {
@@ -134,10 +137,12 @@ export class OutcomeView extends Part {
     const last = tasks.at(-1);
     const left = Number.isFinite(last.ttlMs) ? Date.parse(last.createdAt) + last.ttlMs : null;
     fill(this.tasks, h("section.task", { "aria-label": "Task", testid: "task" },
-      h("p.task-head", {}, h("span.status", { "data-status": TASK_STATUS[last.status] || last.status, testid: "task-status" }, last.status), h("code", {}, shortened(last.taskId, 40)),
+      h("p.task-head", {}, h("span.status", { "data-status": TASK_STATUS[last.status] || last.status, testid: "task-status" }, last.status),
+        h("code", {}, shortened(last.taskId, 40)),
         left && h("span.kind", {}, `kept until ${new Date(left).toLocaleTimeString()}`)),
       h("ol.life", {}, tasks.slice(-12).map((each) => h("li", { "data-status": TASK_ENDS.includes(each.status) ? each.status : "open" },
-        h("b", {}, each.status), " ", each.statusMessage && visible(each.statusMessage), h("span.when", {}, `${since(tasks[0].seenAt / 1000, each.seenAt / 1000)}`))))));
+        h("b", {}, each.status), " ", each.statusMessage && visible(each.statusMessage),
+          h("span.when", {}, `${since(tasks[0].seenAt / 1000, each.seenAt / 1000)}`))))));
   }
 
   #drawLogs({ logs, isRunning }) {
@@ -155,7 +160,8 @@ export class OutcomeView extends Part {
       fill(this.result, h("p.bad", { testid: "failure" }, run.sentence));
       return;
     }
-    const app = this.app && run.answer.frame.result ? { uri: this.app, arguments: run.body.params.arguments, result: run.answer.frame.result, revision: run.body.revision } : null;
+    const app = this.app && run.answer.frame.result ? { uri: this.app, arguments: run.body.params.arguments, result: run.answer.frame.result,
+      revision: run.body.revision } : null;
     fill(this.result, resultView(run.answer.frame, { app }));
     if (run.outcome === "error") announce(shortened(String(run.answer.frame.error.message), 120), { isError: true });
   }

@@ -9,7 +9,7 @@ import { textView } from "./text-view.js";
 /** `reply(answer)` gets {result} or {error}. */
 export function questionView({ key, method, params }, reply) {
   const make = method === "elicitation/create" ? (params.mode === "url" ? address : form) : method === "sampling/createMessage" ? sampling : anything;
-  const node = h("section.question", { "aria-label": "Question", testid: "question", "data-key": key });
+  const node = h("section.question", { "aria-label": "Question", tabIndex: -1, testid: "question", "data-key": key });
   const send = async (answer) => {
     for (const each of node.querySelectorAll("button")) each.disabled = true;
     try {
@@ -47,7 +47,8 @@ function address({ message, url }, send) {
   const isWeb = parsed && /^https?:$/.test(parsed.protocol);
   return [
     h("p.prose", {}, visible(String(message ?? ""))),
-    h("p.url", { testid: "question-url" }, isWeb ? [`${parsed.protocol}//`, h("b", {}, parsed.host), visible(parsed.href.slice(parsed.origin.length))] : visible(String(url))),
+    h("p.url", { testid: "question-url" }, isWeb ? [`${parsed.protocol}//`, h("b", {}, parsed.host), visible(parsed.href.slice(parsed.origin.length))]
+      : visible(String(url))),
     isWeb ? null : h("p.field-note", {}, "This is no address of the web, so it cannot be opened here."),
     h("div.buttons", {},
       isWeb && h("a.button", { href: parsed.href, target: "_blank", rel: "noopener noreferrer", testid: "open-url" }, "Open in a new tab"),

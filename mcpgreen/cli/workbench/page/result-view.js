@@ -23,7 +23,8 @@ export function resultView(frame, { app = null } = {}) {
   if (blocks.length) pages.push({ id: "content", label: "Content", count: blocks.length > 1 ? blocks.length : undefined, build: () => contentView(blocks) });
   if (structured !== undefined) pages.push({ id: "tree", label: "Structured", build: () => jsonView(structured) });
   if (!pages.length) pages.push({ id: "content", label: "Content", build: () => emptyView(result) });
-  pages.push({ id: "raw", label: "Whole answer", build: () => h("div.raw", {}, copyButton(() => stringify(frame, 2), "the answer", "copy-answer"), jsonView(frame, { openTo: 4 })) });
+  pages.push({ id: "raw", label: "Whole answer", build: () => h("div.raw", {}, copyButton(() => stringify(frame, 2), "the answer", "copy-answer"),
+    jsonView(frame, { openTo: 4 })) });
   return tabs("Result as", pages, { testid: "result-tab" });
 }
 

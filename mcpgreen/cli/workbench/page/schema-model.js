@@ -103,7 +103,8 @@ function branchesOf(schema, root) {
   if (!Array.isArray(schema.type)) return { branches: [schema], isNullable: false };
   const types = schema.type.filter((type) => type !== "null");
   const isNullable = types.length < schema.type.length;
-  if (types.length <= 1) return { branches: [{ ...schema, type: types[0] || "null", ...(schema.enum ? { enum: schema.enum.filter((each) => each !== null) } : {}) }], isNullable };
+  if (types.length <= 1) return { branches: [{ ...schema, type: types[0] || "null",
+    ...(schema.enum ? { enum: schema.enum.filter((each) => each !== null) } : {}) }], isNullable };
   return { branches: types.map((type) => ({ ...schema, type, title: type })), isNullable };
 }
 

@@ -22,6 +22,7 @@ class State extends EventTarget {
   panel = "catalog";
   item = null; // {kind, id}
   call = null; // number
+  filledIn = null; // arguments for the form of the item
   filter = "";
   #source = null;
 
@@ -35,13 +36,8 @@ class State extends EventTarget {
     await Promise.all([this.#load("project", readProject), this.readCatalog(), this.readServers()]);
   }
 
-  async readCatalog() {
-    await this.#load("catalog", readCatalog);
-  }
-
-  async readServers() {
-    await this.#load("servers", readServers, { isQuiet: true });
-  }
+  readCatalog = () => this.#load("catalog", readCatalog);
+  readServers = () => this.#load("servers", readServers, { isQuiet: true });
 
   async #load(name, read, { isQuiet = false } = {}) {
     try {

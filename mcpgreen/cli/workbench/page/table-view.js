@@ -18,7 +18,8 @@ export function rowsIn(value) {
 
 export function tableView(rows) {
   const columns = [...new Set(rows.slice(0, 500).flatMap(Object.keys))].slice(0, MOST_COLUMNS);
-  const isNumeric = Object.fromEntries(columns.map((column) => [column, rows.slice(0, 50).every((row) => row[column] === undefined || typeof row[column] === "number")]));
+  const isNumeric = Object.fromEntries(columns.map((column) => [column,
+    rows.slice(0, 50).every((row) => row[column] === undefined || typeof row[column] === "number")]));
   let sorted = rows;
   let order = { column: null, isDown: false };
   let shown = ROWS_AT_ONCE;
@@ -38,7 +39,8 @@ export function tableView(rows) {
     draw();
   }
   function draw() {
-    fill(body, sorted.slice(0, shown).map((row) => h("tr", {}, columns.map((column) => h("td", { class: isNumeric[column] ? "number" : "" }, cell(row[column]))))));
+    fill(body, sorted.slice(0, shown).map((row) => h("tr", {},
+      columns.map((column) => h("td", { class: isNumeric[column] ? "number" : "" }, cell(row[column]))))));
     more.hidden = shown >= rows.length;
     more.textContent = `Show ${grouped(Math.min(rows.length - shown, ROWS_AT_ONCE * 5))} more`;
   }

@@ -4,12 +4,15 @@ import { schemaOfPrompt } from "./catalog-panel.js";
 
 /** {schema, request(value)} for an item of the catalog. */
 export function targetOf(kind, definition) {
-  if (kind === "tool") return { schema: definition.inputSchema || {}, request: (value) => ({ method: "tools/call", params: { name: definition.name, arguments: value ?? {} } }) };
+  if (kind === "tool") return { schema: definition.inputSchema || {},
+    request: (value) => ({ method: "tools/call", params: { name: definition.name, arguments: value ?? {} } }) };
   if (kind === "prompt") {
-    return { schema: schemaOfPrompt(definition.arguments || []), request: (value) => ({ method: "prompts/get", params: { name: definition.name, arguments: value ?? {} } }) };
+    return { schema: schemaOfPrompt(definition.arguments || []),
+      request: (value) => ({ method: "prompts/get", params: { name: definition.name, arguments: value ?? {} } }) };
   }
   if (kind === "template") {
-    return { schema: schemaOfTemplate(definition.uriTemplate), request: (value) => ({ method: "resources/read", params: { uri: expand(definition.uriTemplate, value || {}) } }) };
+    return { schema: schemaOfTemplate(definition.uriTemplate),
+      request: (value) => ({ method: "resources/read", params: { uri: expand(definition.uriTemplate, value || {}) } }) };
   }
   return { schema: { type: "object", properties: {} }, request: () => ({ method: "resources/read", params: { uri: definition.uri } }) };
 }
@@ -34,7 +37,8 @@ export function expand(template, values) {
     const given = list.split(",").map(plain).filter((name) => values[name] !== undefined && values[name] !== "");
     if (!given.length) return "";
     const parts = given.map((name) => `${isNamed ? `${name}=` : ""}${encode(values[name])}`);
-    const [first, between] = { "": ["", ","], "+": ["", ","], "#": ["#", ","], ".": [".", "."], "/": ["/", "/"], ";": [";", ";"], "?": ["?", "&"], "&": ["&", "&"] }[operator];
+    const [first, between] = { "": ["", ","], "+": ["", ","], "#": ["#", ","], ".": [".", "."], "/": ["/", "/"], ";": [";", ";"], "?": ["?", "&"],
+      "&": ["&", "&"] }[operator];
     return first + parts.join(between);
   });
 }

@@ -18,7 +18,7 @@ export function busyScale(spans) {
   });
   const total = at || 0.001;
   function place(moment) {
-    const index = lastBefore(pieces, moment);
+    const index = pieces.findLastIndex(([begin]) => begin <= moment);
     if (index < 0) return 0;
     const [begin, end] = pieces[index];
     const within = Math.min(moment, end) - begin;
@@ -36,15 +36,4 @@ function joined(spans) {
     else result.push([begin, Math.max(end, begin)]);
   }
   return result;
-}
-
-function lastBefore(pieces, moment) {
-  let low = 0;
-  let high = pieces.length;
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (pieces[middle][0] <= moment) low = middle + 1;
-    else high = middle;
-  }
-  return low - 1;
 }

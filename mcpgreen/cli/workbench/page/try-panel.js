@@ -29,10 +29,12 @@ class TryPanel extends Part {
     this.kept = h("div.kept");
     this.outcome = h("section.outcome-column", { "aria-label": "Answer", testid: "try-outcome" });
     this.run_ = button("primary", "run", () => this.run(), icon("try"), "Run", keysOf("Mod+Enter"));
-    this.again_ = h("button", { type: "button", testid: "again", title: "Again with the same arguments (r)", onclick: () => this.again() }, icon("again"), "Again", keysOf("r"));
+    this.again_ = h("button", { type: "button", testid: "again", title: "Again with the same arguments (r)", onclick: () => this.again() },
+      icon("again"), "Again", keysOf("r"));
     this.cancel_ = h("button.danger", { type: "button", testid: "cancel", hidden: true, onclick: () => this.cancel() }, "Cancel", keysOf("Escape"));
     this.more = h("div.more-buttons", {},
-      h("button.quiet", { type: "button", testid: "copy-line", title: "Copy as run-tool line (y)", onclick: () => this.copyLine() }, icon("copy"), "run-tool line"),
+      h("button.quiet", { type: "button", testid: "copy-line", title: "Copy as run-tool line (y)", onclick: () => this.copyLine() }, icon("copy"),
+        "run-tool line"),
       h("button.quiet", { type: "button", testid: "copy-rpc", title: "Copy as JSON-RPC (Y)", onclick: () => this.copyRpc() }, icon("copy"), "JSON-RPC"),
       h("button.quiet", { type: "button", testid: "compare", title: "Compare the revisions (c)", onclick: () => this.compare() }, "Compare"),
       h("button.quiet", { type: "button", testid: "save-test", title: "Save as test (s)", onclick: () => this.saveTest() }, icon("star"), "Save as test"));
@@ -90,6 +92,8 @@ class TryPanel extends Part {
       h("p.eyebrow", {}, kind), h("h2", {}, nameOf(definition)), h("p.subtitle", {}, visible(shortened(descriptionOf(definition) || idOf(definition), 240)))),
       button("quiet", "to-catalog", () => state.go({ panel: "catalog" }), "In the catalog"));
     this.more.querySelector("[data-testid=copy-line]").hidden = this.more.querySelector("[data-testid=save-test]").hidden = kind !== "tool";
+    if (state.filledIn) desk.form.value = state.filledIn;
+    state.filledIn = null;
     if (this.current === desk) return;
     this.current = desk;
     fill(this.form, desk.form);
@@ -214,7 +218,8 @@ class TryPanel extends Part {
   }
 
   #readResource(uri) {
-    const found = ["resource", "skill"].flatMap((kind) => (state.catalog[`${kind}s`] || []).map((item) => ({ kind, item }))).find(({ item }) => item.definition.uri === uri);
+    const found = ["resource", "skill"].flatMap((kind) => (state.catalog[`${kind}s`] || []).map((item) => ({ kind,
+      item }))).find(({ item }) => item.definition.uri === uri);
     if (found) {
       state.go({ item: { kind: found.kind, id: uri } });
       this.run();
@@ -231,7 +236,8 @@ class TryPanel extends Part {
         this.#fillIn(run.params);
         this.current.form.focusFirst();
       },
-    }, h("span.dot", { "data-status": run.outcome }), h("code", {}, shortened(argumentsOf(run.params), 90)), h("span.when", {}, `${milliseconds(run.ms)} · ${clock(run.at)}`)))))]);
+    }, h("span.dot", { "data-status": run.outcome }), h("code", {}, shortened(argumentsOf(run.params), 90)),
+      h("span.when", {}, `${milliseconds(run.ms)} · ${clock(run.at)}`)))))]);
   }
 
   #showButtons() {
