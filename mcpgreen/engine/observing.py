@@ -15,13 +15,13 @@ import gevent
 from mcpgreen import journal
 from mcpgreen.events.viewing import Views
 from mcpgreen.features.services import Services
-from mcpgreen.logs.secrets import Secrets
 from mcpgreen.text.json_types import Json
 
 if TYPE_CHECKING:
     from mcpgreen.engine.server import Load
     from mcpgreen.engine.spans import Spans
     from mcpgreen.events.offer import Offer
+    from mcpgreen.logs.secrets import Secrets
 
 OPEN_AFTER_SECS = 0.1  # the client's first requests go first
 LOOK_SECS = 0.5  # at what running scripts have printed

@@ -10,14 +10,16 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mcpgreen.events.kinds import ALL, KEPT, LIST, NUMBER, SHOWN, TAIL, TEXT, TYPES, VALUE, WORD
 from mcpgreen.events.stream import Event, Events, Subject
 from mcpgreen.journal import cut
-from mcpgreen.logs.secrets import Secrets
 from mcpgreen.text import jsontext
 from mcpgreen.text.json_types import Json
+
+if TYPE_CHECKING:
+    from mcpgreen.logs.secrets import Secrets  # takes milliseconds to import, and may not be needed
 
 MAX_EVENTS = 2000
 MAX_BYTES = 8 << 20

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import gevent
 
 from mcpgreen.errors import InternalError, RpcError, ToolFailure
-from mcpgreen.protocol.schemas.problems import without_values
 from mcpgreen.running.processes.run import Ending
 from mcpgreen.text.json_types import Json
 
@@ -50,7 +49,11 @@ def end_of_failure(call: Call, error: ToolFailure | RpcError) -> End:
         outcome = "timed out" if call.run.ended_by == Ending.DEADLINE else "failed"
     if isinstance(error, RpcError):
         return End(outcome, error.message)
-    return End(outcome, f"{error.what}: {without_values(error.problems)}" if error.problems else error.what)
+    if not error.problems:
+        return End(outcome, error.what)
+    from mcpgreen.protocol.schemas.problems import without_values  # few calls need it
+
+    return End(outcome, f"{error.what}: {without_values(error.problems)}")
 
 
 def target_of(params: object) -> str | None:
