@@ -141,7 +141,7 @@ def keep(root: str) -> int:
     server = Server(settings, project, environ=environ, roots=operator_roots(project, settings))
     try:
         server.watch()
-        server.observation.offer("keeper")
+        server.observe("keeper")
         keeper.keep(server.services, fd)
         server.stop()
     finally:

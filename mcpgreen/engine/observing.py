@@ -1,12 +1,11 @@
 """Let viewers look into a server: describe it, look at what grows while somebody looks, and offer all that on a socket.
 
-Rule: while nobody looks, nothing runs here. The socket is opened when the first answer is on its way.
+Rule: while nobody looks, nothing runs here. The server imports this when its first answers have been sent.
 """
 
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
     from mcpgreen.events.offer import Offer
     from mcpgreen.logs.secrets import Secrets
 
-OPEN_AFTER_SECS = 0.1  # the client's first requests go first
 LOOK_SECS = 0.5  # at what running scripts have printed
 LOOKS_PER_SAMPLE = 4
 PAGE_KB = os.sysconf("SC_PAGE_SIZE") // 1024
@@ -32,43 +30,38 @@ PAGE_KB = os.sysconf("SC_PAGE_SIZE") // 1024
 class Observation:
     """`transport` is how its clients reach the server. `load` and `links` say how busy it is."""
 
-    def __init__(self, services: Services, *, load: Callable[[], Load], links: Callable[[], int]) -> None:
-        self.transport = "in-process"
+    def __init__(
+        self, services: Services, *, transport: str, load: Callable[[], Load], links: Callable[[], int]
+    ) -> None:
+        self._transport = transport
         self._services = services
         self._load = load
         self._links = links
-        self._started_at = time.time()
         self._offer: Offer | None = None
         self._spans: Spans | None = None
-        self._timer: gevent.Greenlet | None = None
         self._sampling: gevent.Greenlet | None = None
         self.views = Views(services.events, about=self.about, secrets_of=self._secrets_of)
         self.views.on_viewed = self._on_viewed
 
-    def offer(self, transport: str) -> None:
-        """Offer the events on the server's socket, soon, unless the setting says no."""
-        self.transport = transport
-        if self._services.settings.otel:
-            from mcpgreen.engine.spans import Spans  # few servers need it
+    def trace(self) -> None:
+        """Make spans of calls."""
+        from mcpgreen.engine.spans import Spans  # few servers need it
 
-            self._spans = Spans(self._services)
-            self._services.traceparent = self._spans.traceparent
-        if self._services.settings.observe == "on":
-            self._timer = gevent.spawn_later(OPEN_AFTER_SECS, self._open)
+        self._spans = Spans(self._services)
+        self._services.traceparent = self._spans.traceparent
 
     def close(self) -> None:
         if self._spans is not None:
             self._spans.close()
             self._spans = None
-        if self._timer is not None:
-            self._timer.kill(block=False)
         if self._offer is not None:
             self._offer.close()
             self._offer = None
         self._on_viewed(is_viewed=False)
 
-    def _open(self) -> None:
-        from mcpgreen.events.offer import Offer  # not before the first answer
+    def offer(self) -> None:
+        """Offer the events on the server's socket."""
+        from mcpgreen.events.offer import Offer
 
         try:
             self._offer = Offer(self.views, self._services.environ)
@@ -87,8 +80,8 @@ class Observation:
             "project": services.project.root,
             "name": info["name"],
             "version": info["version"],
-            "transport": self.transport,
-            "started_at": round(self._started_at, 3),
+            "transport": self._transport,
+            "started_at": round(self._services.started_at, 3),
             "calls": self.views.calls,
             "failures": self.views.failures,
             "running": self._load().running,

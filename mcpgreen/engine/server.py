@@ -11,6 +11,8 @@ from contextlib import suppress
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, NamedTuple
 
+import gevent
+
 from mcpgreen import journal
 from mcpgreen.catalog.catalog import Catalog
 from mcpgreen.catalog.manual.registration import Registrar
@@ -18,7 +20,6 @@ from mcpgreen.catalog.snapshot import Snapshot, changed_names
 from mcpgreen.catalog.tree_scan import Loss
 from mcpgreen.engine.changes import ChangeWatch
 from mcpgreen.engine.link import Link, stop_stream
-from mcpgreen.engine.observing import Observation
 from mcpgreen.engine.router import Router
 from mcpgreen.errors import Denied, RpcError
 from mcpgreen.features.services import Services
@@ -34,7 +35,10 @@ from mcpgreen.running.system import descriptor_limit, scripts_that_fit
 from mcpgreen.settings.settings import Settings
 
 if TYPE_CHECKING:
+    from mcpgreen.engine.observing import Observation
     from mcpgreen.protocol.token import RemoteToken
+
+OBSERVED_AFTER_SECS = 0.2  # the client's first requests go first
 
 
 MAX_NAMES = 20  # of items, in an event
@@ -94,13 +98,31 @@ class Server:
             storage=storage,
         )
         self._router = Router(self.services, self._changes)
-        self.observation = Observation(self.services, load=lambda: self.load, links=lambda: len(self._links))
+        self._transport = "in-process"
+        self._observing: gevent.Greenlet | None = None
         if settings.tasks == "off":  # looked up apart: what is seen before the hook has run is no change for clients
             apart = Catalog(project, ttl_secs=0, max_bytes=settings.registry_max_bytes, writes_files=False)
             apart.is_static, apart.registrar, apart.logs_warnings = settings.is_static, registrar, False
             self._offer_tasks(apart)
         for path in refused_directories(project, settings):
             journal.warning("resources_roots: %s is ignored: files in /proc, /sys and /dev are never served", path)
+
+    @cached_property
+    def observation(self) -> Observation:
+        from mcpgreen.engine.observing import Observation
+
+        load, links = (lambda: self.load), (lambda: len(self._links))
+        return Observation(self.services, transport=self._transport, load=load, links=links)
+
+    def observe(self, transport: str) -> None:
+        """Let viewers look into the server, soon, as far as the settings allow it."""
+        self._transport, settings = transport, self.services.settings
+        if settings.otel:
+            self.observation.trace()
+        if settings.observe == "on":
+            self._observing = gevent.spawn_later(OBSERVED_AFTER_SECS, lambda: self.observation.offer())
+        elif not settings.otel:
+            self.services.events.take_early()
 
     def add_session(self, session: Session) -> None:
         """Serve a new session, until `close_session`."""
@@ -198,7 +220,10 @@ class Server:
             self.disconnect(link)
         for session in list(self._sessions):
             self.close_session(session)
-        self.observation.close()
+        if self._observing is not None:
+            self._observing.kill(block=False)
+        if "observation" in self.__dict__:
+            self.observation.close()
         self._changes.stop()
         self._disk.close()
         self.services.close(is_client_gone=is_client_gone)

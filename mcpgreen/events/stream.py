@@ -32,11 +32,15 @@ class Event(NamedTuple):
     fields: Json
 
 
+MAX_EARLY = 200
 Take = Callable[[Event], None]
 
 
 class Events:
+    """What is told before viewers can be served waits here: what serves them is imported after the first answers."""
+
     def __init__(self) -> None:
+        self._early: list[Event] | None = []
         self.wants: frozenset[str] = frozenset()  # what any reader wants
         self._readers: dict[Take, frozenset[str]] = {}
         self._of_kind: dict[str, tuple[Take, ...]] = {}
@@ -61,8 +65,15 @@ class Events:
         self._switches.append((kind, switch))
         switch(kind in self.wants)
 
+    def take_early(self) -> list[Event]:
+        """Return what waits. From now on, nothing does."""
+        early, self._early = self._early, None
+        return early or []
+
     def tell(self, kind: str, call: Subject | None, fields: Json) -> None:
         event = Event(kind, time.time(), call, fields)
+        if self._early is not None and len(self._early) < MAX_EARLY:
+            self._early.append(event)
         for take in self._of_kind.get(kind, ()):
             try:
                 take(event)

@@ -30,6 +30,7 @@ RECORD_BYTES = 512  # of an event that is no line yet, roughly
 PLAIN = frozenset({NUMBER, WORD, LIST, SHOWN})  # without secrets
 NAMES = ("method", "name")
 SUCCESSES = ("ok", "asks", "task")
+PLAIN_KINDS = ("opened", "closed", "ended")  # small, so they become lines when somebody looks
 
 TakeLine = Callable[[bytes], None]
 
@@ -51,6 +52,8 @@ class Views:
         self._viewers: list[TakeLine] = []
         self._last = 0
         self._second = self._reasons = 0
+        for event in events.take_early():
+            self._take(event)
         events.read(self._take, KEPT)
 
     def add(self, viewer: TakeLine) -> None:
@@ -84,8 +87,8 @@ class Views:
         record.pop("line", None)  # the whole frame is for recordings
         if event.kind == "ended":
             self._count(record)
-        if not self._viewers and event.kind == "ended" and "reason" not in record:
-            record |= {name: cut(record.get(name) or "", MAX_TEXT_CHARS) for name in NAMES}
+        if not self._viewers and event.kind in PLAIN_KINDS and "reason" not in record:
+            record |= {name: cut(record.get(name) or "", MAX_TEXT_CHARS) for name in NAMES if name in record}
             self._keep(record)
             return
         line = self._line(event.kind, record, event.call)

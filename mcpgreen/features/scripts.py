@@ -23,7 +23,8 @@ from mcpgreen.features import telling
 from mcpgreen.features.asking.scripts import AskingScript, ElicitationFiles
 from mcpgreen.features.call import Call
 from mcpgreen.protocol.input import requests
-from mcpgreen.running.processes.run import Deadline, Ending, Limits, Outcome, Script, ScriptRun
+from mcpgreen.running.processes.ending import Ending
+from mcpgreen.running.processes.run import Deadline, Limits, Outcome, Script, ScriptRun
 from mcpgreen.running.runner import run_script
 from mcpgreen.running.scripts import results
 from mcpgreen.running.scripts.channel import Channel

@@ -4,6 +4,7 @@ made when they are first used: all that runs scripts comes with the first script
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Hashable, Mapping
 from functools import cached_property
 from itertools import count
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from mcpgreen.running.scripts.environment import ProviderEnvironment, ToolEnvironment
 
 STOP_GRACE_SECS = 0.3
+MAX_CLIENT_CHARS = 200
 MAX_CLIENTS = 256  # without a session, that are remembered
 
 
@@ -85,6 +87,8 @@ class Services:
         self.next_serial = count(1).__next__  # a number for each call
         self.events = Events()
         self.next_link = count(1).__next__  # a number for each client, as events name it
+        self.started_at = time.time()
+        self.started_at = time.time()
         self.client: object = None  # the last one that introduced itself
         self._stateless: dict[Hashable, int] = {}  # numbers of clients without a session
         self.traceparent: Callable[[int], str] = lambda number: ""  # for the script of a call, by the call's number
@@ -180,8 +184,9 @@ class Services:
             stream.link = self._stateless[key] = self.next_link()
             if len(self._stateless) > MAX_CLIENTS:
                 del self._stateless[next(iter(self._stateless))]
-        self.client = view.info
-        told = {"link": stream.link, "client": view.info, "revision": view.revision.name}
+        self.client = info = view.info if type(view.info) is dict else {}
+        client = {name: info[name][:MAX_CLIENT_CHARS] for name in ("name", "version") if type(info.get(name)) is str}
+        told = {"link": stream.link, "client": client, "revision": view.revision.name}
         self.events.tell("opened", None, {**told, "era": view.revision.era, "transport": stream.transport})
 
     def recover_tasks(self) -> None:

@@ -7,14 +7,13 @@ Nothing here decides anything. All but the end of a call is told only if somebod
 from __future__ import annotations
 
 import os
-import resource
 from time import monotonic
 from typing import TYPE_CHECKING, NamedTuple
 
 import gevent
 
 from mcpgreen.errors import InternalError, RpcError, ToolFailure
-from mcpgreen.running.processes.run import Ending
+from mcpgreen.running.processes.ending import Ending
 from mcpgreen.text.json_types import Json
 
 if TYPE_CHECKING:
@@ -187,6 +186,8 @@ class Witness:
         self._child: Child | None = None
 
     def started(self, child: Child, run: ScriptRun) -> None:
+        import resource
+
         self._child, self._own_kb = child, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         call = self._call
         way = WAYS.get(child.way, child.way)

@@ -40,7 +40,8 @@ from mcpgreen.protocol import revision_fields
 from mcpgreen.protocol.input import requests
 from mcpgreen.protocol.revisions import TASKS_NEEDED
 from mcpgreen.protocol.schemas.validator import BadSchema
-from mcpgreen.running.processes.run import Deadline, Ending, Limits, Outcome, Script
+from mcpgreen.running.processes.ending import Ending
+from mcpgreen.running.processes.run import Deadline, Limits, Outcome, Script
 from mcpgreen.running.schema_checks import Schema
 from mcpgreen.running.scripts import embedding, results
 from mcpgreen.running.scripts.environment import packed

@@ -298,7 +298,7 @@ def serve(
     signals = [gevent.signal_handler(number, on_signal, number) for number in STOP_SIGNALS]
     reading = gevent.spawn(reader.run, opening.unread, is_at_end=opening.is_at_end)
     server.watch()
-    server.observation.offer("stdio")
+    server.observe("stdio")
     idling = gevent.spawn(_end_when_idle, link, lambda: reader.reads, settings, parent_pid)
     gc.freeze()  # what is in memory now stays: walking it at each collection would cost a tenth of every call
     gc.enable()

@@ -49,7 +49,7 @@ def run(options: Options) -> int:
     signals = [gevent.signal_handler(number, stop_wanted.set) for number in STOP_SIGNALS]
     try:
         server.watch()
-        server.observation.offer("in-process")
+        server.observe("in-process")
         http.start()
         say(f"The workbench of {project.server_name()}: {door.url}\nPress Ctrl-C to stop it.\n")
         stop_wanted.wait()

@@ -18,8 +18,9 @@ import gevent
 from gevent import subprocess
 from gevent.event import Event
 
+from mcpgreen.running.processes.ending import Ending
 from mcpgreen.running.processes.pipes import CHUNK_BYTES, Capture, OutputPlace, PipeReader
-from mcpgreen.running.processes.run import DRAIN_SECS, MAX_DRAINS, Deadline, Ending, Outcome, ScriptRun, Witness
+from mcpgreen.running.processes.run import DRAIN_SECS, MAX_DRAINS, Deadline, Outcome, ScriptRun, Witness
 from mcpgreen.running.processes.spawning import Spawner, reaper
 
 CONTROL_CHUNK_BYTES = 8192  # each line costs more than its bytes

@@ -154,15 +154,6 @@ def unheard(chunk: bytes) -> None:
     """Ignore what comes from a control pipe."""
 
 
-class Ending:
-    """Why a run has ended."""
-
-    EXIT = "exit"
-    DEADLINE = "deadline"
-    STDOUT_LIMIT = "stdout limit"
-    STDERR_LIMIT = "stderr limit"
-
-
 class Outcome(NamedTuple):
     exit_code: int  # 128 + n after signal n, as a shell would say it
     stdout: list[bytes]  # in chunks: see `jsontext.LargeText`

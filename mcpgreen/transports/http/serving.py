@@ -100,7 +100,7 @@ def _serve_at(
     try:
         _look_at_project(server)
         server.watch()
-        server.observation.offer("http")
+        server.observe("http")
         http.start()
         gc.freeze()
         # The readiness line, which the program that started us waits for; always printed.
