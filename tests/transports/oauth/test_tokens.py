@@ -14,7 +14,7 @@ import pytest
 from mcpgreen.transports.http.oauth.resource_server import MAX_TOKEN_CHARS, ResourceServer, TokenRefused
 from tests.support.issuer import RESOURCE, Issuer, encoded, jwk_of, pem_of, private_key
 
-LATER = 1000
+LATER = 86_400  # seconds: more than a run of the tests takes
 
 
 def refused(server: ResourceServer, token: str) -> TokenRefused:
