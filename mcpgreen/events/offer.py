@@ -36,9 +36,9 @@ class Offer:
     def __init__(self, views: Views, environ: Mapping[str, str]) -> None:
         self._views = views
         self._viewers: set[Viewer] = set()
-        directory = places.directory_of(environ)
-        os.close(private_directory(directory))
-        self.path = os.path.join(directory, f"{os.getpid()}{places.SUFFIX}")
+        self._directory = places.directory_of(environ)
+        os.close(private_directory(self._directory))
+        self.path = os.path.join(self._directory, f"{os.getpid()}{places.SUFFIX}")
         for pid, path in places.sockets(environ):
             if pid == os.getpid() or not places.is_running(pid):
                 with suppress(OSError):
@@ -46,7 +46,11 @@ class Offer:
         self._socket = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
         self._socket.setblocking(False)
         os.fchmod(self._socket.fileno(), 0o600)  # the file gets the same mode
-        self._socket.bind(self.path)
+        try:
+            self._socket.bind(self.path)
+        except FileNotFoundError:  # another server was the last one there, and has removed the directory
+            os.close(private_directory(self._directory))
+            self._socket.bind(self.path)
         self._status = os.stat(self.path)
         self._socket.listen(MAX_VIEWERS)
         self._watcher: Any = gevent.get_hub().loop.io(self._socket.fileno(), READ_EVENT, ref=False)
@@ -61,6 +65,7 @@ class Offer:
         with suppress(OSError):
             if os.path.samestat(os.stat(self.path), self._status):
                 os.unlink(self.path)
+                os.rmdir(self._directory)  # unless other servers have theirs there
 
     def _accept(self) -> None:
         for _ in range(ACCEPTED_AT_A_TIME):
