@@ -446,7 +446,7 @@ def test_the_log_names_the_process(project: ProjectBuilder, speak: Speak) -> Non
     pid = text_of(client.call_tool("count")).split()[1]
     eventually(lambda: "tools/call count ok" in client.wire.stderr)
     line = next(line for line in client.wire.stderr.splitlines() if "tools/call count ok" in line)
-    assert line.endswith(f", resident {pid}")
+    assert line.partition(", waited ")[0].endswith(f", resident {pid}")  # on a busy machine it says how long it waited
 
 
 STATES = [value for name, value in vars(State).items() if name.isupper()]
