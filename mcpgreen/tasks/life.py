@@ -36,7 +36,7 @@ TRANSITIONS: dict[str, frozenset[str]] = {
     **dict.fromkeys(ENDED, frozenset()),
 }
 
-NOBODY = "nobody"  # runs a task that was handed over and not taken yet
+NO_RUNNER = "none"  # the task was handed over, and no process has taken it yet
 RESTARTED = "The server was restarted"
 NOT_RESTORED = "The server was restarted, and the arguments of the task cannot be restored"
 TOO_OFTEN = "The server was restarted too often while the task ran"
@@ -73,7 +73,7 @@ class Task(NamedTuple):
     asked_ttl_ms: int | None = None  # by a client of the older wire
     attempt: int = 1
     runner: str = ""  # the process that runs it
-    is_begun: bool = True  # otherwise its client may still get the result of a plain call, and nobody else knows of it
+    is_begun: bool = True  # if not, its client may still get a plain result, and no client knows the id
     idempotent: bool = False
     survives: bool = False
     wants_cancel: bool = False
@@ -222,7 +222,7 @@ def recovered(task: Task, runner: str) -> Task:
     """Return what becomes of an unfinished task whose runner is dead: it ends, or this runner runs it again."""
     if task.wants_cancel:
         return cancelled(task)
-    if task.runner == NOBODY:
+    if task.runner == NO_RUNNER:
         return task._replace(runner=runner)
     reason = RESTARTED
     if task.idempotent:

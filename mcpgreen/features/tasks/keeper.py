@@ -1,6 +1,6 @@
 """The keeper: a second process of the same program, which outlives this server and runs the tasks that do so, too.
 
-The two meet in the store: this server stores a call there as a task that nobody runs yet, and the keeper takes it.
+The two meet in the store: this server stores a call there as a task without a runner, and the keeper takes it.
 Everything else (progress, questions, answers, the wish to cancel, the result) is in the store as well, so to clients it
 is a task like one of another server. Over the socket between them goes only the news that there is something to take.
 At its end, the keeper lets go of stderr, runs its tasks to their end, and leaves.

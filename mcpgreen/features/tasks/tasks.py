@@ -136,7 +136,7 @@ class Tasks:
     def hand_over(self, call: Call, terms: ToolTerms, *, is_begun: bool) -> Task | None:
         """Store the call as a task for the keeper. Return None if the store cannot be used."""
         call.wait_for_roots()
-        record = self._create(call, terms, runner=life.NOBODY, is_begun=is_begun)
+        record = self._create(call, terms, runner=life.NO_RUNNER, is_begun=is_begun)
         if record is not None and self._services.keeper is not None and not self._services.keeper.wake():
             self._services.keeper = None
             self.recover()
@@ -205,7 +205,7 @@ class Tasks:
         self.ring()
 
     def recover(self) -> None:
-        """Take care of the tasks of processes that have died, and remove those that have expired."""
+        """Recover the tasks of processes that have died, and remove expired tasks."""
         self.attempt(self.store.expire, time.time())
         for record in self.attempt(self.store.recover, self._may_rerun) or ():
             if record.runner == self.store.runner:
