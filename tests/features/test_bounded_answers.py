@@ -97,14 +97,21 @@ def test_others_are_answered_while_the_output_of_a_failed_script_is_cleaned(
 ) -> None:
     project.python_tool("say", "import sys; print('token /usr/x ' * 20_000); sys.exit(1)")
     client = speak()
+    client.request("ping")
+
+    # Of several calls, since a busy machine holds up some pings as well.
+    assert min(_longest_share_of_a_ping(client) for _ in range(8)) < 0.5
+
+
+def _longest_share_of_a_ping(client: Client) -> float:
+    """How much of the time of a call went by while its client waited for one ping."""
     began_at, id = time.monotonic(), client.start_tool("say")
     longest_secs = 0.0
     while not any(message.get("id") == id for message in client.wire.seen):
-        asked = time.monotonic()
+        asked_at = time.monotonic()
         client.request("ping")
-        longest_secs = max(longest_secs, time.monotonic() - asked)
-
-    assert longest_secs < max(0.5, (time.monotonic() - began_at) / 2)  # all of it takes longer on a busy machine
+        longest_secs = max(longest_secs, time.monotonic() - asked_at)
+    return longest_secs / (time.monotonic() - began_at)
 
 
 def test_others_are_answered_while_long_output_is_written_as_json(project: ProjectBuilder, speak: Speak) -> None:

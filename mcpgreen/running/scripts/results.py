@@ -147,7 +147,7 @@ class Printed:
         if self.is_blank:
             return ()
         if not self.is_large:
-            return ("".join(words.cleaned_output(self._text)),)
+            return ("".join(words.cleaned_output(self._text, Turns().pause)),)
         text = "".join(iterdecode(in_turns(self.chunks), "utf-8", "replace"))
         pieces = words.cleaned_output(text, Turns().pause)
         return (self._large(piece.encode("utf-8", "surrogatepass") for piece in pieces),)

@@ -6,7 +6,8 @@ import json
 import re
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -314,16 +315,22 @@ def test_a_token_that_is_good_by_the_clock_skew_is_good_for_a_stream_too(
 
 
 def test_a_listen_ends_in_good_order_when_its_token_expires(server: HttpServer, issuer: Issuer) -> None:
-    client = server.stateless(token=issuer.token(exp=int(time.time()) + 2 - SKEW_SECS))
-    listen = client.listen(toolsListChanged=True)
+    def listened(token: str) -> list[Any]:
+        return server.stateless(token=token).listen(toolsListChanged=True).rest()
 
-    assert "result" in listen.rest()[-1]
+    assert "result" in with_a_short_token(issuer, listened)[-1]
 
 
 def test_the_stream_of_a_session_ends_when_its_token_expires(server: HttpServer, issuer: Issuer) -> None:
-    client = server.session(token=issuer.token(exp=int(time.time()) + 2 - SKEW_SECS))
+    assert with_a_short_token(issuer, lambda token: server.session(token=token).get().rest()) == []
 
-    assert client.get().rest() == []
+
+def with_a_short_token(issuer: Issuer, read_stream: Callable[[str], list[Any]]) -> list[Any]:
+    """On a busy machine the token may expire before the stream is open; then the next one lives longer."""
+    for secs in (2, 4, 8):
+        with suppress(AssertionError):
+            return read_stream(issuer.token(exp=int(time.time()) + secs - SKEW_SECS))
+    return read_stream(issuer.token(exp=int(time.time()) + 16 - SKEW_SECS))
 
 
 def test_a_socket_needs_a_url_that_tokens_can_be_for(project: ProjectBuilder, issuer: Issuer) -> None:
