@@ -197,6 +197,31 @@ def test_who_asks_another_thing_meanwhile_gets_the_answer_to_that(
     assert answers(client, id) == [accept(name="second")]
 
 
+def test_an_answer_that_comes_while_the_next_question_is_being_written_is_dropped(
+    project: ProjectBuilder, speak: Speak, tmp_path: Path
+) -> None:
+    """A shell creates the file first and fills it then. In between, the script got the answer to its first question."""
+    project.tool("quick", "printf quick")
+    slowly = f"""printf '%s' '{json.dumps(WHO)}' >"$MCP_ELICIT_REQUEST_FILE"
+    while [ -e "$MCP_ELICIT_REQUEST_FILE" ]; do sleep 0.01; done
+    {{ until [ -e go ]; do sleep 0.01; done
+      printf '%s' '{json.dumps({**WHO, "message": "And now?"})}'; }} >"$MCP_ELICIT_REQUEST_FILE"
+    until [ -f "$MCP_ELICIT_RESPONSE_FILE" ]; do sleep 0.01; done
+    cat "$MCP_ELICIT_RESPONSE_FILE"
+    """
+    asker(project, before=slowly)
+    client = speak(capabilities=ALL, tmp_root=tmp_path)
+    id = client.start_tool("asker")
+    first = client.asked("elicitation/create")
+    eventually(lambda: list(tmp_path.glob("mcpgreen.state.*/*.elicit.request")))
+    client.answer(first, accept(name="first"))
+    assert text_of(client.call_tool("quick")) == "quick"
+    project.write("go", "")
+    client.answer(client.asked("elicitation/create"), accept(name="second"))
+
+    assert answers(client, id) == [accept(name="second")]
+
+
 @pytest.mark.parametrize("ends", ["answered", "cancelled", "ended"])
 def test_nothing_is_left_of_the_files(project: ProjectBuilder, speak: Speak, tmp_path: Path, ends: str) -> None:
     """Neither after the answer, nor when the call is cancelled or the script has gone while its question is open."""

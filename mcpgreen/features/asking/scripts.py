@@ -202,7 +202,7 @@ class ElicitationFiles:
     def _look(self) -> None:
         """Take a request file that is complete. Runs on the hub."""
         status = None if self._is_open else self._request_status()
-        if status is None or not self._script().has_room:
+        if status is None or not status.st_size or not self._script().has_room:
             return
         seen = status.st_ino, status.st_size, status.st_mtime_ns
         if self._unfinished is not None and self._unfinished[0] == seen:
@@ -226,12 +226,12 @@ class ElicitationFiles:
         self._take(question, size_bytes=len(content), fault=fault)
 
     def _request_status(self) -> os.stat_result | None:
-        """Return the stat of the request file; None if there is none, or if it is still empty."""
+        """Return the stat of the request file; None if there is none."""
         try:
             status = os.stat(self._name, dir_fd=self._files.directory.fd, follow_symlinks=False)
         except OSError:
             return None
-        return status if stat.S_ISREG(status.st_mode) and status.st_size else None
+        return status if stat.S_ISREG(status.st_mode) else None
 
     def _take(self, question: Any = None, *, size_bytes: int = 0, fault: str) -> None:
         self._unfinished = None
@@ -248,7 +248,7 @@ class ElicitationFiles:
 
     def _take_reply(self, outcomes: Json) -> None:
         self._is_open = False
-        if self._request_status() is None:
+        if self._request_status() is None:  # an empty file is a question that is just being written
             answer = _file_answer(outcomes.get(requests.NAMELESS, {}))
             deliver(os.fsdecode(self._files.place + scratch.RESPONSE_FILE), jsontext.dumps(answer))
 
