@@ -16,7 +16,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from mcpgreen.errors import McpgreenError
+from mcpgreen.errors import InternalError, McpgreenError
 from mcpgreen.tasks import life
 from mcpgreen.tasks.life import Task
 from mcpgreen.tasks.secrets import Vault
@@ -54,7 +54,7 @@ class StoreUnusable(McpgreenError):
     """The store cannot be trusted, or not be read or written. The message says why."""
 
 
-class TooManyTasks(McpgreenError):
+class TooManyTasks(InternalError):
     """The owner has too many unfinished tasks, or there are too many in all."""
 
 

@@ -274,7 +274,7 @@ def test_what_happens_before_the_first_look_is_heard(tmp_path: Path) -> None:
     tasks._greenlet.kill()
     heard: list[Task] = []
     task = tasks.store.create(Task(life.new_id(), "", "build"))
-    tasks._running[task.id] = SimpleNamespace(id=task.id, hear=heard.append)  # type: ignore[assignment]
+    tasks.watch(task.id, heard.append)
     tasks.store.want_cancel(task.id)
     tasks._hear_news()
     tasks.store.close()

@@ -82,8 +82,7 @@ def _print(entry: object, text: str, options: Options, screen: Screen) -> None:
 
 def entry_of(task: Task) -> Json:
     """Return a task as JSON for programs."""
-    times = {"createdAt": life.iso_time(task.created_at), "lastUpdatedAt": life.iso_time(task.updated_at)}
-    return {"taskId": task.id, "tool": task.tool, **life.shown_status(task), **times}
+    return {"taskId": task.id, "tool": task.tool, **life.shown(task)}
 
 
 def _all(store: TaskStore | None) -> list[Task]:
@@ -134,7 +133,7 @@ def _table(store: TaskStore, tasks: list[Task], most: int = 0) -> tuple[str, Seq
 
 def _state(store: TaskStore, task: Task) -> tuple[str, str, str]:
     """Return the status, how long the task has lasted, and what it says."""
-    secs, shown = (task.ended_at or time.time()) - task.created_at, life.shown_status(task)
+    secs, shown = (task.ended_at or time.time()) - task.created_at, life.shown(task)
     lasted = f"{secs:.0f} s" if secs < 100 else f"{secs / 60:.0f} min" if secs < 6000 else f"{secs / 3600:.0f} h"
     return shown["status"], lasted, ORPHANED if store.is_orphan(task) else shown["statusMessage"]
 

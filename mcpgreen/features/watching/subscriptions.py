@@ -30,9 +30,9 @@ from mcpgreen.text.uris import problem_with
 
 if TYPE_CHECKING:
     from mcpgreen.features.call import Call
-    from mcpgreen.features.tasks.wires import TaskWatch
     from mcpgreen.features.watching.watches import Watch, Watcher
     from mcpgreen.providers.reading import Request as ReadRequest
+    from mcpgreen.tasks.life import Task
 
 # The members of a listen's filter that ask for list changes, by the kind of list.
 FILTER_OF = {"tools": "toolsListChanged", "prompts": "promptsListChanged", "resources": "resourcesListChanged"}
@@ -51,7 +51,6 @@ class Listen:
         self.call = call
         self.honoured = honoured
         self.watches: list[Watch] = []
-        self.tasks: list[TaskWatch] = []
         self.greenlet: gevent.Greenlet | None = None  # until it is acknowledged
         self.is_acknowledged = False
         self.is_over = False
@@ -67,6 +66,13 @@ class Listen:
             self.call.sink.notify(line, self.call)
         else:
             self._held[line] = None
+
+    def tell_task(self, task: Task) -> None:
+        """Tell all about a task that has changed."""
+        from mcpgreen.features.tasks import wires
+
+        with suppress(InternalError):  # its result has expired
+            self.send(wires.notice(self.call.services.tasks, task, {revision_fields.SUBSCRIPTION_ID: self.call.id}))
 
     def acknowledge(self) -> None:
         if self.is_acknowledged:
@@ -246,19 +252,18 @@ class Subscriptions:
         listen.greenlet = None
         if not listen.is_over:
             listen.acknowledge()
-        for task in listen.tasks:
-            task.tell_now()
 
     def _watch_tasks(self, listen: Listen, task_ids: list[str]) -> None:
-        from mcpgreen.features.tasks.wires import TaskWatch
-
-        owner, listen.honoured["taskIds"] = listen.call.stream.owner, []
+        """Watch the tasks that the caller may see, and tell how they are now."""
+        call, listen.honoured["taskIds"] = listen.call, []
         for task_id in task_ids:
             with suppress(InvalidParams):  # there is no such task
-                if self._watched.has_room(owner):
-                    listen.tasks.append(TaskWatch(listen, task_id))
+                if self._watched.has_room(call.stream.owner):
+                    task = call.services.tasks.find(call, task_id)
+                    call.services.tasks.watch(task_id, listen.tell_task)
                     listen.honoured["taskIds"].append(task_id)
-                    self._watched.take(owner)
+                    self._watched.take(call.stream.owner)
+                    listen.tell_task(task)
 
     def _stop(self, listen: Listen) -> None:
         owner = listen.call.stream.owner
@@ -269,10 +274,10 @@ class Subscriptions:
         if greenlet is not None:
             greenlet.kill(block=False)
         watches, listen.watches = listen.watches, []  # breaks a reference cycle
-        tasks, listen.tasks = listen.tasks, []
-        self._watched.give_back(owner, len(watches) + len(tasks))
-        for task in tasks:
-            task.stop()
+        task_ids = listen.honoured.pop("taskIds", ())
+        self._watched.give_back(owner, len(watches) + len(task_ids))
+        for task_id in task_ids:
+            listen.call.services.tasks.unwatch(task_id, listen.tell_task)
         gevent.spawn(self._end_in_turns, watches)
 
     def _end_in_turns(self, watches: list[Watch]) -> None:
