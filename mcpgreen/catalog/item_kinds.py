@@ -110,11 +110,10 @@ def _read_resources(project: Project, tree: Tree, registration: Registration | N
     others = [app for app in listed if app.uri not in taken]
     skills = Discovery([], [])
     if of_skills.directories:
-        from mcpgreen.catalog.skills import discover_skills, resources_of
+        from mcpgreen.catalog.skills import discover_skills
 
         skills = discover_skills(project, of_skills)
-        files = (file for skill in skills.items for file in resources_of(project, skill))
-        others += [file for file in tree.pace.over(files) if file.uri not in taken]
+        others += [file for skill in skills.items for file in skill.files.values() if file.uri not in taken]
     resources = Discovery([*resources.items, *others], [*resources.warnings, *warnings], resources.hints)
     found_more = {"ui": Discovery(listed, []), "skills": skills}
     return {"resources": resources, "resourceTemplates": templates, **found_more}

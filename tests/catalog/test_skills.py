@@ -175,5 +175,6 @@ def test_a_file_is_hashed_in_slices_and_once(project: ProjectBuilder, monkeypatc
     os.utime(path, ns=(0, 0))
     third, _ = look(project, memory)
 
-    assert [found.digest for found in second.items[0].files] == ["known", "known"]
-    assert [found.digest == "known" for found in third.items[0].files] == [True, False]
+    digests = [[each["digest"] for each in found.items[0].definition["resources"]] for found in (second, third)]
+    assert digests[0] == ["known", "known"]
+    assert [digest == "known" for digest in digests[1]] == [True, False]
