@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 MESSAGE_SECS = 1.0  # between two changes of the status message
 END_TRIES_SECS = (0.1, 1.0, 5.0, 30.0)  # between tries to store an end
-MAX_REASON_CHARS = 200
 
 
 class TaskSink(MemorySink):
@@ -51,7 +50,7 @@ class RunningTask:
     is_cancelled = False  # the answer to its request is sent in any case
 
     def __init__(self, tasks: Tasks, call: Call, record: Task) -> None:
-        self.id, self.attempt, self.owner = record.id, record.attempt, record.owner
+        self.id, self.attempt = record.id, record.attempt
         self.survives, self.idempotent = record.survives, record.idempotent
         self.call = call
         old = call.stream
@@ -151,7 +150,7 @@ class RunningTask:
         """Store the result of the call: `body`, as it is written in the newest dialect."""
         is_error = bool(result.get("isError"))
         said = next((str(each["text"]) for each in result["content"] if "text" in each), "") if is_error else ""
-        self.end(Status.COMPLETED, result=body, is_error=is_error, status_message=said[:MAX_REASON_CHARS])
+        self.end(Status.COMPLETED, result=body, is_error=is_error, status_message=said)
 
     def stop(self, status: str, error: Json | None = None) -> None:
         """Stop the call and end the task in this way, unless it has ended already."""

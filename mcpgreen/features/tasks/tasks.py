@@ -263,11 +263,9 @@ class Tasks:
             raise TooManyPolls()
 
     def cancel(self, task_id: str) -> None:
-        """Cancel a task, or ask the process that runs it to do so."""
-        if task_id in self._running:
-            self._running[task_id].stop(Status.CANCELLED)
-        else:
-            self.attempt(self.store.want_cancel, task_id)
+        """Ask the process that runs a task to cancel it. That may be this one."""
+        self.attempt(self.store.want_cancel, task_id)
+        self.ring()
 
     def watch(self, task_id: str, watch: Watch) -> None:
         """Call this with each change of the task, up to its end."""
@@ -311,10 +309,8 @@ class Tasks:
     def end_session(self, session: Session) -> None:
         """End the tasks of an HTTP session that is over."""
         if session.task_owner:
-            for task in [each for each in self._running.values() if each.owner == session.task_owner]:
-                if not task.survives:
-                    task.stop(Status.CANCELLED)
             self.attempt(self.store.end_tasks_of, session.task_owner)
+            self.ring()
 
     def close(self, *, is_client_gone: bool) -> None:
         """The server stops. Tasks that can go on are left to the next process that recovers them."""

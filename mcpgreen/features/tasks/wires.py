@@ -143,9 +143,9 @@ def cancel(call: Call, task_id: str) -> Json:
         raise InvalidParams("The task has ended already.")
     if not task.has_ended:
         tasks.cancel(task_id)
+        task = wait(call, task_id, time.monotonic() + CANCEL_SECS)
     if wire is EXTENSION:
         return {}
-    task = wait(call, task_id, time.monotonic() + CANCEL_SECS)
     if not task.has_ended:
         raise InternalError("The task cannot be cancelled now; try again.")
     return OLDER.fields(task)
