@@ -143,12 +143,10 @@ SOURCES = {
 SOURCE_OF = {kind: name for name, source in SOURCES.items() for kind in source.kinds}
 # Other kinds have files of their own names.
 FILE_OF = {"resourceTemplates": "resource-templates", "ui": "ui-resources"}
-TITLE_OF = {
+TITLE_OF = {  # of the kinds that are stored in files of the registry
     "tools": "tool registry",
     "resources": "resources registry",
     "resourceTemplates": "resource templates registry",
     "prompts": "prompts registry",
     "ui": "resources registry",
-    "skills": "skills",
 }
-STORED_KINDS = TITLE_OF.keys() - {"skills"}  # in files of the registry

@@ -82,7 +82,7 @@ class Task(NamedTuple):
     result_bytes: int = 0
     is_error: bool = False  # the result says that the tool has failed
     # These are left out where many tasks are listed.
-    shown_arguments: Json = {}  # without secrets
+    shown_arguments: str = ""  # JSON without secrets
     client: Json = {}  # what a rerun needs to know of the client
     sealed_params: bytes | None = None  # what `TaskStore.seal` made of the whole params
     stderr_end: bytes = b""

@@ -124,7 +124,7 @@ def _show(store: TaskStore, task: Task, options: Options, screen: Screen) -> int
     times = {"created": task.created_at, "changed": task.updated_at, "ended": task.ended_at}
     lines = {
         "task": task.id,
-        "tool": f"{task.tool} {jsontext.dumps(task.shown_arguments).decode('ascii') if task.shown_arguments else ''}",
+        "tool": f"{task.tool} {task.shown_arguments}",
         "status": ": ".join(filter(None, (status, message))),
         "time": ", ".join(f"{name} {life.iso_time(at)}" for name, at in times.items() if at),
         "attempt": str(task.attempt) if task.attempt > 1 else "",

@@ -30,7 +30,6 @@ from mcpgreen.protocol import messages, revision_fields, revisions
 from mcpgreen.protocol.admission import ClientView
 from mcpgreen.tasks import life
 from mcpgreen.tasks.life import Status, Task
-from mcpgreen.tasks.secrets import shown_arguments
 from mcpgreen.tasks.sqlite_store import open_store
 from mcpgreen.tasks.store import MAX_LISTED, StoreUnusable, TaskStore
 from mcpgreen.text import jsontext
@@ -183,7 +182,7 @@ class Tasks:
             asked_ttl_ms=ttl if type(ttl) is int and 0 < ttl <= life.MAX_TTL_SECS * 1000 else None,
             idempotent=described.idempotent,
             survives=terms.survives,
-            shown_arguments=shown_arguments(arguments, self._services.confidential.of(call.method, params)),
+            shown_arguments=self._services.confidential.of(call.method, params).shown({"arguments": arguments}),
             client={
                 "revision": call.view.revision.name,
                 "capabilities": call.view.capabilities,
