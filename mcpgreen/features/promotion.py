@@ -7,7 +7,7 @@ way is answered in the usual way.
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import gevent
 
@@ -28,15 +28,13 @@ class Promotion:
         self._call = call
         self._terms = terms
         self._greenlet: gevent.Greenlet | None = None
-        self._is_closed = False
-        self._timer: Any = None
+        self._timer = gevent.get_hub().loop.timer(after_secs or 0)
         if after_secs is not None:
-            self._timer = gevent.get_hub().loop.timer(after_secs)
             self._timer.start(self.begin)
 
     def begin(self) -> None:
         """Begin to make the call a task. Never waits."""
-        if self._greenlet is None and not self._is_closed:
+        if self._greenlet is None:
             self._greenlet = gevent.spawn(self._promote)
 
     def wait(self) -> None:
@@ -52,10 +50,7 @@ class Promotion:
         self._call.promotion = None  # breaks a reference cycle, or each call would wait for the garbage collector
 
     def close(self) -> None:
-        self._is_closed = True
-        if self._timer is not None:
-            self._timer.close()
-            self._timer = None
+        self._timer.close()
 
     def _promote(self) -> None:
         call = self._call

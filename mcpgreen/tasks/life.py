@@ -49,7 +49,6 @@ MAX_QUESTIONS_BYTES = 1 << 20  # of all questions of a task
 MAX_ANSWERS_BYTES = 1 << 20  # of one round
 MAX_SEALED_BYTES = 4 << 20
 MAX_TTL_SECS = 86_400.0
-YOUNG_SECS = 5.0
 PLAIN_KEEP_SECS = 60.0  # the result of a task that has not begun is read at once
 MIN_POLL_MS, MAX_POLL_MS = 500, 5000
 
@@ -116,8 +115,6 @@ def place_message(before: int) -> str:
 
 def poll_interval_ms(age_secs: float) -> int:
     """Return how long a client should wait: half a second for a young task, a tenth of its age for an older one."""
-    if age_secs < YOUNG_SECS:
-        return MIN_POLL_MS
     return max(MIN_POLL_MS, min(MAX_POLL_MS, int(age_secs * 100)))
 
 
