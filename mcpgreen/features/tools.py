@@ -37,7 +37,6 @@ from mcpgreen.features.scripts import (
 from mcpgreen.features.services import Services
 from mcpgreen.protocol import revision_fields
 from mcpgreen.protocol.input import requests
-from mcpgreen.protocol.revisions import TASKS_NEEDED
 from mcpgreen.protocol.schemas.validator import BadSchema
 from mcpgreen.running.processes.run import Deadline, Ending, Limits, Outcome, Script
 from mcpgreen.running.schema_checks import Schema
@@ -186,9 +185,8 @@ def _require_task_allowed(call: Call, tool: Tool) -> None:
     """Refuse a call without a task if the tool needs one, and in the handshake era one with a task if it has none."""
     is_required, has_tasks = tool.description.task == "required", call.view.has_tasks
     if call.is_stateless:
-        if is_required and not has_tasks:
-            text = f"Tool '{tool.name}' runs only as a task, and the client does not support the tasks extension."
-            raise MissingClientCapability(text, data=TASKS_NEEDED)
+        if is_required:
+            call.view.require_tasks(f"Tool '{tool.name}' runs only as a task, which the client does not support.")
     elif is_required and not (has_tasks and "task" in call.params):
         raise MethodNotFound(f"Tool '{tool.name}' runs only as a task; add params.task.")
     elif has_tasks and "tasks" in call.services.offered and tool.description.task in (None, "never"):

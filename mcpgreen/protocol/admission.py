@@ -16,6 +16,7 @@ from mcpgreen.errors import (
     InvalidParams,
     InvalidRequest,
     MethodNotFound,
+    MissingClientCapability,
     NotInitialized,
     ShuttingDown,
     UnsupportedVersion,
@@ -63,6 +64,11 @@ class ClientView:
         if self.revision.era == Era.STATELESS:
             return revisions.supports(revisions.TASKS_EXTENSION, self.capabilities)
         return revisions.Feature.TASKS in self.revision.features
+
+    def require_tasks(self, reason: str = "The client does not support the tasks extension.") -> None:
+        """Raises MissingClientCapability."""
+        if not self.has_tasks:
+            raise MissingClientCapability(reason, data=revisions.TASKS_NEEDED)
 
 
 class Handshake:

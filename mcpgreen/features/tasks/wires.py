@@ -23,7 +23,7 @@ from mcpgreen.links.sink import Sink
 from mcpgreen.protocol import messages, revision_fields
 from mcpgreen.protocol.admission import ClientView
 from mcpgreen.protocol.input import requests
-from mcpgreen.protocol.revisions import RELATED_TASK, TASKS_NEEDED, Era
+from mcpgreen.protocol.revisions import RELATED_TASK, Era
 from mcpgreen.running.shares import in_turns, let_others
 from mcpgreen.tasks import life
 from mcpgreen.tasks.life import Status, Task
@@ -37,7 +37,6 @@ CANCEL_SECS = 5.0  # for another process to cancel a task
 LOOK_SECS = 1.0  # while a client waits for a result: another client that was asked a question may be gone
 UNASKED_SECS = 1.5  # before a client that does not wait for the result is asked
 ANSWER_SECS = 86_400.0
-MAX_IDS = 1000  # of one listen
 NO_ANSWER: Json = {"action": "cancel"}
 LONG_CHARS = 65_536
 
@@ -101,14 +100,8 @@ def _result_of(tasks: Tasks, task: Task) -> bytes:
     return found
 
 
-def require_declared(call: Call) -> None:
-    """Raises MissingClientCapability."""
-    if not call.view.has_tasks:
-        raise errors.MissingClientCapability("The client does not support the tasks extension.", data=TASKS_NEEDED)
-
-
 def _task_id(call: Call) -> str:
-    require_declared(call)  # before the id is looked at
+    call.view.require_tasks()  # before the id is looked at
     task_id = call.params.get("taskId")
     if type(task_id) is not str:
         raise InvalidParams("taskId must be the id of a task.")
@@ -231,15 +224,6 @@ def _ask(call: Call, sink: Sink, task_id: str, key: str, request: Json) -> None:
     finally:
         tasks.asked.discard((task_id, key))
         tasks.ring()
-
-
-def wanted_ids(call: Call) -> list[str]:
-    """Return the ids that a listen names, each once. Raises MissingClientCapability and InvalidParams."""
-    ids = call.params["notifications"]["taskIds"]
-    require_declared(call)
-    if type(ids) is not list or len(ids) > MAX_IDS or not all(type(each) is str for each in ids):
-        raise InvalidParams(f"notifications.taskIds must be an array of at most {MAX_IDS} strings.")
-    return list(dict.fromkeys(ids))
 
 
 def notice(tasks: Tasks, task: Task, meta: Json) -> bytes:

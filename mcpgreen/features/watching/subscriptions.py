@@ -137,11 +137,9 @@ class Subscriptions:
             raise InvalidParams(f"{held} open subscriptions/listen streams already; cancel some.")
         max_uris = max(MAX_URIS, self._limit)
         honoured, uris = _honoured(call.params.get("notifications"), call.services.offered, max_uris=max_uris)
-        task_ids: list[str] = []
-        if "tasks" in call.services.offered and "taskIds" in call.params["notifications"]:
-            from mcpgreen.features.tasks.wires import wanted_ids
-
-            task_ids = wanted_ids(call)
+        filter, has_tasks = call.params["notifications"], "tasks" in call.services.offered
+        if task_ids := _strings_in(filter, "taskIds", MAX_URIS) if has_tasks else []:
+            call.view.require_tasks()
         # A listen may be open for days, so it keeps no more of the request than it needs.
         call.params, call.view = {}, ClientView(call.view.revision, {}, call.view.log_level)
         call.stream.listens[call.id] = call
@@ -309,12 +307,18 @@ def _honoured(wanted: object, offered: frozenset[str], *, max_uris: int) -> tupl
     for name in FILTER_OF.values():
         if name in wanted and type(wanted[name]) is not bool:
             raise InvalidParams(f"notifications.{name} must be a boolean.")
-    uris = wanted.get("resourceSubscriptions", [])
-    if type(uris) is list and len(uris) > max_uris:
-        raise InvalidParams(f"notifications.resourceSubscriptions has more than {max_uris} URIs.")
-    if type(uris) is not list or not all(type(uri) is str for uri in uris):
-        raise InvalidParams("notifications.resourceSubscriptions must be an array of strings.")
+    uris = _strings_in(wanted, "resourceSubscriptions", max_uris)
     honoured: Json = {name: True for kind, name in FILTER_OF.items() if kind in offered and wanted.get(name)}
     if uris and "resources" in offered:
         honoured["resourceSubscriptions"] = []
-    return honoured, dict.fromkeys(uris if "resources" in offered else ())
+    return honoured, uris if "resources" in offered else ()
+
+
+def _strings_in(wanted: Json, name: str, most: int) -> list[str]:
+    """Return an array of a filter, each member once."""
+    found = wanted.get(name, [])
+    if type(found) is list and len(found) > most:
+        raise InvalidParams(f"notifications.{name} has more than {most} members.")
+    if type(found) is not list or not all(type(each) is str for each in found):
+        raise InvalidParams(f"notifications.{name} must be an array of strings.")
+    return list(dict.fromkeys(found))
