@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from gevent.event import Event as Bell
     from gevent.lock import Semaphore
 
-    from mcpgreen.features.promotion import Promotion
     from mcpgreen.features.services import Services
     from mcpgreen.features.tasks.running import RunningTask
+    from mcpgreen.features.tools import Promotion
     from mcpgreen.links.principal import Principal
     from mcpgreen.project.roots import Roots
     from mcpgreen.running.processes.pipes import OutputPlace
