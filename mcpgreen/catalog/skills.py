@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from typing import BinaryIO, NamedTuple
 
 from mcpgreen.catalog.descriptions import metadata, yaml_text
-from mcpgreen.catalog.descriptions.metadata import Origin
+from mcpgreen.catalog.descriptions.metadata import Origin, Rule
 from mcpgreen.catalog.items import Discovery
 from mcpgreen.catalog.prompts import Prompt, describe_prompt
 from mcpgreen.catalog.resources import DEFAULT_PROVIDER, Resource, mime_type_of
@@ -42,6 +42,10 @@ MAX_DEPTH = 16
 MAX_FRONT_MATTER_BYTES = 65_536
 MAX_PROMPT_BYTES = 1 << 20
 SLICE_BYTES = 1 << 18  # hashed in less than a millisecond
+A_DESCRIPTION = Rule(
+    lambda value: isinstance(value, str) and bool(value.strip()) and len(value) <= MAX_DESCRIPTION_CHARS,
+    f"a text of at most {MAX_DESCRIPTION_CHARS} characters that says what the skill is for and when to use it",
+)
 KEPT_IN_NAMES = "/!$&'()*+,;=:@~"  # which a URI may have as they are
 _FRONT_MATTER = re.compile(rb"---\r?\n(.*?\r?\n)---[ \t]*(?:\r?\n|\Z)", re.DOTALL)
 
@@ -179,13 +183,9 @@ def _front_matter_in(path: str, name: str) -> Json:
         raise ProjectError(path, f"the front matter is not valid YAML: {error}") from error
     if not isinstance(value, dict):
         raise ProjectError(path, "the front matter must be an object, with name and description")
-    given, description = value.get("name"), value.get("description")
-    if given != name:
-        raise ProjectError(path, f"name must be {name}, as its folder, found {metadata.shown(given)}")
-    if not isinstance(description, str) or not description.strip():
-        raise ProjectError(path, "description must be a text that says what the skill is for and when to use it")
-    if (length := len(description)) > MAX_DESCRIPTION_CHARS:
-        raise ProjectError(path, f"description must be {MAX_DESCRIPTION_CHARS} characters at most, but has {length}")
+    rules = {"name": Rule(lambda given: given == name, f"{name}, as its folder"), "description": A_DESCRIPTION}
+    for field, problem in metadata.violations(rules, {**dict.fromkeys(rules), **value}):
+        raise ProjectError(path, f"{field} {problem}")
     return value
 
 

@@ -78,7 +78,7 @@ REFUSED: list[tuple[Change, str]] = [
     (main_file(GOOD.replace("this", "1")), "name must be this"),
     (main_file("---\nname: this\n---\n"), "description must be a text"),
     (main_file(GOOD.replace("What it is for.", '" "')), "description must be a text"),
-    (main_file(GOOD.replace("What", "x" * 1024)), "1024 characters at most, but has 1035"),
+    (main_file(GOOD.replace("What", "x" * 1024)), "description must be a text of at most 1024 characters"),
     (renamed, "it has no SKILL.md"),
     (lambda project: renamed(project).symlink_to("skill.md"), "it has no SKILL.md"),
     (many(512), "more than 512 files"),

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -63,7 +64,7 @@ class Tasks:
         self._services = services
         self._running: dict[str, RunningTask] = {}
         self._watches: dict[str, set[Watch]] = {}
-        self._polls: tuple[int, dict[object, int]] = 0, {}  # in this second, by caller
+        self._polls: tuple[int, Counter[object]] = 0, Counter()  # in this second, by caller
         self._unseen: dict[str, None] = {}  # tasks that have ended here, until a client asks for them
         self._mark = -1
         self._mentioned = ""
@@ -202,7 +203,7 @@ class Tasks:
         self.attempt(self.store.expire, time.time())
         for record in self.attempt(self.store.recover, self._may_rerun) or ():
             if record.runner == self.store.runner:
-                self.run_stored(record.id)
+                self._run_stored(record)
             elif self._services.keeper is not None:
                 self._services.keeper.wake()  # and it recovers the task
 
@@ -212,20 +213,17 @@ class Tasks:
             return task.survives
         return not task.survives or self._services.keeper is None
 
-    def run_stored(self, task_id: str) -> None:
+    def _run_stored(self, record: Task) -> None:
         """Run a task that is stored with all its params, and belongs to this process. Does not wait for its end."""
-        record: Task | None = self.attempt(self.store.get, task_id)
-        if record is None or record.has_ended:
-            return
         params = self.attempt(self.store.unseal, record.sealed_params) if record.sealed_params else None
         if params is None:
             error = life.error_of(life.NOT_RESTORED)
-            self.attempt(self.store.finish, task_id, record.attempt, Status.FAILED, error=error)
+            self.attempt(self.store.finish, record.id, record.attempt, Status.FAILED, error=error)
             return
         revision = revisions.BY_NAME.get(str(record.client.get("revision")), revisions.NEWEST)
         view = ClientView(revision, record.client.get("capabilities") or {}, None)
         stream = Stream(MemorySink(), transport="task")
-        call = Call(task_id, "tools/call", params, view, None, stream, stream.sink, self._services)
+        call = Call(record.id, "tools/call", params, view, None, stream, stream.sink, self._services)
         call.own_roots = Roots(Root(each["path"], each["name"]) for each in jsontext.loads(record.client["roots"]))
         self._run(call, record, b"{}")
         self._services.serve_call(call)
@@ -255,10 +253,9 @@ class Tasks:
             return
         second, caller = int(time.monotonic()), call.stream.owner
         if second != self._polls[0]:
-            self._polls = second, {}
-        counts = self._polls[1]
-        counts[caller] = counts.get(caller, 0) + 1
-        if counts[caller] > FREE_POLLS_A_SEC + POLLS_OF_TASK * len(self):
+            self._polls = second, Counter()
+        self._polls[1][caller] += 1
+        if self._polls[1][caller] > FREE_POLLS_A_SEC + POLLS_OF_TASK * len(self):
             raise TooManyPolls()
 
     def cancel(self, task_id: str) -> None:
