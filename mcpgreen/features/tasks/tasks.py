@@ -123,9 +123,10 @@ class Tasks:
         task = self._running[record.id] = RunningTask(self, call, record)
         self.watch(task.id, task.hear)
         call.detach(task, line)
-        self._watch_for_session(call, task.id)
+        self.tell_of(call, task.id)
 
-    def _watch_for_session(self, call: Call, task_id: str) -> None:
+    def tell_of(self, call: Call, task_id: str) -> None:
+        """Tell the session of the call, if it has one, how its task changes."""
         if call.session is not None:
             self.watch(task_id, wires.SessionWatch(call, call.session).tell)
 
@@ -151,7 +152,7 @@ class Tasks:
             if task.has_ended and not task.is_begun:
                 return wires.result_for(call, task)
             self.attempt(self.store.begin, task.id)
-        self._watch_for_session(call, task.id)
+        self.tell_of(call, task.id)
         return wires.created(task, call.view)
 
     def _create(self, call: Call, terms: ToolTerms, **fields: Any) -> Task | None:
@@ -203,7 +204,7 @@ class Tasks:
         self.attempt(self.store.expire, time.time())
         for record in self.attempt(self.store.recover, self._may_rerun) or ():
             if record.runner == self.store.runner:
-                self._run_stored(record)
+                self.run_record(record)
             elif self._services.keeper is not None:
                 self._services.keeper.wake()  # and it recovers the task
 
@@ -213,7 +214,7 @@ class Tasks:
             return task.survives
         return not task.survives or self._services.keeper is None
 
-    def _run_stored(self, record: Task) -> None:
+    def run_record(self, record: Task) -> None:
         """Run a task that is stored with all its params, and belongs to this process. Does not wait for its end."""
         params = self.attempt(self.store.unseal, record.sealed_params) if record.sealed_params else None
         if params is None:
