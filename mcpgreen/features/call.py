@@ -199,11 +199,6 @@ class Call:
         return self.session is None
 
     @property
-    def parks(self) -> bool:
-        """Whether its request has to be answered while its client is asked."""
-        return self.session is None and self.task is None
-
-    @property
     def client_variables(self) -> dict[str, str]:
         """What scripts may know of the client."""
         view = self.view

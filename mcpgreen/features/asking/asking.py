@@ -137,7 +137,7 @@ class Asking:
         open_requests = {key: request for key, request in asked.items() if key not in answers}
         if not open_requests:
             return answers
-        if call.parks:
+        if self.parks(call):
             raise InputNeeded(open_requests, self._state_for(call, open_requests, own_state=own_state))
         call.interaction.on(Event.ASK)
         with self.slot_released(call):
@@ -148,6 +148,10 @@ class Asking:
                 raise Unanswered(outcome["message"])
         return answers | {key: outcome["result"] for key, outcome in outcomes.items()}
 
+    def parks(self, call: Call) -> bool:
+        """Tell whether the request of a call has to be answered so that its client can be asked."""
+        return call.is_stateless and call.task is None
+
     @contextmanager
     def slot_released(self, call: Call) -> Iterator[None]:
         """Let others use the slot of a call inside of `with`, and take it back at the end: a script never runs on
@@ -156,7 +160,7 @@ class Asking:
         If very many calls wait for answers already, the slot is kept: without a bound there would be any number of
         processes. Parked calls have a limit of their own."""
         slot = None if call.run is None else call.run.slot
-        if slot is None or not (call.parks or self._at_rest.has_room(slot.owner)):
+        if slot is None or not (self.parks(call) or self._at_rest.has_room(slot.owner)):
             yield
             return
         self._at_rest.take(slot.owner)

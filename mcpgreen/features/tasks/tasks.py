@@ -266,9 +266,9 @@ class Tasks:
 
     def watch(self, task_id: str, watch: Watch) -> None:
         """Call this with each change of the task, up to its end."""
-        self._watches.setdefault(task_id, set()).add(watch)
         if self._is_resting:
             self.ring()
+        self._watches.setdefault(task_id, set()).add(watch)
 
     def unwatch(self, task_id: str, watch: Watch) -> None:
         self._watches.get(task_id, set()).discard(watch)
