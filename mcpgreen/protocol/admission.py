@@ -23,7 +23,7 @@ from mcpgreen.errors import (
 )
 from mcpgreen.journal import LEVELS
 from mcpgreen.protocol import revision_fields, revisions
-from mcpgreen.protocol.revisions import CAPABILITY_OF, EXTENSION_OF, Era, Revision
+from mcpgreen.protocol.revisions import CAPABILITY_OF, Era, Revision
 from mcpgreen.text.json_types import Json
 
 PROTOCOL_VERSION = "io.modelcontextprotocol/protocolVersion"
@@ -184,8 +184,6 @@ def _require_offered(method: str, offered: Set[str]) -> None:
     capability = CAPABILITY_OF.get(method)
     if capability is not None and capability not in offered:
         raise MethodNotFound(f"{method}: this server does not offer the {capability} capability.")
-    if method in EXTENSION_OF and EXTENSION_OF[method] not in offered:
-        raise MethodNotFound(f"{method}: this server does not offer the extension {EXTENSION_OF[method]}.")
 
 
 def incomplete_envelope(meta: Json) -> InvalidParams:

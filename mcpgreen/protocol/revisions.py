@@ -138,7 +138,7 @@ FOURTH = THIRD.next(
     },
     adds_requests={"tasks/get", "tasks/result", "tasks/list", "tasks/cancel"},
 )
-CAPABILITY_OF |= dict.fromkeys(FOURTH.requests - THIRD.requests | {"tasks/update"}, "tasks")
+CAPABILITY_OF |= dict.fromkeys(FOURTH.requests - THIRD.requests | {"tasks/update"}, "tasks") | EXTENSION_OF
 FIFTH = FOURTH.next(
     "2026-07-28",
     era=Era.STATELESS,

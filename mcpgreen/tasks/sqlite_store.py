@@ -42,11 +42,8 @@ MAX_RESULTS_BYTES = 4 << 30  # of all files
 class SqliteTaskStore(TaskStore):
     """The tasks in a directory, which is made with the first task. `state_key` is the setting."""
 
-    def __init__(
-        self, directory: str, *, state_key: str = "", max_per_owner: int = 1000, max_tasks: int = 10_000
-    ) -> None:
-        vault = Vault(os.path.join(directory, place.KEY), state_key)
-        super().__init__(max_per_owner=max_per_owner, max_tasks=max_tasks, vault=vault)
+    def __init__(self, directory: str, *, state_key: str = "", **limits: int) -> None:
+        super().__init__(vault=Vault(os.path.join(directory, place.KEY), state_key), **limits)
         self.directory = directory
         self._pool = ThreadPool(1)
         self._lock_fd: int | None = None  # only the thread uses it, and the connection

@@ -136,7 +136,8 @@ def cancel(call: Call, task_id: str) -> Json:
         raise InvalidParams("The task has ended already.")
     if not task.has_ended:
         tasks.cancel(task_id)
-        task = wait(call, task_id, time.monotonic() + CANCEL_SECS)
+        with suppress(InvalidParams):  # it may be removed at once
+            task = wait(call, task_id, time.monotonic() + CANCEL_SECS)
     if wire is EXTENSION:
         return {}
     if not task.has_ended:
