@@ -54,9 +54,8 @@ class Wire(NamedTuple):
         fields[self.poll_interval] = life.poll_interval_ms((task.ended_at or time.time()) - task.created_at)
         if task.is_error:
             fields["status"] = self.status_of_error
-        if not task.status_message:
-            del fields["statusMessage"]
-        return fields
+        message = fields.pop("statusMessage")
+        return {**fields, "statusMessage": message} if message else fields
 
 
 OLDER = Wire("ttl", "pollInterval", lambda fields: {"task": fields}, Status.FAILED)
