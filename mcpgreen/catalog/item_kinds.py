@@ -115,8 +115,7 @@ def _read_resources(project: Project, tree: Tree, registration: Registration | N
         skills = discover_skills(project, of_skills)
         others += [file for skill in skills.items for file in skill.files.values() if file.uri not in taken]
     resources = Discovery([*resources.items, *others], [*resources.warnings, *warnings], resources.hints)
-    found_more = {"ui": Discovery(listed, []), "skills": skills}
-    return {"resources": resources, "resourceTemplates": templates, **found_more}
+    return {"resources": resources, "resourceTemplates": templates, "ui": Discovery(listed, []), "skills": skills}
 
 
 def _look_at_apps(project: Project, pace: Pace) -> Tree:
