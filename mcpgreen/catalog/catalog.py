@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from mcpgreen import journal
-from mcpgreen.catalog.item_kinds import SOURCE_OF, SOURCES, STORED_KINDS, TITLE_OF, Source, look_at_disk
+from mcpgreen.catalog.item_kinds import SOURCE_OF, SOURCES, TITLE_OF, Source, look_at_disk
 from mcpgreen.catalog.items import Discovery, comparable
 from mcpgreen.catalog.manual.registration import Registrar, Registration
 from mcpgreen.catalog.snapshot import RegistryFiles, Snapshot, file_text, listing_changed, snapshot_of, without_dots
@@ -120,7 +120,7 @@ class Catalog:
             self.refresh(source)
         if state.refusal is not None:
             state.has_refused = True
-            raise InternalError(f"Unable to load {TITLE_OF[kind]}", data=state.refusal)
+            raise InternalError(f"Unable to load {TITLE_OF.get(kind, kind)}", data=state.refusal)
         return state.snapshots[kind]
 
     def hides(self, uri: str, *, is_listed: bool) -> bool:
@@ -175,7 +175,7 @@ class Catalog:
         self._report(state, scan)
         if is_changed:
             self.on_change(source, sum(snapshot.total for snapshot in scan.snapshots.values()))
-        for kind in STORED_KINDS & scan.snapshots.keys() if self._writes_files else ():
+        for kind in TITLE_OF.keys() & scan.snapshots.keys() if self._writes_files else ():
             self._files.write(scan.snapshots[kind], scan.texts.get(kind))
         return is_changed
 

@@ -110,14 +110,12 @@ def _read_resources(project: Project, tree: Tree, registration: Registration | N
     others = [app for app in listed if app.uri not in taken]
     skills = Discovery([], [])
     if of_skills.directories:
-        from mcpgreen.catalog.skills import discover_skills, resources_of
+        from mcpgreen.catalog.skills import discover_skills
 
         skills = discover_skills(project, of_skills)
-        files = (file for skill in skills.items for file in resources_of(project, skill))
-        others += [file for file in tree.pace.over(files) if file.uri not in taken]
+        others += [file for skill in skills.items for file in skill.files.values() if file.uri not in taken]
     resources = Discovery([*resources.items, *others], [*resources.warnings, *warnings], resources.hints)
-    found_more = {"ui": Discovery(listed, []), "skills": skills}
-    return {"resources": resources, "resourceTemplates": templates, **found_more}
+    return {"resources": resources, "resourceTemplates": templates, "ui": Discovery(listed, []), "skills": skills}
 
 
 def _look_at_apps(project: Project, pace: Pace) -> Tree:
@@ -144,12 +142,10 @@ SOURCES = {
 SOURCE_OF = {kind: name for name, source in SOURCES.items() for kind in source.kinds}
 # Other kinds have files of their own names.
 FILE_OF = {"resourceTemplates": "resource-templates", "ui": "ui-resources"}
-TITLE_OF = {
+TITLE_OF = {  # of the kinds that are stored in files of the registry
     "tools": "tool registry",
     "resources": "resources registry",
     "resourceTemplates": "resource templates registry",
     "prompts": "prompts registry",
     "ui": "resources registry",
-    "skills": "skills",
 }
-STORED_KINDS = TITLE_OF.keys() - {"skills"}  # in files of the registry

@@ -12,19 +12,19 @@ from __future__ import annotations
 import codecs
 import os
 import re
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import BinaryIO, NamedTuple
 
 from mcpgreen.catalog.descriptions import metadata, yaml_text
-from mcpgreen.catalog.descriptions.metadata import Origin
+from mcpgreen.catalog.descriptions.metadata import Origin, Rule
 from mcpgreen.catalog.items import Discovery
 from mcpgreen.catalog.prompts import Prompt, describe_prompt
 from mcpgreen.catalog.resources import DEFAULT_PROVIDER, Resource, mime_type_of
 from mcpgreen.catalog.tree_scan import NO_PERMISSION, Directory, Loss, Tree, stamp_of
 from mcpgreen.errors import ProjectError
-from mcpgreen.files.regular_files import existing_file
+from mcpgreen.files.regular_files import content_of, existing_file
 from mcpgreen.project.project import Project
-from mcpgreen.text import media
 from mcpgreen.text.json_types import Json
 
 MAIN_FILE = "SKILL.md"
@@ -42,28 +42,22 @@ MAX_DEPTH = 16
 MAX_FRONT_MATTER_BYTES = 65_536
 MAX_PROMPT_BYTES = 1 << 20
 SLICE_BYTES = 1 << 18  # hashed in less than a millisecond
+A_DESCRIPTION = Rule(
+    lambda value: isinstance(value, str) and bool(value.strip()) and len(value) <= MAX_DESCRIPTION_CHARS,
+    f"a text of at most {MAX_DESCRIPTION_CHARS} characters that says what the skill is for and when to use it",
+)
 KEPT_IN_NAMES = "/!$&'()*+,;=:@~"  # which a URI may have as they are
 _FRONT_MATTER = re.compile(rb"---\r?\n(.*?\r?\n)---[ \t]*(?:\r?\n|\Z)", re.DOTALL)
 
 
-class SkillFile(NamedTuple):
-    """A file of a skill, by its path in the folder of the skill."""
-
-    path: str
-    digest: str
-    size: int
-    mime_type: str
-
-
 class Skill(NamedTuple):
-    """One skill. `path` is its SKILL.md, `definition` its entry in `skills/list`; `directories` are the folders in it,
-    and the root as an empty path."""
+    """One skill. `path` is its SKILL.md, `definition` its entry in `skills/list`. `files` are by their paths in
+    its folder, and `directories` the folders in it, with the root as an empty path."""
 
     name: str
-    uri: str
     path: str
-    files: tuple[SkillFile, ...]
-    directories: tuple[str, ...]
+    files: dict[str, Resource]
+    directories: Sequence[str]
     definition: Json
 
     @property
@@ -76,8 +70,16 @@ class Skill(NamedTuple):
         return {**self.definition, "directories": self.directories}
 
 
-def discover_skills(project: Project, tree: Tree, *, has_digests: bool = True) -> Discovery:
-    """Read the skills in a tree of skills/, sorted by name. `has_digests`: read all files, not only SKILL.md."""
+class Content(NamedTuple):
+    """What clients are told of the content of a file."""
+
+    digest: str
+    size: int
+    mime_type: str
+
+
+def discover_skills(project: Project, tree: Tree) -> Discovery:
+    """Read the skills in a tree of skills/, sorted by name."""
     home = project.skills_dir
     folders: dict[str, list[Directory]] = {}
     for directory in tree.directories:
@@ -95,10 +97,25 @@ def discover_skills(project: Project, tree: Tree, *, has_digests: bool = True) -
             warnings.append(Loss(f"{project.shown(home)}: {reason}; {name} and all after it are left out"))
             break
         try:
-            skills.append(_skill_in(project, tree, name, folders[name], has_digests=has_digests))
+            skills.append(_skill_in(project, tree, name, folders[name]))
         except ProjectError as error:
             warnings.append(Loss(f"{project.shown(error.path)}: {error.reason}; the skill is left out"))
     return Discovery(skills, warnings)
+
+
+def discover_prompts_of_skills(project: Project, tree: Tree) -> Discovery:
+    """Return a prompt for each skill: its name, and the text of its SKILL.md."""
+    prompts: list[Prompt] = []
+    warnings: list[str] = []
+    for skill in discover_skills(project, tree).items:  # its warnings come with the resources
+        try:
+            text = content_of(skill.path, MAX_PROMPT_BYTES).decode("utf-8", "replace")
+            fields = {"name": skill.name, "description": skill.description, "placeholders": "braces"}
+            origin = Origin(skill.path, project.private, [])
+            prompts.append(describe_prompt(origin, {**fields, "messages": [{"role": "user", "content": text}]}))
+        except ProjectError as error:
+            warnings.append(Loss(f"{project.shown(error.path)}: {error.reason}; the prompt is left out"))
+    return Discovery(prompts, warnings)
 
 
 def uri_of(name: str, path: str) -> str:
@@ -108,46 +125,7 @@ def uri_of(name: str, path: str) -> str:
     return f"{SCHEME}{name}/{quote(path, safe=KEPT_IN_NAMES)}".rstrip("/")
 
 
-def resources_of(project: Project, skill: Skill) -> Iterator[Resource]:
-    """Yield the files of a skill as resources."""
-    folder = os.path.dirname(skill.path)
-    for file in skill.files:
-        definition, path = definition_of(skill, file), f"{folder}/{file.path}"
-        place = os.path.relpath(path, project.resources_dir)  # where the registry looks for files of resources
-        entry = {"description": "", **definition, "provider": DEFAULT_PROVIDER, "path": place}
-        about = definition["name"], definition["uri"], DEFAULT_PROVIDER, file.mime_type
-        yield Resource(*about, definition, entry, path, place)
-
-
-def definition_of(skill: Skill, file: SkillFile) -> Json:
-    """Return a file of a skill as an item of `resources/list`."""
-    about: Json = {"name": os.path.basename(file.path)}
-    if file.path == MAIN_FILE:
-        about = {"name": skill.name, "description": skill.description}
-    return {**about, "uri": uri_of(skill.name, file.path), "mimeType": file.mime_type, "size": file.size}
-
-
-def discover_prompts_of_skills(project: Project, tree: Tree) -> Discovery:
-    """Return a prompt for each skill: its name, and the text of its SKILL.md."""
-    prompts: list[Prompt] = []
-    warnings: list[str] = []
-    for skill in discover_skills(project, tree, has_digests=False).items:  # its warnings come with the resources
-        try:
-            raw = _start_of(skill.path, MAX_PROMPT_BYTES + 1)
-            if len(raw) > MAX_PROMPT_BYTES:
-                raise ProjectError(skill.path, f"it is larger than {MAX_PROMPT_BYTES} bytes")
-            fields = {"name": skill.name, "description": skill.description}
-            message = {"role": "user", "content": raw.decode("utf-8")}
-            origin = Origin(skill.path, project.private, [])
-            prompts.append(describe_prompt(origin, {**fields, "placeholders": "braces", "messages": [message]}))
-        except ProjectError as error:
-            warnings.append(Loss(f"{project.shown(error.path)}: {error.reason}; the prompt is left out"))
-        except UnicodeDecodeError:
-            warnings.append(Loss(f"{project.shown(skill.path)}: it is not UTF-8; the prompt is left out"))
-    return Discovery(prompts, warnings)
-
-
-def _skill_in(project: Project, tree: Tree, name: str, directories: list[Directory], *, has_digests: bool) -> Skill:
+def _skill_in(project: Project, tree: Tree, name: str, directories: list[Directory]) -> Skill:
     folder = f"{project.skills_dir}/{name}"
     found: dict[str, os.stat_result] = {}
     if not NAME.fullmatch(name):
@@ -169,19 +147,32 @@ def _skill_in(project: Project, tree: Tree, name: str, directories: list[Directo
     if sum(status.st_size for status in found.values()) > MAX_BYTES:
         raise ProjectError(folder, f"its files are larger than {MAX_BYTES} bytes together")
     front_matter = _front_matter_in(f"{folder}/{MAIN_FILE}", name)
-    paths = sorted(found, key=lambda path: (path != MAIN_FILE, path))
-    files = [_file_at(folder, path, found[path], tree) for path in paths] if has_digests else []
+    files: dict[str, Resource] = {}
+    resources: list[Json] = []
+    for path in sorted(found, key=lambda path: (path != MAIN_FILE, path)):
+        content, uri = _content_at(f"{folder}/{path}", found[path], tree), uri_of(name, path)
+        resources.append({"uri": uri, "digest": content.digest, "size": content.size})
+        about = {"name": os.path.basename(path), "uri": uri, "mimeType": content.mime_type, "size": content.size}
+        if path == MAIN_FILE:
+            about |= {"name": name, "description": front_matter["description"]}
+        files[path] = _resource_at(project, f"{folder}/{path}", about)
     folders = sorted(directory.path[len(folder) + 1 :] for directory in directories)
-    resources = [{"uri": uri_of(name, each.path), "digest": each.digest, "size": each.size} for each in files]
     definition: Json = {"uri": uri_of(name, MAIN_FILE), "frontmatter": front_matter, "resources": resources}
-    return Skill(name, definition["uri"], f"{folder}/{MAIN_FILE}", tuple(files), tuple(folders), definition)
+    return Skill(name, f"{folder}/{MAIN_FILE}", files, folders, definition)
+
+
+def _resource_at(project: Project, path: str, definition: Json) -> Resource:
+    place = os.path.relpath(path, project.resources_dir)  # where the registry looks for files of resources
+    entry = {"description": "", **definition, "provider": DEFAULT_PROVIDER, "path": place}
+    about = definition["name"], definition["uri"], DEFAULT_PROVIDER, definition["mimeType"]
+    return Resource(*about, definition, entry, path, place)
 
 
 def _front_matter_in(path: str, name: str) -> Json:
     """Return the front matter of a SKILL.md as JSON. Raises ProjectError, also for one without a usable name and
     description. `name` is that of the folder."""
-    head = _start_of(path, MAX_FRONT_MATTER_BYTES).removeprefix(codecs.BOM_UTF8)
-    match = _FRONT_MATTER.match(head)
+    with _opened(path) as file:
+        match = _FRONT_MATTER.match(file.read(MAX_FRONT_MATTER_BYTES).removeprefix(codecs.BOM_UTF8))
     if match is None:
         most = f"{MAX_FRONT_MATTER_BYTES} bytes at most"
         raise ProjectError(path, f"it must begin with front matter: YAML between two lines of ---, {most}")
@@ -192,45 +183,39 @@ def _front_matter_in(path: str, name: str) -> Json:
         raise ProjectError(path, f"the front matter is not valid YAML: {error}") from error
     if not isinstance(value, dict):
         raise ProjectError(path, "the front matter must be an object, with name and description")
-    given, description = value.get("name"), value.get("description")
-    if given != name:
-        raise ProjectError(path, f"name must be {name}, as its folder, found {metadata.shown(given)}")
-    if not isinstance(description, str) or not description.strip():
-        raise ProjectError(path, "description must be a text that says what the skill is for and when to use it")
-    if (length := len(description)) > MAX_DESCRIPTION_CHARS:
-        raise ProjectError(path, f"description must be {MAX_DESCRIPTION_CHARS} characters at most, but has {length}")
+    rules = {"name": Rule(lambda given: given == name, f"{name}, as its folder"), "description": A_DESCRIPTION}
+    for field, problem in metadata.violations(rules, {**dict.fromkeys(rules), **value}):
+        raise ProjectError(path, f"{field} {problem}")
     return value
 
 
-def _start_of(path: str, most_bytes: int) -> bytes:
-    try:
-        with open(existing_file(path), "rb") as file:
-            return file.read(most_bytes)
-    except OSError as error:
-        raise ProjectError(path, f"it cannot be read: {error.strerror}") from error
-
-
-def _file_at(folder: str, path: str, status: os.stat_result, tree: Tree) -> SkillFile:
+def _content_at(path: str, status: os.stat_result, tree: Tree) -> Content:
     """Hash a file, in turns with other work, or take what an earlier scan found. Raises ProjectError."""
-    place, stamp = f"{folder}/{path}", stamp_of(status)
-    earlier_stamp, file = tree.earlier.get(place, (None, None))
+    stamp = stamp_of(status)
+    earlier_stamp, content = tree.earlier.get(path, (None, None))
     if earlier_stamp != stamp:
         from hashlib import sha256
 
         digest, size = sha256(), 0
-        try:
-            with open(existing_file(place), "rb", buffering=0) as opened:
-                while chunk := opened.read(SLICE_BYTES):
-                    digest.update(chunk)
-                    size += len(chunk)
-                    tree.pace.step()
-                    if size > MAX_BYTES:
-                        raise ProjectError(place, f"it is larger than {MAX_BYTES} bytes")
-        except OSError as error:
-            raise ProjectError(place, f"it cannot be read: {error.strerror}") from error
-        mime_type = "text/markdown" if path == MAIN_FILE else media.type_by_name(path) or mime_type_of(place)
-        file = SkillFile(path, f"sha256:{digest.hexdigest()}", size, mime_type)
+        with _opened(path) as file:
+            while chunk := file.read(SLICE_BYTES):
+                digest.update(chunk)
+                size += len(chunk)
+                tree.pace.step()
+                if size > MAX_BYTES:
+                    raise ProjectError(path, f"it is larger than {MAX_BYTES} bytes")
+        content = Content(f"sha256:{digest.hexdigest()}", size, mime_type_of(path))
     if status.st_ctime_ns <= tree.settled_ns:
-        tree.memory[place] = stamp, file
-    assert isinstance(file, SkillFile)
-    return file
+        tree.memory[path] = stamp, content
+    assert isinstance(content, Content)
+    return content
+
+
+@contextmanager
+def _opened(path: str) -> Iterator[BinaryIO]:
+    """Open a file of a skill. Raises ProjectError, also if it cannot be read."""
+    try:
+        with open(existing_file(path), "rb") as file:
+            yield file
+    except OSError as error:
+        raise ProjectError(path, f"it cannot be read: {error.strerror}") from error

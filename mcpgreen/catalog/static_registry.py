@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from mcpgreen.catalog.descriptions import metadata
 from mcpgreen.catalog.descriptions.metadata import Origin
-from mcpgreen.catalog.item_kinds import STORED_KINDS, registry_file
+from mcpgreen.catalog.item_kinds import TITLE_OF, registry_file
 from mcpgreen.catalog.items import Discovery
 from mcpgreen.catalog.manual.items import Reader, read_each, read_prompt, read_tool
 from mcpgreen.catalog.snapshot import FORMAT_VERSION
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 def kept_items(project: Project, kind: str, *, max_bytes: int, pace: Pace) -> Discovery:
     """Return the items that the file of this kind lists. Raises ProjectError if the file cannot be used."""
-    if kind not in STORED_KINDS:
+    if kind not in TITLE_OF:
         from mcpgreen.catalog.skills import discover_skills  # most projects have none
 
         return discover_skills(project, survey(project, [project.skills_dir], pace=pace))

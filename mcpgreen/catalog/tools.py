@@ -61,6 +61,12 @@ UNFIT_VARIABLES = {
 
 TASK_WAYS = ("never", "auto", "always", "required")  # how calls become tasks
 TASK_BEGINNINGS = ("call", "script")
+# What else is said of tasks.
+TASK_FIELDS = {
+    "taskBegins": metadata.one_of(TASK_BEGINNINGS),
+    **dict.fromkeys(("taskAfterSecs", "taskTimeoutSecs", "taskKeepSecs"), metadata.A_DURATION),
+    **dict.fromkeys(("taskSurvivesClient", "idempotent"), metadata.A_BOOLEAN),
+}
 
 SCOPES_OF_STAYS = ("server", "session")  # how long a process is kept between calls
 
@@ -118,9 +124,7 @@ FIELD_RULES = {
     ),
     "process": metadata.A_NAME,
     "task": metadata.one_of(TASK_WAYS),
-    "taskBegins": metadata.one_of(TASK_BEGINNINGS),
-    **dict.fromkeys(("taskAfterSecs", "taskTimeoutSecs", "taskKeepSecs"), metadata.A_DURATION),
-    **dict.fromkeys(("taskSurvivesClient", "idempotent"), metadata.A_BOOLEAN),
+    **TASK_FIELDS,
     "env": metadata.Rule(
         lambda value: (
             isinstance(value, list) and len(value) <= MAX_VARIABLES and all(matches(_VARIABLE, each) for each in value)

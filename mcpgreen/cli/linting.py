@@ -18,7 +18,7 @@ from mcpgreen.catalog.functions.reading import MARK
 from mcpgreen.catalog.items import Discovery
 from mcpgreen.catalog.prompts import Prompt
 from mcpgreen.catalog.resources import ResourceTemplate
-from mcpgreen.catalog.tools import Tool
+from mcpgreen.catalog.tools import ATTRIBUTE_OF, TASK_FIELDS, Description, Tool
 from mcpgreen.cli.checking.findings import Finding, Position, Problem, Report
 from mcpgreen.cli.checking.item_checks import WORD_OF, discoveries, parts_of
 from mcpgreen.cli.checking.places import Item, Source, source_of
@@ -121,9 +121,7 @@ def report_on(options: Options) -> Report:
         if isinstance(discovery, OSError) or kind == "ui":  # pages are resources, too
             continue
         if kind == "skills":
-            tools = found["tools"]
-            names = [] if isinstance(tools, OSError) else [tool.name for tool in tools.items]
-            findings += _skill_findings(project, discovery, names)
+            findings += _skill_findings(project, discovery, found["tools"])
             continue
         items = [(item, source_of(project, registration, kind, item)) for item in discovery.items]
         for item, source in items:
@@ -132,11 +130,12 @@ def report_on(options: Options) -> Report:
     return Report(project, findings, 0, options["--strict"])
 
 
-def _skill_findings(project: Project, skills: Discovery, tools: Sequence[str]) -> Iterator[Finding]:
+def _skill_findings(project: Project, skills: Discovery, tools: Discovery | OSError) -> Iterator[Finding]:
     yield from (explained(project, "skills", warning) for warning in skills.warnings)
+    names = [] if isinstance(tools, OSError) else [tool.name for tool in tools.items]
     for skill in skills.items:
         subject = f"{WORD_OF['skills']} {skill.name}"
-        problems = list(skill_problems(skill, tools))
+        problems = list(skill_problems(skill, names))
         yield from (problem.about(project, "skills", subject) for problem in problems)
         if not problems:
             yield Finding("ok", "skills", subject, file=project.shown(skill.path))
@@ -221,20 +220,12 @@ def _tool_problems(tool: Tool, source: Source) -> Iterator[Problem]:
 
 def _task_problems(tool: Tool, settings: Settings, source: Source) -> Iterator[Problem]:
     """Find fields about tasks that have no effect."""
-    described = tool.description
-    fields = {
-        "taskBegins": described.task_begins == "script",
-        "taskAfterSecs": described.task_after_secs is not None,
-        "taskTimeoutSecs": described.task_timeout_secs is not None,
-        "taskKeepSecs": described.task_keep_secs is not None,
-        "taskSurvivesClient": described.task_survives_client is not None,
-        "idempotent": described.idempotent,
-    }
-    reason = "its calls never become tasks"
+    described, defaults = tool.description, Description._field_defaults
+    fields, reason = list(TASK_FIELDS), "its calls never become tasks"
     if (described.task or settings.tasks) not in ("never", "off"):
-        begins_itself = described.task in ("always", "required") or fields["taskBegins"]
-        fields, reason = {"taskAfterSecs": fields["taskAfterSecs"] and begins_itself}, "the task begins without it"
-    for field in (name for name, is_given in fields.items() if is_given):
+        begins_itself = described.task in ("always", "required") or described.task_begins == "script"
+        fields, reason = ["taskAfterSecs"] if begins_itself else [], "the task begins without it"
+    for field in (each for each in fields if getattr(described, (name := ATTRIBUTE_OF[each])) != defaults[name]):
         yield source.warning("task-fields", f"{field} has no effect: {reason}", "remove it, or change task", field)
 
 

@@ -6,7 +6,7 @@ import os
 
 from mcpgreen import journal
 from mcpgreen.catalog.catalog import Catalog
-from mcpgreen.catalog.item_kinds import SOURCES, STORED_KINDS, TITLE_OF, registry_file
+from mcpgreen.catalog.item_kinds import SOURCES, TITLE_OF, registry_file
 from mcpgreen.catalog.manual.registration import Registrar
 from mcpgreen.cli.commands import Options
 from mcpgreen.cli.opening import open_named
@@ -41,7 +41,7 @@ def run(options: Options) -> int:
             catalog.refresh(source, force=True)
         except InternalError:
             journal.debug("the status below says what went wrong")
-    statuses = {kind: catalog.status(kind) for kind in TITLE_OF if kind in STORED_KINDS}
+    statuses = {kind: catalog.status(kind) for kind in TITLE_OF}
     mode = "minimal" if settings.force_minimal else "full"
     is_failed = any(status["status"] == "failed" for status in statuses.values())
     if is_failed or not options["--quiet"]:
@@ -54,7 +54,7 @@ def _print_status(options: Options) -> int:
     project, settings, environ = open_named(options)
     name, _ = jq.find_json_tool(settings, jq.path_in(environ))
     report: Json = {"projectRoot": project.root, "jsonTool": name}
-    for kind in (each for each in TITLE_OF if each in STORED_KINDS):
+    for kind in TITLE_OF:
         report[kind] = file_status(registry_file(project, kind))
     print_json(report)
     return 0

@@ -13,7 +13,7 @@ from collections import Counter, deque
 from mcpgreen import journal
 from mcpgreen.engine.link import Link
 from mcpgreen.errors import InternalError, RpcError, ToolFailure
-from mcpgreen.features.call import STDERR_END_BYTES, Call
+from mcpgreen.features.call import Call
 from mcpgreen.features.services import Services
 from mcpgreen.links.sink import Answerable
 from mcpgreen.logs.secrets import Secrets
@@ -29,6 +29,7 @@ MENTIONED_A_SECOND = 20  # lines of one kind: a client must not be able to fill 
 LONG_WAIT_MS = 100  # a longer wait for the script to begin is mentioned
 MAX_READ_BYTES = 1 << 18  # of a frame
 MAX_UNSEEN = 100
+MAX_STDERR_BYTES = 1024
 ARROWS = {"in": "-->", "out": "<--"}
 
 
@@ -73,7 +74,7 @@ class CallLog:
         secrets = self.confidential.of(call.method, {**call.params, "arguments": call.arguments})
         line, fields = _line(call, outcome, self.confidential.always if secrets.hides_all else secrets)
         reason = journal.cut(secrets.text(reason), MAX_CHARS)
-        stderr_end = call.run.stderr_end[-STDERR_END_BYTES:] if call.run is not None else b""
+        stderr_end = call.run.stderr_end[-MAX_STDERR_BYTES:] if call.run is not None else b""
         stderr = secrets.text(stderr_end.decode("utf-8", "replace")).strip() if stderr_end else ""
         rest = ""
         if reason:

@@ -105,7 +105,7 @@ class Router:
     ) -> None:
         """Serve a request now, or start serving it. Never raises, never waits."""
         try:
-            view = admit(method, params, link.session.handshake, self.services.offered_for(method))
+            view = admit(method, params, link.session.handshake, self.services.offered)
         except RpcError as error:
             self.refuse(sink, request_id, error, method, params)
             return
@@ -279,18 +279,18 @@ class Router:
         line: Line = b""
         if isinstance(result, bytes):
             line = messages.response(call.id, result)
-        elif call.task is not None:
-            try:
-                call.task.complete(result)
-            except RpcError as error:
-                return self._refusal(call, error)
         else:
             try:
-                fitted = route.fit(result, call.view.revision)
+                fitted = route.fit(result, call.view.revision) if call.task is None else result
                 body = self._encoded(call, fitted, has_limit=not route.has_own_limit)
             except RpcError as error:
                 return self._refusal(call, error)
-            line = messages.response(call.id, body[0]) if len(body) == 1 else messages.response_in_pieces(call.id, body)
+            if call.task is not None:
+                call.task.complete(result, b"".join(body))
+            elif len(body) == 1:
+                line = messages.response(call.id, body[0])
+            else:
+                line = messages.response_in_pieces(call.id, body)
         if journal.tells_calls or (journal.tells_failures and type(result) is dict and result.get("isError")):
             self._write_log(lambda log: log.ended(call, result, failure))
         return line
@@ -308,9 +308,12 @@ class Router:
         return messages.error(call.id, body)
 
     def _encoded(self, call: Call, result: Json, *, has_limit: bool) -> list[bytes]:
-        finished = revision_fields.finish(result, call.view.revision, self.services.identity.info)
+        if call.task is None:
+            result = revision_fields.finish(result, call.view.revision, self.services.identity.info)
+        else:  # kept for clients of any revision
+            result = {"resultType": "complete", **result}
         try:
-            body = jsontext.dump_pieces(finished)
+            body = jsontext.dump_pieces(result)
         except ValueError as error:
             raise InternalError(f"The result cannot be written as JSON: {error}") from error
         limit_bytes = self._max_response_bytes

@@ -197,11 +197,9 @@ class Server:
 
     def _offer_tasks(self, catalog: Catalog) -> None:
         """Offer tasks only if the description of a tool wants them."""
-        services = self.services
         with suppress(RpcError):
-            tools = catalog.snapshot("tools").items if "tools" in services.offered else ()
-            has_tasks = any(tool.description.task not in (None, "never") for tool in tools)
-            services.offered = services.offered - {"tasks"} | ({"tasks"} if has_tasks else set())
+            tools = catalog.snapshot("tools").items if "tools" in self.services.offered else ()
+            self.services.offers_tasks = any(tool.description.task not in (None, "never") for tool in tools)
 
     def _log(self, logger: str, level: str, text: str) -> None:
         for session in self._sessions:

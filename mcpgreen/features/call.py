@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from gevent.event import Event as Bell
     from gevent.lock import Semaphore
 
-    from mcpgreen.features.promotion import Promotion
     from mcpgreen.features.services import Services
     from mcpgreen.features.tasks.running import RunningTask
+    from mcpgreen.features.tools import Promotion
     from mcpgreen.links.principal import Principal
     from mcpgreen.project.roots import Roots
     from mcpgreen.running.processes.pipes import OutputPlace
@@ -48,8 +48,7 @@ MAX_KEY_CHARS = 200
 URL_SAFE = bytes.maketrans(b"+/", b"-_")  # in base64
 LARGE_ARGUMENTS_BYTES = 65536
 MAX_NOTICE_BYTES = 1 << 20
-STDERR_END_BYTES = 1024
-TASK_STDERR_BYTES = 65_536
+STDERR_END_BYTES = 65_536
 
 Target = TypeVar("Target")  # what a request is about: a tool, a prompt, a resource; None for a method without one
 
@@ -82,7 +81,7 @@ ENDED_EARLY = frozenset({State.CANCELLED, State.GIVEN_UP})
 STAYS_ENDED = {state: state for state in ENDED_EARLY}
 # Where each event leads to, from each state in which it can happen.
 TRANSITIONS: dict[str, dict[str, str]] = {
-    Event.ASK: {State.RUNNING: State.ASKING},
+    Event.ASK: {State.RUNNING: State.ASKING, State.TASK: State.TASK},
     Event.STOP_ASKING: {  # the script has ended, and may have asked nothing
         **{state: state for state in (*HEARD, *ENDED_EARLY, State.PARKED, State.TASK, State.FINISHED)},
         State.ASKING: State.RUNNING,
@@ -419,12 +418,12 @@ class Run:
         self.tail: Callable[[], bytes] | None = None  # what a process that stays has written to stderr for the call
         self._helpers: dict[gevent.Greenlet, None] = {}
 
-    def note_end(self, outcome: Outcome, call: Call) -> None:
+    def note_end(self, outcome: Outcome) -> None:
         """Remember how the script ended, but not its output, which may be large."""
         self.child = outcome.child
         self.ended_by = outcome.ended_by
         if outcome.stderr:
-            self.stderr_end = outcome.stderr[-(STDERR_END_BYTES if call.task is None else TASK_STDERR_BYTES) :]
+            self.stderr_end = outcome.stderr[-STDERR_END_BYTES:]
 
     def leave_places(self) -> None:
         self.slot.leave()

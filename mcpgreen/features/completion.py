@@ -217,7 +217,7 @@ def _run_completion(call: Call, request: CompletionRequest) -> Answer:
         run = ScriptRun(script, env, Deadline(secs), limits, call.serial, unheard, owner)
         outcome = run_script(services.runner, run)
         if call.run is not None:
-            call.run.note_end(outcome, call)
+            call.run.note_end(outcome)
     text = b"".join(output_or_error(call, script.label, outcome, secs)).decode("utf-8", "replace").strip()
     try:
         return _printed(jsontext.loads(text) if text else [], request)

@@ -57,7 +57,7 @@ def run_resident(
         if pool.key.scope is call:
             call.services.residents.end_scope(call)
     call.run.output_place = outcome.place
-    call.run.note_end(outcome, call)
+    call.run.note_end(outcome)
     return outcome, error_report, resources_report
 
 

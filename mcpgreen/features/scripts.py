@@ -152,7 +152,7 @@ def run_for(
         with ElicitationFiles(files, reports.asking_script) if can_elicit else nullcontext():
             outcome = run_script(services.runner, run)
         call.run.output_place = outcome.place
-        call.run.note_end(outcome, call)
+        call.run.note_end(outcome)
         call.stop_helpers()  # before the reports are taken: an answer that comes later would leave its file behind
         return outcome, *files.take_reports()
 

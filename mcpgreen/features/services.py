@@ -19,7 +19,7 @@ from mcpgreen.links.session import MAX_QUEUED_BYTES, MAX_QUEUED_REQUESTS, Sessio
 from mcpgreen.project.project import Project
 from mcpgreen.project.roots import Roots, resource_directories
 from mcpgreen.protocol.admission import Identity
-from mcpgreen.protocol.revisions import EXTENSION_OF, offered_capabilities
+from mcpgreen.protocol.revisions import offered_capabilities
 from mcpgreen.running.disk_watcher import DiskWatcher
 from mcpgreen.running.scripts import temporary
 from mcpgreen.running.scripts.scratch import StateDir, Storage
@@ -70,7 +70,7 @@ class Services:
         self.snapshot = snapshot
         self.disk = disk
         self._storage = storage
-        self.offered = self._look_for_skills(has_tasks=settings.tasks != "off")
+        self.offers_tasks = settings.tasks != "off"
         self.list_terms = Terms(settings.page_size, settings.max_response_bytes, identity.info)
         self.resource_directories = resource_directories(project, settings)  # where resources may be, besides the roots
         self.subscriptions: Subscriptions = Subscriptions(
@@ -90,15 +90,11 @@ class Services:
         """Whether a parked call waits for its client."""
         return "asking" in self.__dict__ and len(self.asking.parking) > 0
 
-    def offered_for(self, method: str) -> frozenset[str]:
-        """Return the capabilities and extensions on offer for a request. The folder for skills may come and go."""
-        if method in EXTENSION_OF or method == "server/discover":
-            self.offered = self._look_for_skills(has_tasks="tasks" in self.offered)
-        return self.offered
-
-    def _look_for_skills(self, *, has_tasks: bool) -> frozenset[str]:
+    @property
+    def offered(self) -> frozenset[str]:
+        """The capabilities and extensions on offer now: the folder for skills may come and go."""
         is_minimal, has_skills = self.settings.force_minimal, self.project.has_skills
-        return offered_capabilities(is_minimal=is_minimal, has_tasks=has_tasks, has_skills=has_skills)
+        return offered_capabilities(is_minimal=is_minimal, has_tasks=self.offers_tasks, has_skills=has_skills)
 
     @property
     def has_tasks(self) -> bool:

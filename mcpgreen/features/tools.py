@@ -6,6 +6,7 @@ What is the same for all calls of a tool (its script, schemas and limits) is put
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -24,7 +25,7 @@ from mcpgreen.errors import (
     ToolFailure,
     UnexpectedOutput,
 )
-from mcpgreen.features.call import Call, Route, Slot
+from mcpgreen.features.call import Call, Route, Slot, State
 from mcpgreen.features.scripts import (
     MAX_ROUNDS,
     allowed_secs,
@@ -37,7 +38,6 @@ from mcpgreen.features.scripts import (
 from mcpgreen.features.services import Services
 from mcpgreen.protocol import revision_fields
 from mcpgreen.protocol.input import requests
-from mcpgreen.protocol.revisions import TASKS_NEEDED
 from mcpgreen.protocol.schemas.validator import BadSchema
 from mcpgreen.running.processes.run import Deadline, Ending, Limits, Outcome, Script
 from mcpgreen.running.schema_checks import Schema
@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from mcpgreen.logs.last_words import LastWords
 
 SMALL_OUTPUT_BYTES = 65_536  # a call that holds more keeps its slot: slots bound how much is held
+OPEN_LOOK_SECS = 0.05  # between two looks whether a question is still open
 A_MOMENT_SECS = 0.1  # for a check, before the call leaves its slot: most checks are quick, and calls stay in order
 
 
@@ -186,9 +187,8 @@ def _require_task_allowed(call: Call, tool: Tool) -> None:
     """Refuse a call without a task if the tool needs one, and in the handshake era one with a task if it has none."""
     is_required, has_tasks = tool.description.task == "required", call.view.has_tasks
     if call.is_stateless:
-        if is_required and not has_tasks:
-            text = f"Tool '{tool.name}' runs only as a task, and the client does not support the tasks extension."
-            raise MissingClientCapability(text, data=TASKS_NEEDED)
+        if is_required:
+            call.view.require_tasks(f"Tool '{tool.name}' runs only as a task, which the client does not support.")
     elif is_required and not (has_tasks and "task" in call.params):
         raise MethodNotFound(f"Tool '{tool.name}' runs only as a task; add params.task.")
     elif has_tasks and "tasks" in call.services.offered and tool.description.task in (None, "never"):
@@ -210,12 +210,53 @@ def prepare_task(call: Call, terms: ToolTerms) -> Route[ToolTerms] | None:
     if terms.task == "required":
         call.services.tasks.require_store()
     if is_later:
-        from mcpgreen.features.promotion import Promotion  # clients without tasks never need it
-
-        call.promotion = Promotion(call, terms, terms.task_after_secs)
+        call.promotion = Promotion(call, terms)
     else:
         call.services.tasks.begin(call, terms)
     return None
+
+
+class Promotion:
+    """A running call that may become a task: after some seconds, or as soon as its script says so; but not while it
+    waits for an answer, because a question that was asked in the usual way is answered in the usual way. `progress` is
+    what its script reported last."""
+
+    def __init__(self, call: Call, terms: ToolTerms) -> None:
+        self.progress: tuple[float, float | None, str | None] | None = None
+        self._call = call
+        self._terms = terms
+        self._greenlet: gevent.Greenlet | None = None
+        self._timer = gevent.get_hub().loop.timer(terms.task_after_secs or 0)
+        if terms.task_after_secs is not None:
+            self._timer.start(self.begin)
+
+    def begin(self) -> None:
+        """Begin to make the call a task. Never waits."""
+        if self._greenlet is None:
+            self._greenlet = gevent.spawn(self._promote)
+
+    def wait(self) -> None:
+        """If that has begun, wait until it is done."""
+        if self._greenlet is not None:
+            self._greenlet.join()
+
+    def settle(self) -> None:
+        """The script has ended: from now on, the call stays what it is."""
+        self.close()
+        if not self._call.is_cancelled:
+            self.wait()
+        self._call.promotion = None  # breaks a reference cycle, or each call would wait for the garbage collector
+
+    def close(self) -> None:
+        self._timer.close()
+
+    def _promote(self) -> None:
+        call = self._call
+        while call.interaction.state in (State.ASKING, State.PARKED):
+            gevent.sleep(OPEN_LOOK_SECS)
+        if call.view.has_tasks and not call.is_cancelled:
+            with suppress(InternalError):  # it goes on without a task
+                call.services.tasks.begin(call, self._terms)
 
 
 def turn(call: Call, terms: ToolTerms) -> Slot | None:

@@ -159,13 +159,9 @@ class Secrets:
             text = pattern.sub(rf"\1{HIDDEN}", text)
         return text
 
-    def copy(self, value: object) -> object:
-        """A copy of a JSON value, with secrets hidden and long parts cut."""
-        return _Copy(self).of(value)
-
     def shown(self, value: object) -> str:
         """A JSON value as one line of ASCII, with secrets hidden and long parts cut."""
-        encoded = jsontext.dumps(self.copy(value)).decode("ascii")
+        encoded = jsontext.dumps(_Copy(self).of(value)).decode("ascii")
         return encoded if len(encoded) <= MAX_SHOWN_BYTES else f"{encoded[:MAX_SHOWN_BYTES]}... ({len(encoded)} bytes)"
 
 

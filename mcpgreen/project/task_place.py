@@ -10,7 +10,7 @@ import os
 import stat
 from collections.abc import Mapping
 
-from mcpgreen.files.regular_files import existing_file, private_directory
+from mcpgreen.files.regular_files import private_directory
 from mcpgreen.files.writers import others_may_write
 from mcpgreen.text import jsontext
 
@@ -51,9 +51,8 @@ def prepare(directory: str, *, makes: bool = True) -> None:
         if not makes and not os.path.lexists(each):
             return
         os.close(private_directory(each))
-    for path in (os.path.join(directory, name) for name in FILES):
-        if os.path.lexists(path):
-            os.close(existing_file(path))
-            status = os.lstat(path)
-            if status.st_uid != os.geteuid() or status.st_nlink > 1 or others_may_write(path, status):
-                raise PermissionError(0, "other users own it or can write to it, or it has a second name", path)
+    for path in filter(os.path.lexists, (os.path.join(directory, name) for name in FILES)):
+        status = os.lstat(path)
+        is_ours = stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid() and status.st_nlink == 1
+        if not is_ours or others_may_write(path, status):
+            raise PermissionError(0, "it is no file of ours that others cannot write to, or has a second name", path)

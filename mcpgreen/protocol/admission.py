@@ -16,13 +16,14 @@ from mcpgreen.errors import (
     InvalidParams,
     InvalidRequest,
     MethodNotFound,
+    MissingClientCapability,
     NotInitialized,
     ShuttingDown,
     UnsupportedVersion,
 )
 from mcpgreen.journal import LEVELS
 from mcpgreen.protocol import revision_fields, revisions
-from mcpgreen.protocol.revisions import CAPABILITY_OF, EXTENSION_OF, Era, Revision
+from mcpgreen.protocol.revisions import CAPABILITY_OF, Era, Revision
 from mcpgreen.text.json_types import Json
 
 PROTOCOL_VERSION = "io.modelcontextprotocol/protocolVersion"
@@ -63,6 +64,11 @@ class ClientView:
         if self.revision.era == Era.STATELESS:
             return revisions.supports(revisions.TASKS_EXTENSION, self.capabilities)
         return revisions.Feature.TASKS in self.revision.features
+
+    def require_tasks(self, reason: str = "The client does not support the tasks extension.") -> None:
+        """Raises MissingClientCapability."""
+        if not self.has_tasks:
+            raise MissingClientCapability(reason, data=revisions.TASKS_NEEDED)
 
 
 class Handshake:
@@ -178,8 +184,6 @@ def _require_offered(method: str, offered: Set[str]) -> None:
     capability = CAPABILITY_OF.get(method)
     if capability is not None and capability not in offered:
         raise MethodNotFound(f"{method}: this server does not offer the {capability} capability.")
-    if method in EXTENSION_OF and EXTENSION_OF[method] not in offered:
-        raise MethodNotFound(f"{method}: this server does not offer the extension {EXTENSION_OF[method]}.")
 
 
 def incomplete_envelope(meta: Json) -> InvalidParams:

@@ -10,6 +10,7 @@ JSON-RPC tooling (`shutdown` and `exit`). Revisions are compared by position, ne
 from __future__ import annotations
 
 from collections.abc import Set
+from functools import cache
 from typing import NamedTuple
 
 from mcpgreen.text.json_types import Json
@@ -137,7 +138,7 @@ FOURTH = THIRD.next(
     },
     adds_requests={"tasks/get", "tasks/result", "tasks/list", "tasks/cancel"},
 )
-CAPABILITY_OF |= dict.fromkeys(FOURTH.requests - THIRD.requests | {"tasks/update"}, "tasks")
+CAPABILITY_OF |= dict.fromkeys(FOURTH.requests - THIRD.requests | {"tasks/update"}, "tasks") | EXTENSION_OF
 FIFTH = FOURTH.next(
     "2026-07-28",
     era=Era.STATELESS,
@@ -207,6 +208,7 @@ def negotiated(requested: str) -> Revision:
     return LATEST_HANDSHAKE
 
 
+@cache
 def offered_capabilities(*, is_minimal: bool, has_tasks: bool = True, has_skills: bool = False) -> frozenset[str]:
     """Return the capabilities and extensions that this server offers: all, or logging alone in minimal mode. Skills are
     offered by a project that has a folder for them."""

@@ -30,9 +30,7 @@ ENDED = frozenset({Status.COMPLETED, Status.FAILED, Status.CANCELLED})
 UNFINISHED = frozenset({Status.QUEUED, Status.WORKING, Status.INPUT_REQUIRED})
 # What may follow each status. An unfinished task is queued again when it is run again.
 TRANSITIONS: dict[str, frozenset[str]] = {
-    Status.QUEUED: frozenset({Status.QUEUED, Status.WORKING, Status.INPUT_REQUIRED}) | ENDED,
-    Status.WORKING: UNFINISHED | ENDED,
-    Status.INPUT_REQUIRED: UNFINISHED | ENDED,
+    **dict.fromkeys(UNFINISHED, UNFINISHED | ENDED),
     **dict.fromkeys(ENDED, frozenset()),
 }
 
@@ -51,7 +49,6 @@ MAX_QUESTIONS_BYTES = 1 << 20  # of all questions of a task
 MAX_ANSWERS_BYTES = 1 << 20  # of one round
 MAX_SEALED_BYTES = 4 << 20
 MAX_TTL_SECS = 86_400.0
-YOUNG_SECS = 5.0
 PLAIN_KEEP_SECS = 60.0  # the result of a task that has not begun is read at once
 MIN_POLL_MS, MAX_POLL_MS = 500, 5000
 
@@ -84,7 +81,7 @@ class Task(NamedTuple):
     result_bytes: int = 0
     is_error: bool = False  # the result says that the tool has failed
     # These are left out where many tasks are listed.
-    shown_arguments: Json = {}  # without secrets
+    shown_arguments: str = ""  # JSON without secrets
     client: Json = {}  # what a rerun needs to know of the client
     sealed_params: bytes | None = None  # what `TaskStore.seal` made of the whole params
     stderr_end: bytes = b""
@@ -118,8 +115,6 @@ def place_message(before: int) -> str:
 
 def poll_interval_ms(age_secs: float) -> int:
     """Return how long a client should wait: half a second for a young task, a tenth of its age for an older one."""
-    if age_secs < YOUNG_SECS:
-        return MIN_POLL_MS
     return max(MIN_POLL_MS, min(MAX_POLL_MS, int(age_secs * 100)))
 
 
@@ -137,10 +132,14 @@ def ttl_ms(task: Task) -> int | None:
     return None if end is None else max(1, round((end - task.created_at) * 1000))
 
 
-def shown_status(task: Task) -> Json:
-    """Return the status as clients see it, and what the task says."""
-    status = Status.WORKING if task.status == Status.QUEUED else task.status
-    return {"status": status, "statusMessage": task.status_message}
+def shown(task: Task) -> Json:
+    """Return what clients and people see of each task."""
+    return {
+        "status": Status.WORKING if task.status == Status.QUEUED else task.status,
+        "statusMessage": task.status_message,
+        "createdAt": iso_time(task.created_at),
+        "lastUpdatedAt": iso_time(task.updated_at),
+    }
 
 
 def iso_time(at: float) -> str:
@@ -153,7 +152,7 @@ def error_of(message: str) -> Json:
     return {"code": RpcError.code, "message": message}
 
 
-def _shown(message: str) -> str:
+def _storable(message: str) -> str:
     """Cut a message of a script, and replace halves of surrogate pairs."""
     return message[:MAX_MESSAGE_CHARS].encode("utf-8", "replace").decode("utf-8")
 
@@ -164,7 +163,7 @@ def noted(task: Task, attempt: int, status: str | None, message: str) -> Task | 
         return None
     if wanted == Status.WORKING and task.open_questions:
         wanted = Status.INPUT_REQUIRED
-    changed = task._replace(status=wanted, status_message=_shown(message))
+    changed = task._replace(status=wanted, status_message=_storable(message))
     return task if changed == task else changed._replace(updated_at=time.time())
 
 
@@ -207,15 +206,17 @@ def finished(
         return None
     if status == Status.FAILED:
         error = error or error_of("The task failed")
-        message = message or str(error.get("message", "The task failed"))
+        message = message or str(error["message"])
+    elif status == Status.CANCELLED:
+        message = CANCELLED
     now = time.time()
-    ended = task._replace(status=status, status_message=_shown(message), updated_at=now, ended_at=now)
+    ended = task._replace(status=status, status_message=_storable(message), updated_at=now, ended_at=now)
     stderr = stderr[-STDERR_BYTES:] or task.stderr_end
     return ended._replace(error=error, questions={}, sealed_params=None, stderr_end=stderr)
 
 
 def cancelled(task: Task) -> Task:
-    return finished(task, Status.CANCELLED, message=CANCELLED) or task
+    return finished(task, Status.CANCELLED) or task
 
 
 def recovered(task: Task, runner: str) -> Task:

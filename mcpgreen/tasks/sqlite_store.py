@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 BUSY_SECS = 30.0  # other processes hold the lock for milliseconds
 KEPT_WAL_BYTES = 1 << 20
 PAGE_BYTES = 4096
+GIVE_BACK = "PRAGMA incremental_vacuum; PRAGMA wal_checkpoint(TRUNCATE)"  # free pages, to the disk
 MAX_DATABASE_BYTES = 1 << 30
 MAX_RESULTS_BYTES = 4 << 30  # of all files
 
@@ -41,11 +42,8 @@ MAX_RESULTS_BYTES = 4 << 30  # of all files
 class SqliteTaskStore(TaskStore):
     """The tasks in a directory, which is made with the first task. `state_key` is the setting."""
 
-    def __init__(
-        self, directory: str, *, state_key: str = "", max_per_owner: int = 1000, max_tasks: int = 10_000
-    ) -> None:
-        vault = Vault(os.path.join(directory, place.KEY), state_key)
-        super().__init__(max_per_owner=max_per_owner, max_tasks=max_tasks, vault=vault)
+    def __init__(self, directory: str, *, state_key: str = "", **limits: int) -> None:
+        super().__init__(vault=Vault(os.path.join(directory, place.KEY), state_key), **limits)
         self.directory = directory
         self._pool = ThreadPool(1)
         self._lock_fd: int | None = None  # only the thread uses it, and the connection
@@ -97,12 +95,11 @@ class SqliteTaskStore(TaskStore):
     def _disconnect(self) -> None:
         if self._connection is not None:
             self._connection.close()
-            self._connection = None
         if self._lock_fd is not None:
             with suppress(OSError):
                 os.unlink(self._path(place.RUNNERS, self.runner))
             os.close(self._lock_fd)
-            self._lock_fd = None
+        self._connection = self._lock_fd = None
 
     def _sweep(self) -> None:
         """Remove files that belong to no task: it was removed, or its process was killed before it was stored."""
@@ -120,13 +117,9 @@ class SqliteTaskStore(TaskStore):
         self._transact(self._sweep)
         if removed:
             with suppress(StoreUnusable):  # another process is busy with the pages
-                self._transact(self._shrink)
+                # Only a script is run to its end; it ends the transaction first.
+                self._transact(lambda: self._connected().executescript(GIVE_BACK))
         return removed
-
-    def _shrink(self) -> None:
-        """Give free pages back to the disk. Only a script is run to its end; it ends the transaction first."""
-        assert self._connection is not None
-        self._connection.executescript("PRAGMA incremental_vacuum; PRAGMA wal_checkpoint(TRUNCATE)")
 
     def _is_alive(self, runner: str) -> bool:
         try:
@@ -148,7 +141,7 @@ class SqliteTaskStore(TaskStore):
             self._lock_fd = fd
 
     def _path(self, folder: str, name: str) -> str:
-        return os.path.join(self.directory, folder, os.path.basename(name) or "-")
+        return os.path.join(self.directory, folder, name)
 
     def _keep_result(self, task: Task, result: bytes) -> Task:
         if len(result) <= life.INLINE_RESULT_BYTES:

@@ -16,7 +16,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from mcpgreen.errors import McpgreenError
+from mcpgreen.errors import InternalError, McpgreenError
 from mcpgreen.tasks import life
 from mcpgreen.tasks.life import Task
 from mcpgreen.tasks.secrets import Vault
@@ -54,7 +54,7 @@ class StoreUnusable(McpgreenError):
     """The store cannot be trusted, or not be read or written. The message says why."""
 
 
-class TooManyTasks(McpgreenError):
+class TooManyTasks(InternalError):
     """The owner has too many unfinished tasks, or there are too many in all."""
 
 
@@ -308,12 +308,10 @@ class TaskStore(ABC):
         values = new._asdict()
         long = {name: values.pop(name) for name in LONG}
         changes = {name: value for name, value in long.items() if old is None or value != getattr(old, name)}
-        changes |= {"changed": self._next_mark(), "expires_at": life.expires_at(new), "fields": jsontext.dumps(values)}
-        self._rows(f"UPDATE tasks SET {' = ?, '.join(changes)} = ? WHERE id = ?", *changes.values(), new.id)
-
-    def _next_mark(self) -> int:
+        changes |= {"expires_at": life.expires_at(new), "fields": jsontext.dumps(values)}
+        columns = f"{' = ?, '.join(changes)} = ?, changed = (SELECT value FROM marks)"
         self._rows("UPDATE marks SET value = value + 1")
-        return int(self._rows("SELECT value FROM marks")[0][0])
+        self._rows(f"UPDATE tasks SET {columns} WHERE id = ?", *changes.values(), new.id)
 
     def _unfinished(self) -> Iterator[Task]:
         for (task_id,) in self._rows("SELECT id FROM tasks WHERE expires_at IS NULL ORDER BY rowid"):

@@ -78,7 +78,7 @@ REFUSED: list[tuple[Change, str]] = [
     (main_file(GOOD.replace("this", "1")), "name must be this"),
     (main_file("---\nname: this\n---\n"), "description must be a text"),
     (main_file(GOOD.replace("What it is for.", '" "')), "description must be a text"),
-    (main_file(GOOD.replace("What", "x" * 1024)), "1024 characters at most, but has 1035"),
+    (main_file(GOOD.replace("What", "x" * 1024)), "description must be a text of at most 1024 characters"),
     (renamed, "it has no SKILL.md"),
     (lambda project: renamed(project).symlink_to("skill.md"), "it has no SKILL.md"),
     (many(512), "more than 512 files"),
@@ -175,5 +175,6 @@ def test_a_file_is_hashed_in_slices_and_once(project: ProjectBuilder, monkeypatc
     os.utime(path, ns=(0, 0))
     third, _ = look(project, memory)
 
-    assert [found.digest for found in second.items[0].files] == ["known", "known"]
-    assert [found.digest == "known" for found in third.items[0].files] == [True, False]
+    digests = [[each["digest"] for each in found.items[0].definition["resources"]] for found in (second, third)]
+    assert digests[0] == ["known", "known"]
+    assert [digest == "known" for digest in digests[1]] == [True, False]

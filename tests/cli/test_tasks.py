@@ -72,7 +72,7 @@ def test_tasks_are_listed_and_shown(project: ProjectBuilder, store: SqliteTaskSt
     assert [list(each) for each in listed] == [KEYS, KEYS]
     assert [(each["taskId"], each["status"]) for each in listed] == [(done.id, "completed"), (queued.id, "working")]
     assert decoded(project, "show", done.id) == {**listed[0], "stderr": "cc x.c\n\x1b[2J"}
-    asking = create(store, shown_arguments={"target": "all"})
+    asking = create(store, shown_arguments='{"target":"all"}')
     store.ask(asking.id, 1, {"a": {"method": "elicitation/create", "params": {"message": "Sure?"}}})
     shown = tasks(project, "show", asking.id)[1]
     assert '{"target":"all"}' in shown and "input_required" in shown and "Sure?" in shown

@@ -361,7 +361,7 @@ class Damage:
         self._kill("a script", lambda command: f"{self._scene.root}/tools/" in command)
 
     def _kill_keeper(self) -> None:
-        self._kill("a keeper", lambda command: "keeps=True" in command)
+        self._kill("a keeper", lambda command: "import keep;" in command)
 
     def _kill(self, what: str, is_so: Callable[[str], bool]) -> None:
         found = [pid for pid, command in processes_with(self._scene.stand.mark) if is_so(command)]

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from mcpgreen.logs.secrets import HIDDEN, Secrets, secret_names
 from mcpgreen.tasks import life
 from mcpgreen.tasks.life import Status, Task
-from mcpgreen.tasks.secrets import shown_arguments
 
 UNFINISHED = ("queued", "working", "input_required")
 ENDED = ("completed", "failed", "cancelled")
@@ -118,15 +116,3 @@ def test_what_becomes_of_a_task_whose_runner_died(fields: dict[str, object], sta
         assert new.error == {"code": -32603, "message": message}
     if status == "queued":
         assert (new.attempt, new.runner, new.sealed_params) == (2, "us", b"x")
-
-
-def test_arguments_are_shown_without_secrets() -> None:
-    schema = {"properties": {"code": {"type": "string", "format": "password"}, "pepper": {"writeOnly": True}}}
-    secrets = Secrets(secret_names(schema, whole=("arguments",)))
-    plain = {"user": "ann", "my_password": "hunter22", "code": "1234567", "pepper": 7, "url": "https://a:hunter22@b"}
-    shown = shown_arguments(plain, secrets)
-    assert shown["user"] == "ann"
-    assert [shown[name] for name in ("my_password", "code", "pepper")] == [HIDDEN] * 3
-    assert "hunter22" not in str(shown)
-    assert shown_arguments({"x": 1}, Secrets(secret_names({"writeOnly": True}, whole=("arguments",)))) == {}
-    assert len(str(shown_arguments({"x": "y" * 1_000_000}, secrets))) < 10_000

@@ -196,16 +196,21 @@ def test_the_end_of_stderr_is_kept(project: ProjectBuilder, serve: Serve, fields
 
 
 def test_secrets_are_not_on_disk(project: ProjectBuilder, serve: Serve) -> None:
-    project.tool("slow", f"echo token=hunter2hunter2 >&2; {GO}", task="always", idempotent=True)
+    secret, fields = "hunter2hunter2", {"code": {"type": "string", "format": "password"}, "pepper": {"writeOnly": True}}
+    schema = {"type": "object", "properties": fields}
+    script = f"echo token=hunter2hunter2 >&2; {GO}"
+    project.tool("slow", script, task="always", idempotent=True, inputSchema=schema)
     server = serve()
     client = server.stateless(capabilities=WITH_TASKS)
-    task = begin(client, "slow", {"api_key": "hunter2hunter2", "text": "visible"})
+    arguments = {"api_key": secret, "code": f"{secret}1", "pepper": 7654321, "url": f"https://a:{secret}@b"}
+    task = begin(client, "slow", {**arguments, "text": "visible"})
     project.write("go", "")
     ended(client, task)
     server.stop()
     kept = [path.read_bytes() for path in Path(directory_of(str(project.root), os.environ)).iterdir() if path.is_file()]
 
-    assert b"visible" in b"".join(kept) and b"hunter2hunter2" not in b"".join(kept)
+    assert b"visible" in b"".join(kept)
+    assert b"hunter2hunter2" not in b"".join(kept) and b"7654321" not in b"".join(kept)
 
 
 def test_nothing_of_tasks_is_loaded_before_the_first_task(project: ProjectBuilder, start: Start) -> None:
@@ -274,7 +279,7 @@ def test_what_happens_before_the_first_look_is_heard(tmp_path: Path) -> None:
     tasks._greenlet.kill()
     heard: list[Task] = []
     task = tasks.store.create(Task(life.new_id(), "", "build"))
-    tasks._running[task.id] = SimpleNamespace(id=task.id, hear=heard.append)  # type: ignore[assignment]
+    tasks.watch(task.id, heard.append)
     tasks.store.want_cancel(task.id)
     tasks._hear_news()
     tasks.store.close()

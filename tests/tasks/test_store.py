@@ -61,7 +61,7 @@ def current(store: TaskStore, task: Task) -> Task:
 def test_a_task_is_stored_whole(store: TaskStore, other: TaskStore) -> None:
     task = store.create(
         new("sub:x", keep_secs=5.0, survives=True, idempotent=True, sealed_params=b"\x00sealed", asked_ttl_ms=7)
-        ._replace(shown_arguments={"a": ["é", 1.5, None]}, client={"revision": "r"}, status="queued")
+        ._replace(shown_arguments='{"a": ["é"]}', client={"revision": "é", "n": [1.5, None]}, status="queued")
     )  # fmt: skip
     assert task.runner == store.runner and abs(task.created_at - time.time()) < 5
     assert store.get(task.id) == other.get(task.id) == task

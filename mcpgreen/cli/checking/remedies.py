@@ -42,7 +42,7 @@ _ROWS: tuple[tuple[str, str, str] | tuple[str, str, str, Keys], ...] = (
     (r"^root .* is skipped: ", "root", "correct the path, create the directory, or remove the entry"),
     (r"^name must be .*, as its folder", "skill-name", "give the folder and name in SKILL.md the same name"),
     (r"^the folder of a skill", "skill-name", "rename the folder, and change name in SKILL.md"),
-    (r"^description must be (a text|1024)", "skill-description", "say what it is for and when, in 1024 characters"),
+    (r"^description must be a text", "skill-description", "say what it is for and when, in 1024 characters"),
     (r"^it has no SKILL.md", "skill-missing", "write one with name and description, or remove the folder"),
     (r"front matter must|begin with front matter", "front-matter", "begin with ---, name: …, description: … and ---"),
     (r"bytes together|files or folders|than \d+ folders;|than \d+ skills", "skill-large", "move some of it elsewhere"),

@@ -24,19 +24,17 @@ _ALLOWED = re.compile(r"(?:^|[\s,])([^\sA-Z,(][^\s,(]*)(?=[\s,]|$)")
 
 def skill_problems(skill: Skill, tools: Collection[str]) -> Iterator[Problem]:
     """Yield what is wrong with the texts of a skill. `tools` are the names of all tools of the project."""
-    folder = os.path.dirname(skill.path)
-    for file in skill.files:
-        if file.mime_type == "text/markdown":
+    for name, file in skill.files.items():
+        if file.mime_type == "text/markdown" and file.path is not None:
             with suppress(OSError):
-                path = f"{folder}/{file.path}"
-                text = metadata.read_start(path, MAX_TEXT_BYTES).decode("utf-8", "replace")
-                yield from _link_problems(skill, file.path, path, text)
-                if file.path == MAIN_FILE:
+                text = metadata.read_start(file.path, MAX_TEXT_BYTES).decode("utf-8", "replace")
+                yield from _link_problems(skill, name, file.path, text)
+                if name == MAIN_FILE:
                     yield from _tool_problems(skill, text, tools)
 
 
 def _link_problems(skill: Skill, file: str, path: str, text: str) -> Iterator[Problem]:
-    places = {*skill.directories, *(each.path for each in skill.files)}
+    places = {*skill.directories, *skill.files}
     without_code = _CODE.sub(lambda code: re.sub(r"[^\n]", " ", code[0]), text)
     for link in _LINK.finditer(without_code):
         target = unquote(link[1].partition("#")[0].partition("?")[0])

@@ -17,7 +17,7 @@ from importlib.metadata import version as version_of
 from typing import Any
 
 from mcpgreen.catalog.descriptions import metadata
-from mcpgreen.catalog.item_kinds import STORED_KINDS, TITLE_OF, registry_file
+from mcpgreen.catalog.item_kinds import TITLE_OF, registry_file
 from mcpgreen.catalog.tree_scan import survey
 from mcpgreen.cli import children
 from mcpgreen.cli.checking.findings import ERROR, OK, WARNING, Check, Finding, print_findings
@@ -265,7 +265,7 @@ def _registry(project: Project) -> Iterator[Check]:
         fix = "make it writable by the user who runs the server, or set MCPGREEN_REGISTRY_DIR"
         yield Check("registry", WARNING, f"{shown} is not writable, so the lists are not saved", fix)
     else:
-        files = [registry_file(project, kind) for kind in TITLE_OF if kind in STORED_KINDS]
+        files = [registry_file(project, kind) for kind in TITLE_OF]
         broken = [project.shown(path) for path in files if file_status(path)["status"] == "unreadable"]
         for path in broken:
             yield Check("registry", WARNING, f"{path} is not valid JSON", "run mcpgreen registry refresh")

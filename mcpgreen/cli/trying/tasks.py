@@ -6,9 +6,8 @@ Reads and writes the store itself, whether a server runs or not. Makes nothing i
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from contextlib import closing, suppress
 
 import gevent
 
@@ -20,11 +19,10 @@ from mcpgreen.errors import McpgreenError
 from mcpgreen.project import task_place as place
 from mcpgreen.tasks import life
 from mcpgreen.tasks.life import Status, Task
+from mcpgreen.tasks.sqlite_store import MemoryTaskStore, SqliteTaskStore
+from mcpgreen.tasks.store import TaskStore
 from mcpgreen.text import jsontext
 from mcpgreen.text.json_types import Json
-
-if TYPE_CHECKING:
-    from mcpgreen.tasks.store import TaskStore
 
 COLUMNS = ("task", "tool", "status", "for", "message")
 REFRESH_SECS = 0.5
@@ -41,36 +39,21 @@ class UnknownTask(McpgreenError):
 
 def run(options: Options) -> int:
     project, _, environ = open_named(options)
-    screen = Screen(options)
-    with _opened(place.directory_of(project.root, environ)) as store:
+    screen, directory = Screen(options), place.directory_of(project.root, environ)
+    hub = gevent.get_hub()
+    hub.NOT_ERROR = (*hub.NOT_ERROR, KeyboardInterrupt)  # Ctrl-C needs no traceback
+    with closing(SqliteTaskStore(directory) if place.has_store(directory) else MemoryTaskStore()) as store:
         if options["clear"]:
-            removed = store.clear() if store else 0
+            removed = store.clear()
             _print({"removed": removed}, f"Removed {removed} task{'s' * (removed != 1)}.", options, screen)
             return 0
         if not options["ID"]:
             return _list(store, options, screen, project.root)
-        task = store.get(options["ID"]) if store else None
-        if store is None or task is None:
+        task = store.get(options["ID"])
+        if task is None:
             raise UnknownTask(f"{options['ID']}: there is no such task; mcpgreen tasks lists all.")
         command = _show if options["show"] else _result if options["result"] else _cancel
         return command(store, task, options, screen)
-
-
-@contextmanager
-def _opened(directory: str) -> Iterator[TaskStore | None]:
-    """Open the store, if there is one."""
-    if not place.has_store(directory):
-        yield None
-        return
-    from mcpgreen.tasks.sqlite_store import SqliteTaskStore
-
-    hub = gevent.get_hub()
-    hub.NOT_ERROR = (*hub.NOT_ERROR, KeyboardInterrupt)  # Ctrl-C needs no traceback
-    store = SqliteTaskStore(directory)
-    try:
-        yield store
-    finally:
-        store.close()
 
 
 def _print(entry: object, text: str, options: Options, screen: Screen) -> None:
@@ -82,27 +65,24 @@ def _print(entry: object, text: str, options: Options, screen: Screen) -> None:
 
 def entry_of(task: Task) -> Json:
     """Return a task as JSON for programs."""
-    times = {"createdAt": life.iso_time(task.created_at), "lastUpdatedAt": life.iso_time(task.updated_at)}
-    return {"taskId": task.id, "tool": task.tool, **life.shown_status(task), **times}
+    return {"taskId": task.id, "tool": task.tool, **life.shown(task)}
 
 
-def _all(store: TaskStore | None) -> list[Task]:
+def _all(store: TaskStore) -> list[Task]:
     tasks: list[Task] = []
-    page = None if store is None else store.list(None, limit=PAGE)
-    while store is not None and page:
-        tasks += page
-        with suppress(LookupError):  # the last one has been removed meanwhile
+    page = store.list(None, limit=PAGE)
+    with suppress(LookupError):  # the last one has been removed meanwhile
+        while page:
+            tasks += page
             page = store.list(None, after=page[-1].id, limit=PAGE)
-            continue
-        break
     return [task for task in tasks if task.is_begun]
 
 
-def _list(store: TaskStore | None, options: Options, screen: Screen, root: str) -> int:
+def _list(store: TaskStore, options: Options, screen: Screen, root: str) -> int:
     tasks = _all(store)
     if options["--json"]:
         print_json([entry_of(task) for task in tasks])
-    elif store is None or not tasks:
+    elif not tasks:
         screen.note(NONE_YET.format(root))
     elif screen.is_plain:
         screen.table(*_table(store, tasks))
@@ -134,7 +114,7 @@ def _table(store: TaskStore, tasks: list[Task], most: int = 0) -> tuple[str, Seq
 
 def _state(store: TaskStore, task: Task) -> tuple[str, str, str]:
     """Return the status, how long the task has lasted, and what it says."""
-    secs, shown = (task.ended_at or time.time()) - task.created_at, life.shown_status(task)
+    secs, shown = (task.ended_at or time.time()) - task.created_at, life.shown(task)
     lasted = f"{secs:.0f} s" if secs < 100 else f"{secs / 60:.0f} min" if secs < 6000 else f"{secs / 3600:.0f} h"
     return shown["status"], lasted, ORPHANED if store.is_orphan(task) else shown["statusMessage"]
 
@@ -144,7 +124,7 @@ def _show(store: TaskStore, task: Task, options: Options, screen: Screen) -> int
     times = {"created": task.created_at, "changed": task.updated_at, "ended": task.ended_at}
     lines = {
         "task": task.id,
-        "tool": f"{task.tool} {jsontext.dumps(task.shown_arguments).decode('ascii') if task.shown_arguments else ''}",
+        "tool": f"{task.tool} {task.shown_arguments}",
         "status": ": ".join(filter(None, (status, message))),
         "time": ", ".join(f"{name} {life.iso_time(at)}" for name, at in times.items() if at),
         "attempt": str(task.attempt) if task.attempt > 1 else "",
@@ -181,11 +161,7 @@ def _cancel(store: TaskStore, task: Task, options: Options, screen: Screen) -> i
     while not task.has_ended and time.monotonic() < give_up_at:
         gevent.sleep(REFRESH_SECS / 10)
         task = store.get(task.id) or task._replace(status=Status.CANCELLED)  # it may be removed at once
-    text = (
-        f"{task.id} has ended before: {task.status}."
-        if task.has_ended
-        else f"{task.id} still runs, but will be cancelled."
-    )
+    text = f"has ended before: {task.status}" if task.has_ended else "still runs, but will be cancelled"
     is_cancelled = task.status == Status.CANCELLED
-    _print(entry_of(task), f"{task.id} is cancelled." if is_cancelled else text, options, screen)
+    _print(entry_of(task), f"{task.id} {'is cancelled' if is_cancelled else text}.", options, screen)
     return 0 if is_cancelled else 1

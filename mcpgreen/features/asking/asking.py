@@ -137,20 +137,20 @@ class Asking:
         open_requests = {key: request for key, request in asked.items() if key not in answers}
         if not open_requests:
             return answers
-        if call.is_stateless and call.task is None:
+        if self.parks(call):
             raise InputNeeded(open_requests, self._state_for(call, open_requests, own_state=own_state))
-        if call.task is not None:
-            with self.slot_released(call):
-                outcomes = call.task.ask(open_requests, None)
-        else:
-            call.interaction.on(Event.ASK)
-            with self.slot_released(call):
-                outcomes = self.ask_live(call, open_requests, None)
-            call.interaction.on(Event.STOP_ASKING)
+        call.interaction.on(Event.ASK)
+        with self.slot_released(call):
+            outcomes = self.ask_live(call, open_requests, None)
+        call.interaction.on(Event.STOP_ASKING)
         for outcome in outcomes.values():
             if "result" not in outcome:
                 raise Unanswered(outcome["message"])
         return answers | {key: outcome["result"] for key, outcome in outcomes.items()}
+
+    def parks(self, call: Call) -> bool:
+        """Tell whether the request of a call has to be answered so that its client can be asked."""
+        return call.is_stateless and call.task is None
 
     @contextmanager
     def slot_released(self, call: Call) -> Iterator[None]:
@@ -160,8 +160,7 @@ class Asking:
         If very many calls wait for answers already, the slot is kept: without a bound there would be any number of
         processes. Parked calls have a limit of their own."""
         slot = None if call.run is None else call.run.slot
-        is_parked = call.is_stateless and call.task is None
-        if slot is None or not (is_parked or self._at_rest.has_room(slot.owner)):
+        if slot is None or not (self.parks(call) or self._at_rest.has_room(slot.owner)):
             yield
             return
         self._at_rest.take(slot.owner)
@@ -178,7 +177,10 @@ class Asking:
                 slot.take()
 
     def ask_live(self, call: Call, asked: Json, timeout_secs: float | None) -> Json:
-        """Ask a client that has a session all these tidy requests at once, and return the outcome of each."""
+        """Ask a client that has a session, or the clients of a task, all these tidy requests at once, and return the
+        outcome of each."""
+        if call.task is not None:
+            return call.task.ask(asked, timeout_secs)
         secs = timeout_secs or ASK_SECS
         sink = call.stream.sink
         askers = {key: gevent.spawn(self.ask_one, call, sink, request, secs) for key, request in asked.items()}

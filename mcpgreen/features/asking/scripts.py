@@ -135,9 +135,7 @@ class AskingScript:
         self._deadline.pause()
         try:
             with self._asking.slot_released(call):
-                if call.task is not None:
-                    return call.task.ask(open_requests, timeout_secs)
-                if call.is_stateless:
+                if self._asking.parks(call):
                     return self._asking.park(call, open_requests, timeout_secs)
                 call.interaction.on(Event.ASK)
                 return self._asking.ask_live(call, open_requests, timeout_secs)

@@ -39,44 +39,37 @@ class Keeper:
         self._environ = environ
         self._tag = Tags().of(0)  # so that its guardian, if it is killed, may clean up, although it is our child then
         self._pid, self._fd = 0, -1
-        self._watch: gevent.Greenlet | None = None
 
     def wake(self) -> bool:
         """Have the process look for tasks. Return False if it cannot be started."""
-        runner = self._services.runner
-        if self._fd < 0 or not runner.knows(self._pid):
+        if not self._services.runner.knows(self._pid):
             self.close()
-            command = [sys.executable, "-I", "-c", PROGRAM, self._services.project.root, *sys.path]
             try:
-                runner.prepare()
-                runner.tags.put_on(self._tag)
-                self._pid, self._fd = spawn_helper(sys.executable, command, self._environ, as_fd=0, inherits=(2,))
+                self._start()
             except (OSError, RpcError) as error:
                 journal.error("tasks end with the client, because their process cannot be started: %s", error)
                 return False
-            finally:
-                runner.tags.take_off()
-            runner.expected_tags.add(self._tag)
-            runner.know(self._pid)
-            self._watch = gevent.spawn(self._recover_after, self._pid, self._fd)
         with suppress(OSError):  # it has ended just now, or has not read for long
             os.write(self._fd, b"\n")
         return True
 
+    def _start(self) -> None:
+        runner = self._services.runner
+        command = [sys.executable, "-I", "-c", PROGRAM, self._services.project.root, *sys.path]
+        runner.prepare()
+        runner.tags.put_on(self._tag)
+        try:
+            self._pid, self._fd = spawn_helper(sys.executable, command, self._environ, as_fd=0, inherits=(2,))
+        finally:
+            runner.tags.take_off()
+        runner.expected_tags.add(self._tag)
+        runner.know(self._pid, self._services.tasks.recover_soon)
+
     def close(self) -> None:
         """Let go of the process, which leaves as soon as its tasks have ended."""
-        if self._watch is not None:
-            self._watch.kill()
+        if self._fd >= 0:
             os.close(self._fd)
-            self._fd, self._watch = -1, None
-
-    def _recover_after(self, pid: int, fd: int) -> None:
-        """Recover its tasks if it is killed."""
-        with suppress(OSError):
-            nb_read(fd, 1)
-        while self._services.runner.knows(pid):
-            gevent.sleep(LOOK_SECS)
-        self._services.tasks.recover_soon()
+            self._fd = -1
 
 
 def keep(services: Services, fd: int) -> None:

@@ -6,12 +6,11 @@ Rule: a task ends once. The store decides which end counts, so whatever ends a t
 from __future__ import annotations
 
 import time
+from itertools import chain, count
 from typing import TYPE_CHECKING
 
 import gevent
-from gevent.event import Event as Bell
 
-from mcpgreen.errors import InternalError, OutputTooLarge
 from mcpgreen.features.asking.scripts import answered, unanswered
 from mcpgreen.features.call import Call
 from mcpgreen.features.tasks import wires
@@ -19,12 +18,10 @@ from mcpgreen.links.session import Session, Stream
 from mcpgreen.links.sink import Answerable, MemorySink
 from mcpgreen.protocol.input import requests
 from mcpgreen.protocol.messages import Line
-from mcpgreen.protocol.revisions import RELATED_TASK
 from mcpgreen.running.shares import let_others
 from mcpgreen.tasks import life
 from mcpgreen.tasks.life import Status, Task
 from mcpgreen.tasks.store import StoreUnusable
-from mcpgreen.text import jsontext
 from mcpgreen.text.json_types import Json
 
 if TYPE_CHECKING:
@@ -32,11 +29,10 @@ if TYPE_CHECKING:
 
 MESSAGE_SECS = 1.0  # between two changes of the status message
 END_TRIES_SECS = (0.1, 1.0, 5.0, 30.0)  # between tries to store an end
-MAX_REASON_CHARS = 200
 
 
 class TaskSink(MemorySink):
-    """The sink of a call for which no request waits. Progress goes to the session, if there is one."""
+    """The sink of calls for which no request waits. Progress goes to the session, if there is one."""
 
     def __init__(self, session: Session | None) -> None:
         super().__init__()
@@ -50,34 +46,30 @@ class TaskSink(MemorySink):
             self._session.sink.notify(line, call, is_droppable=is_droppable)
 
 
-NO_CLIENT = TaskSink(None)
-
-
 class RunningTask:
     is_cancelled = False  # the answer to its request is sent in any case
 
     def __init__(self, tasks: Tasks, call: Call, record: Task) -> None:
-        self.id, self.attempt, self.owner = record.id, record.attempt, record.owner
+        self.id, self.attempt = record.id, record.attempt
         self.survives, self.idempotent = record.survives, record.idempotent
         self.call = call
-        old, sink = call.stream, NO_CLIENT if call.session is None else TaskSink(call.session)
-        self.stream = Stream(sink, transport=old.transport, principal=old.principal, owner=old.owner)
-        # By its identity: equal principals may have different scopes and claims.
-        key = sink, old.transport, id(old.principal), old.owner
-        self.stream = tasks.streams.setdefault(key, self.stream)
-        self._bells: list[Bell] = []  # of questions that wait for answers
+        old = call.stream
+        stream = Stream(TaskSink(call.session), transport=old.transport, principal=old.principal, owner=old.owner)
+        # By the identity of the principal: equal ones may have different scopes and claims.
+        key = call.session, old.transport, id(old.principal), old.owner
+        self.stream = tasks.streams.setdefault(key, stream)
         self._is_ending = False
         self._tasks, self._store = tasks, tasks.store
-        self._is_queued = self._is_stored_queued = record.status == Status.QUEUED
-        self._message = self._stored_message = record.status_message
-        self._stored_at = 0.0
+        self._is_queued = record.status == Status.QUEUED
+        self._message = record.status_message
+        self._stored = record.status, record.status_message
+        self._stored_at = time.monotonic()
         self._printed, self._printed_line = b"", ""
         self._used_keys = list(record.questions)
 
     @property
     def related(self) -> Json:
-        """The `_meta` of messages about the task in the handshake era."""
-        return {RELATED_TASK: {"taskId": self.id}}
+        return wires.related_to(self.id)
 
     def progress(self, progress: float, total: float | None, message: str | None) -> None:
         self._message = life.status_message(progress, total, message)
@@ -87,32 +79,25 @@ class RunningTask:
         gevent.spawn(self._tasks.attempt, self._store.begin, self.id)
 
     def start(self) -> None:
-        """The call has got its place. Unless clients were told that it waits, the next look stores that: the task may
-        have ended by then."""
-        self._is_queued = False
-        if self._is_stored_queued and self._stored_message:
-            self._note("")
+        """The call has got its place. The next look stores that: the task may have ended by then."""
+        self._is_queued, self._stored_at = False, 0.0
 
     def hear(self, record: Task) -> None:
-        """The record has changed, perhaps by another process: an answer has come, or the task shall end."""
+        """The record has changed, perhaps by another process: the task may have to end."""
         if (record.wants_cancel or record.has_ended) and not self._is_ending:
             self.stop(Status.CANCELLED)
-        for bell in self._bells:
-            bell.set()
 
     def store_message(self, calls_before: int) -> None:
         """Store what the task does now, but not too often."""
-        now = time.monotonic()
-        if now >= self._stored_at + MESSAGE_SECS:
-            message = life.place_message(calls_before) if self._is_queued else self._message or self._last_line()
-            if message not in ("", self._stored_message) or self._is_stored_queued != self._is_queued:
-                self._stored_at = now
-                self._note(message)
-
-    def _note(self, message: str) -> None:
-        self._stored_message, self._is_stored_queued = message, self._is_queued
-        status = None if self._is_queued else Status.WORKING
-        self._tasks.attempt(self._store.note, self.id, self.attempt, status=status, status_message=message)
+        if time.monotonic() < self._stored_at + MESSAGE_SECS:
+            return
+        if self._is_queued:
+            new = Status.QUEUED, life.place_message(calls_before)
+        else:
+            new = Status.WORKING, self._message or self._last_line()
+        if new != self._stored:
+            self._stored, self._stored_at = new, time.monotonic()
+            self._tasks.attempt(self._store.note, self.id, self.attempt, status=new[0], status_message=new[1])
 
     def _last_line(self) -> str:
         """Return the last line that the running script wrote to stderr, as the client may read it."""
@@ -140,49 +125,37 @@ class RunningTask:
 
     def _new_key(self, key: str) -> str:
         """Return a key that this task has not used before."""
-        new = key
-        while new in self._used_keys:
-            new = f"{key}-{len(self._used_keys) + 1}" if new == key else f"{new}-1"
-        self._used_keys.append(new)
-        return new
+        keys = chain((key,), (f"{key}-{number}" for number in count(2)))
+        self._used_keys.append(next(new for new in keys if new not in self._used_keys))
+        return self._used_keys[-1]
 
     def _wait_for(self, keys: set[str], secs: float) -> dict[str, Json]:
         """Return the answers that have come within this time. Questions without one are closed."""
         give_up_at = time.monotonic() + secs
         answers: dict[str, Json] = {}
-        bell = Bell()
-        self._bells.append(bell)
-        try:
+        with self._tasks.bell_of(self.id) as bell:
             while True:
                 bell.clear()
                 answers |= self._tasks.attempt(self._store.take_answers, self.id, self.attempt, keys) or {}
                 left = keys - answers.keys()
                 if not left or not bell.wait(max(0.0, give_up_at - time.monotonic())):
                     break
-        finally:
-            self._bells.remove(bell)
         if left:
             self._tasks.attempt(self._store.answer, self.id, dict.fromkeys(left, wires.NO_ANSWER))
             self._tasks.attempt(self._store.take_answers, self.id, self.attempt, left)
         self._tasks.ring()
         return answers
 
-    def complete(self, result: Json) -> None:
-        """Store the result of the call, in the newest dialect. Raises InternalError if it cannot be stored."""
-        try:
-            body = b"".join(jsontext.dump_pieces({"resultType": "complete", **result}))
-        except ValueError as error:
-            raise InternalError(f"The result cannot be written as JSON: {error}") from error
-        if len(body) > (most := self.call.services.settings.max_response_bytes):
-            raise OutputTooLarge(f"Response exceeded response size limit ({most} bytes)")
+    def complete(self, result: Json, body: bytes) -> None:
+        """Store the result of the call: `body`, as it is written in the newest dialect."""
         is_error = bool(result.get("isError"))
         said = next((str(each["text"]) for each in result["content"] if "text" in each), "") if is_error else ""
-        self.end(Status.COMPLETED, result=body, is_error=is_error, status_message=said[:MAX_REASON_CHARS])
+        self.end(Status.COMPLETED, result=body, is_error=is_error, status_message=said)
 
     def stop(self, status: str, error: Json | None = None) -> None:
         """Stop the call and end the task in this way, unless it has ended already."""
         self.call.cancel()
-        self.end(status, error=error, status_message=life.CANCELLED if status == Status.CANCELLED else "")
+        self.end(status, error=error)
 
     def end(self, status: str, **how: object) -> None:
         self._is_ending, how["stderr_end"], ended = True, self._stderr(), None

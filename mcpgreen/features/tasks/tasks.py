@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
@@ -29,9 +31,8 @@ from mcpgreen.protocol import messages, revision_fields, revisions
 from mcpgreen.protocol.admission import ClientView
 from mcpgreen.tasks import life
 from mcpgreen.tasks.life import Status, Task
-from mcpgreen.tasks.secrets import shown_arguments
 from mcpgreen.tasks.sqlite_store import open_store
-from mcpgreen.tasks.store import MAX_LISTED, StoreUnusable, TaskStore, TooManyTasks
+from mcpgreen.tasks.store import MAX_LISTED, StoreUnusable, TaskStore
 from mcpgreen.text import jsontext
 from mcpgreen.text.json_types import Json
 
@@ -44,7 +45,6 @@ AWAKE_SECS = 5.0
 REST_SECS = 60.0
 FREE_POLLS_A_SEC = 50  # of one caller
 MAX_UNSEEN = 10_000
-UNASKED_SECS = 1.5  # before a client that does not wait for the result is asked
 POLLS_OF_TASK = 4  # more for each task that runs: a young one may be asked for twice a second
 
 Watch = Callable[[Task], None]
@@ -64,9 +64,7 @@ class Tasks:
         self._services = services
         self._running: dict[str, RunningTask] = {}
         self._watches: dict[str, set[Watch]] = {}
-        self._told: dict[str, tuple[Call, str]] = {}  # the call that began the task, the status its session was told
-        self._askers: dict[str, gevent.Greenlet] = {}
-        self._polls: tuple[int, dict[object, int]] = 0, {}  # in this second, by caller
+        self._polls: tuple[int, Counter[object]] = 0, Counter()  # in this second, by caller
         self._unseen: dict[str, None] = {}  # tasks that have ended here, until a client asks for them
         self._mark = -1
         self._mentioned = ""
@@ -96,17 +94,15 @@ class Tasks:
         """Look at the store now: something has changed."""
         self._bell.set()
 
-    def _wake(self) -> None:
-        """From now on there is something to look for."""
-        if self._is_resting:
-            self.ring()
-
     # How a task begins.
 
     def require_store(self) -> None:
         """Raises InternalError if no task can be stored. May wait."""
         if self.attempt(self.store.changed_since, -1) is None:
-            raise InternalError(f"No task can be stored: {self._mentioned}")
+            raise self._unusable()
+
+    def _unusable(self) -> InternalError:
+        return InternalError(f"No task can be stored: {self._mentioned}")
 
     def begin(self, call: Call, terms: ToolTerms) -> None:
         """Make the call a task; leave it as it is if the store cannot be used. Raises InternalError if there are too
@@ -125,13 +121,14 @@ class Tasks:
 
     def _run(self, call: Call, record: Task, line: bytes) -> None:
         task = self._running[record.id] = RunningTask(self, call, record)
+        self.watch(task.id, task.hear)
         call.detach(task, line)
-        self._follow_for(call, task.id)
+        self.tell_of(call, task.id)
 
-    def _follow_for(self, call: Call, task_id: str) -> None:
+    def tell_of(self, call: Call, task_id: str) -> None:
+        """Tell the session of the call, if it has one, how its task changes."""
         if call.session is not None:
-            self._told[task_id] = call, Status.WORKING
-        self._wake()
+            self.watch(task_id, wires.SessionWatch(call, call.session).tell)
 
     def hand_over(self, call: Call, terms: ToolTerms, *, is_begun: bool) -> Task | None:
         """Store the call as a task for the keeper. Return None if the store cannot be used."""
@@ -155,7 +152,7 @@ class Tasks:
             if task.has_ended and not task.is_begun:
                 return wires.result_for(call, task)
             self.attempt(self.store.begin, task.id)
-        self._follow_for(call, task.id)
+        self.tell_of(call, task.id)
         return wires.created(task, call.view)
 
     def _create(self, call: Call, terms: ToolTerms, **fields: Any) -> Task | None:
@@ -164,13 +161,11 @@ class Tasks:
         record = self.attempt(self._new_record, call, terms, **fields)
         try:
             stored: Task | None = record and self.attempt(self.store.create, record)
-        except TooManyTasks as error:
-            raise InternalError(str(error)) from error
         except gevent.GreenletExit:  # cancelled, but the store goes on
             gevent.spawn(self.attempt, self.store.finish, record.id, record.attempt, Status.CANCELLED)
             raise
         if stored is None and terms.task == "required":
-            self.require_store()
+            raise self._unusable()
         return stored
 
     def _new_record(self, call: Call, terms: ToolTerms, **fields: Any) -> Task:
@@ -189,7 +184,7 @@ class Tasks:
             asked_ttl_ms=ttl if type(ttl) is int and 0 < ttl <= life.MAX_TTL_SECS * 1000 else None,
             idempotent=described.idempotent,
             survives=terms.survives,
-            shown_arguments=shown_arguments(arguments, self._services.confidential.of(call.method, params)),
+            shown_arguments=self._services.confidential.of(call.method, params).shown({"arguments": arguments}),
             client={
                 "revision": call.view.revision.name,
                 "capabilities": call.view.capabilities,
@@ -209,7 +204,7 @@ class Tasks:
         self.attempt(self.store.expire, time.time())
         for record in self.attempt(self.store.recover, self._may_rerun) or ():
             if record.runner == self.store.runner:
-                self.run_stored(record.id)
+                self.run_record(record)
             elif self._services.keeper is not None:
                 self._services.keeper.wake()  # and it recovers the task
 
@@ -219,20 +214,17 @@ class Tasks:
             return task.survives
         return not task.survives or self._services.keeper is None
 
-    def run_stored(self, task_id: str) -> None:
+    def run_record(self, record: Task) -> None:
         """Run a task that is stored with all its params, and belongs to this process. Does not wait for its end."""
-        record: Task | None = self.attempt(self.store.get, task_id)
-        if record is None or record.has_ended:
-            return
         params = self.attempt(self.store.unseal, record.sealed_params) if record.sealed_params else None
         if params is None:
             error = life.error_of(life.NOT_RESTORED)
-            self.attempt(self.store.finish, task_id, record.attempt, Status.FAILED, error=error)
+            self.attempt(self.store.finish, record.id, record.attempt, Status.FAILED, error=error)
             return
         revision = revisions.BY_NAME.get(str(record.client.get("revision")), revisions.NEWEST)
         view = ClientView(revision, record.client.get("capabilities") or {}, None)
         stream = Stream(MemorySink(), transport="task")
-        call = Call(task_id, "tools/call", params, view, None, stream, stream.sink, self._services)
+        call = Call(record.id, "tools/call", params, view, None, stream, stream.sink, self._services)
         call.own_roots = Roots(Root(each["path"], each["name"]) for each in jsontext.loads(record.client["roots"]))
         self._run(call, record, b"{}")
         self._services.serve_call(call)
@@ -262,49 +254,60 @@ class Tasks:
             return
         second, caller = int(time.monotonic()), call.stream.owner
         if second != self._polls[0]:
-            self._polls = second, {}
-        counts = self._polls[1]
-        counts[caller] = counts.get(caller, 0) + 1
-        if counts[caller] > FREE_POLLS_A_SEC + POLLS_OF_TASK * len(self):
+            self._polls = second, Counter()
+        self._polls[1][caller] += 1
+        if self._polls[1][caller] > FREE_POLLS_A_SEC + POLLS_OF_TASK * len(self):
             raise TooManyPolls()
 
     def cancel(self, task_id: str) -> None:
-        """Cancel a task, or ask the process that runs it to do so."""
-        if task_id in self._running:
-            self._running[task_id].stop(Status.CANCELLED)
-        else:
-            self.attempt(self.store.want_cancel, task_id)
+        """Ask the process that runs a task to cancel it. That may be this one."""
+        self.attempt(self.store.want_cancel, task_id)
+        self.ring()
 
     def watch(self, task_id: str, watch: Watch) -> None:
-        """Call this with each change of the task."""
+        """Call this with each change of the task, up to its end."""
+        if self._is_resting:
+            self.ring()
         self._watches.setdefault(task_id, set()).add(watch)
-        self._wake()
 
     def unwatch(self, task_id: str, watch: Watch) -> None:
         self._watches.get(task_id, set()).discard(watch)
         if not self._watches.get(task_id):
             self._watches.pop(task_id, None)
 
+    @contextmanager
+    def bell_of(self, task_id: str) -> Iterator[Bell]:
+        """Return a bell that rings at each change of the task."""
+        bell = Bell()
+
+        def ring(task: Task) -> None:
+            bell.set()
+
+        self.watch(task_id, ring)
+        try:
+            yield bell
+        finally:
+            self.unwatch(task_id, ring)
+
     # How tasks end.
 
     def forget(self, task: RunningTask, ended: Task | None) -> None:
         """It does not run here any more: it has `ended`, unless another process has ended it."""
         self._running.pop(task.id, None)
+        self.unwatch(task.id, task.hear)
         if ended is None:
             self.ring()
             return
         self._unseen[task.id] = None
         if len(self._unseen) > MAX_UNSEEN:
             del self._unseen[next(iter(self._unseen))]
-        self._tell(ended)
+        self._tell([ended])
 
     def end_session(self, session: Session) -> None:
         """End the tasks of an HTTP session that is over."""
         if session.task_owner:
-            for task in [each for each in self._running.values() if each.owner == session.task_owner]:
-                if not task.survives:
-                    task.stop(Status.CANCELLED)
             self.attempt(self.store.end_tasks_of, session.task_owner)
+            self.ring()
 
     def close(self, *, is_client_gone: bool) -> None:
         """The server stops. Tasks that can go on are left to the next process that recovers them."""
@@ -333,7 +336,7 @@ class Tasks:
             before = {each: number for number, each in enumerate(waiting)}
             for task in list(self._running.values()):
                 task.store_message(before.get(task.call, 0))
-            if self._running or self._watches or self._told:
+            if self._watches:
                 awake_until = time.monotonic() + AWAKE_SECS
             self._is_resting = time.monotonic() >= awake_until
             self._bell.wait(rest_secs if self._is_resting else LOOK_SECS)
@@ -342,47 +345,15 @@ class Tasks:
     def _hear_news(self) -> None:
         if self._mark < 0:  # tasks may have begun, and others may have changed them
             self._mark = self.store.changed_since(-1)[0]
-            for running in list(self._running.values()):
-                if record := self.store.get(running.id):
-                    running.hear(record)
+            self._tell(filter(None, map(self.store.get, list(self._watches))))
         is_more = True
         while is_more:
             self._mark, changed = self.store.changed_since(self._mark)
-            for task in changed:
-                if task.id in self._running:
-                    self._running[task.id].hear(task)
-                self._tell(task)
+            self._tell(changed)
             is_more = len(changed) == MAX_LISTED
 
-    def _tell(self, task: Task) -> None:
-        watches = self._watches.pop(task.id, ()) if task.has_ended else self._watches.get(task.id, ())
-        for watch in list(watches):
-            watch(task)
-        if task.id in self._told:
-            (call, told), shown = self._told[task.id], wires.OLDER.fields(task)
-            assert call.session is not None
-            if shown["status"] != told:
-                self._told[task.id] = call, shown["status"]
-                line = messages.notification("notifications/tasks/status", shown)
-                call.session.sink.notify(line, is_droppable=False)
-            if task.has_ended:
-                del self._told[task.id]
-                gevent.killall([self._askers.pop(task.id)] if task.id in self._askers else [], block=False)
-            elif task.open_questions and not self._askers.get(task.id):
-                self._askers[task.id] = gevent.spawn(self._ask_session, call, task.id)
-
-    def _ask_session(self, call: Call, task_id: str) -> None:
-        """Ask by requests of the server, if the client does not wait for the result, where it would be asked. The
-        Inspector, for one, only looks at the status."""
-        askers: list[gevent.Greenlet] = []
-        assert call.session is not None
-        try:
-            while True:
-                gevent.sleep(UNASKED_SECS)
-                task: Task | None = self.attempt(self.store.get, task_id)
-                if task is None or not task.open_questions:
-                    return
-                if call.session.sink.carries_requests:
-                    askers += wires.ask_open(call, call.session.sink, task)
-        finally:
-            gevent.killall(askers, block=False)
+    def _tell(self, changed: Iterable[Task]) -> None:
+        for task in changed:
+            watches = self._watches.pop(task.id, ()) if task.has_ended else self._watches.get(task.id, ())
+            for watch in list(watches):
+                watch(task)

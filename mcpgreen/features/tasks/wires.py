@@ -14,16 +14,16 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 import gevent
-from gevent.event import Event as Bell
 
 from mcpgreen import errors
 from mcpgreen.errors import InternalError, InvalidParams, RpcError
 from mcpgreen.features.call import Call, Route
+from mcpgreen.links.session import Session
 from mcpgreen.links.sink import Sink
-from mcpgreen.protocol import revision_fields
+from mcpgreen.protocol import messages, revision_fields
 from mcpgreen.protocol.admission import ClientView
 from mcpgreen.protocol.input import requests
-from mcpgreen.protocol.revisions import RELATED_TASK, TASKS_NEEDED, Era
+from mcpgreen.protocol.revisions import RELATED_TASK, Era
 from mcpgreen.running.shares import in_turns, let_others
 from mcpgreen.tasks import life
 from mcpgreen.tasks.life import Status, Task
@@ -32,13 +32,11 @@ from mcpgreen.text.json_types import Json
 
 if TYPE_CHECKING:
     from mcpgreen.features.tasks.tasks import Tasks
-    from mcpgreen.features.watching.subscriptions import Listen
 
 CANCEL_SECS = 5.0  # for another process to cancel a task
 LOOK_SECS = 1.0  # while a client waits for a result: another client that was asked a question may be gone
+UNASKED_SECS = 1.5  # before a client that does not wait for the result is asked
 ANSWER_SECS = 86_400.0
-MAX_ID_CHARS = 100
-MAX_IDS = 1000  # of one listen
 NO_ANSWER: Json = {"action": "cancel"}
 LONG_CHARS = 65_536
 
@@ -52,16 +50,12 @@ class Wire(NamedTuple):
     status_of_error: str
 
     def fields(self, task: Task) -> Json:
-        status = Status.WORKING if task.status == Status.QUEUED else task.status
-        fields: Json = {
-            "taskId": task.id,
-            "status": self.status_of_error if task.is_error else status,
-            "createdAt": life.iso_time(task.created_at),
-            "lastUpdatedAt": life.iso_time(task.updated_at),
-            self.ttl: life.ttl_ms(task),
-            self.poll_interval: life.poll_interval_ms((task.ended_at or time.time()) - task.created_at),
-        }
-        return {**fields, "statusMessage": task.status_message} if task.status_message else fields
+        fields = {"taskId": task.id, **life.shown(task), self.ttl: life.ttl_ms(task)}
+        fields[self.poll_interval] = life.poll_interval_ms((task.ended_at or time.time()) - task.created_at)
+        if task.is_error:
+            fields["status"] = self.status_of_error
+        message = fields.pop("statusMessage")
+        return {**fields, "statusMessage": message} if message else fields
 
 
 OLDER = Wire("ttl", "pollInterval", lambda fields: {"task": fields}, Status.FAILED)
@@ -70,6 +64,11 @@ EXTENSION = Wire("ttlMs", "pollIntervalMs", lambda fields: {"resultType": "task"
 
 def wire_of(view: ClientView) -> Wire:
     return EXTENSION if view.revision.era == Era.STATELESS else OLDER
+
+
+def related_to(task_id: str) -> Json:
+    """Return the `_meta` of messages about a task in the handshake era."""
+    return {RELATED_TASK: {"taskId": task_id}}
 
 
 def created(task: Task, view: ClientView) -> Json:
@@ -100,16 +99,10 @@ def _result_of(tasks: Tasks, task: Task) -> bytes:
     return found
 
 
-def require_declared(call: Call) -> None:
-    """Raises MissingClientCapability."""
-    if not call.view.has_tasks:
-        raise errors.MissingClientCapability("The client does not support the tasks extension.", data=TASKS_NEEDED)
-
-
 def _task_id(call: Call) -> str:
-    require_declared(call)  # before the id is looked at
+    call.view.require_tasks()  # before the id is looked at
     task_id = call.params.get("taskId")
-    if type(task_id) is not str or not 0 < len(task_id) <= MAX_ID_CHARS:
+    if type(task_id) is not str:
         raise InvalidParams("taskId must be the id of a task.")
     return task_id
 
@@ -142,9 +135,10 @@ def cancel(call: Call, task_id: str) -> Json:
         raise InvalidParams("The task has ended already.")
     if not task.has_ended:
         tasks.cancel(task_id)
+        with suppress(InvalidParams):  # it may be removed at once
+            task = wait(call, task_id, time.monotonic() + CANCEL_SECS)
     if wire is EXTENSION:
         return {}
-    task = wait(call, task_id, time.monotonic() + CANCEL_SECS)
     if not task.has_ended:
         raise InternalError("The task cannot be cancelled now; try again.")
     return OLDER.fields(task)
@@ -169,17 +163,8 @@ def update(call: Call, task_id: str) -> Json:
 
 def result(call: Call, task_id: str) -> Json:
     """Wait for the end of a task, and return what its call would have returned. Meanwhile, ask its questions."""
-    tasks = call.services.tasks
-    task = tasks.find(call, task_id)
-    askers: list[gevent.Greenlet] = []
-    try:
-        while not task.has_ended:
-            askers += ask_open(call, call.sink, task)
-            task = wait(call, task_id, time.monotonic() + LOOK_SECS, since=task)
-    finally:
-        gevent.killall(askers, block=False)
-    answer = result_for(call, task)
-    return {**answer, "_meta": {**answer.get("_meta", {}), RELATED_TASK: {"taskId": task_id}}}
+    answer = result_for(call, wait_and_ask(call, task_id, call.sink))
+    return {**answer, "_meta": {**answer.get("_meta", {}), **related_to(task_id)}}
 
 
 def result_for(call: Call, task: Task) -> Json:
@@ -199,10 +184,8 @@ def result_for(call: Call, task: Task) -> Json:
 
 def wait(call: Call, task_id: str, until: float, since: Task | None = None) -> Task:
     """Wait until the task has ended, has other questions than then, has begun, or the time is up. Return it."""
-    tasks, bell = call.services.tasks, Bell()
-    watch = lambda changed: bell.set()  # noqa: E731
-    tasks.watch(task_id, watch)
-    try:
+    tasks = call.services.tasks
+    with tasks.bell_of(task_id) as bell:
         while True:
             bell.clear()
             task = tasks.find(call, task_id)
@@ -211,26 +194,31 @@ def wait(call: Call, task_id: str, until: float, since: Task | None = None) -> T
             if task.has_ended or is_news or left_secs <= 0:
                 return task
             bell.wait(min(LOOK_SECS, left_secs))
+
+
+def wait_and_ask(call: Call, task_id: str, sink: Sink, *, only_if_reachable: bool = False) -> Task:
+    """Wait until the task has ended, and return it. Meanwhile, ask the client of the session, by this sink, all open
+    questions that no client is being asked."""
+    tasks, askers = call.services.tasks, list[gevent.Greenlet]()
+    task = tasks.find(call, task_id)
+    try:
+        while not task.has_ended:
+            for key, request in task.open_questions.items():
+                if (task_id, key) not in tasks.asked and (sink.carries_requests or not only_if_reachable):
+                    askers.append(gevent.spawn(_ask, call, sink, task_id, key, request))
+            task = wait(call, task_id, time.monotonic() + LOOK_SECS, since=task)
+        return task
     finally:
-        tasks.unwatch(task_id, watch)
+        gevent.killall(askers, block=False)
 
 
-def ask_open(call: Call, sink: Sink, task: Task) -> list[gevent.Greenlet]:
-    """Ask the client of a session all open questions that no client is being asked, each in a greenlet."""
-    unasked = {
-        key: each for key, each in task.open_questions.items() if (task.id, key) not in call.services.tasks.asked
-    }
-    return [gevent.spawn(ask, call, sink, task.id, key, each) for key, each in unasked.items()]
-
-
-def ask(call: Call, sink: Sink, task_id: str, key: str, request: Json) -> None:
+def _ask(call: Call, sink: Sink, task_id: str, key: str, request: Json) -> None:
     """Ask the client of a session one question, and store the answer. If it cannot answer, the script learns that. If
     it is gone, the question stays open."""
     tasks = call.services.tasks
     tasks.asked.add((task_id, key))
     try:
-        related = {RELATED_TASK: {"taskId": task_id}}
-        outcome = call.services.asking.ask_one(call, sink, request, ANSWER_SECS, _meta=related)
+        outcome = call.services.asking.ask_one(call, sink, request, ANSWER_SECS, _meta=related_to(task_id))
         if outcome["status"] != errors.LinkClosed.status:
             tasks.attempt(tasks.store.answer, task_id, {key: outcome.get("result", NO_ANSWER)})
     finally:
@@ -238,36 +226,33 @@ def ask(call: Call, sink: Sink, task_id: str, key: str, request: Json) -> None:
         tasks.ring()
 
 
-def wanted_ids(call: Call) -> list[str]:
-    """Return the ids that a listen names, each once. Raises MissingClientCapability and InvalidParams."""
-    ids = call.params["notifications"]["taskIds"]
-    require_declared(call)
-    if type(ids) is not list or len(ids) > MAX_IDS or not all(type(each) is str for each in ids):
-        raise InvalidParams(f"notifications.taskIds must be an array of at most {MAX_IDS} strings.")
-    return list(dict.fromkeys(ids))
+def notice(tasks: Tasks, task: Task, meta: Json) -> bytes:
+    """Return a notification of the extension, which says all about a task. Raises InternalError if its result has
+    expired."""
+    params = b'%b,"_meta":%b}' % (detailed(tasks, task)[:-1], jsontext.dumps(meta))
+    return b'{"jsonrpc":"2.0","method":"notifications/tasks","params":%b}' % params
 
 
-class TaskWatch:
-    """Tells a listen about a task. Making one may wait. Raises InvalidParams if the caller may not see the task."""
+class SessionWatch:
+    """Tells the session of a call about its task. Asks the task's questions if the client does not wait for the result,
+    where it would be asked: the Inspector, for one, only looks at the status."""
 
-    def __init__(self, listen: Listen, task_id: str) -> None:
-        self._listen, self._tasks, self._id = listen, listen.call.services.tasks, task_id
-        self._tasks.find(listen.call, task_id)
-        self._tasks.watch(task_id, self._tell)
+    def __init__(self, call: Call, session: Session) -> None:
+        self._call, self._session = call, session
+        self._told: str = Status.WORKING
+        self._asker: gevent.Greenlet | None = None
 
-    def tell_now(self) -> None:
-        """Tell how the task is now. May wait."""
-        with suppress(InvalidParams):  # it has expired
-            self._tell(self._tasks.find(self._listen.call, self._id))
+    def tell(self, task: Task) -> None:
+        fields = OLDER.fields(task)
+        if fields["status"] != self._told:
+            self._told = fields["status"]
+            self._session.sink.notify(messages.notification("notifications/tasks/status", fields), is_droppable=False)
+        if task.open_questions and not self._asker:
+            self._asker = gevent.spawn_later(UNASKED_SECS, self._ask, task.id)
 
-    def _tell(self, task: Task) -> None:
-        with suppress(RpcError):  # its result has expired
-            meta = jsontext.dumps({revision_fields.SUBSCRIPTION_ID: self._listen.call.id})
-            line = b'{"jsonrpc":"2.0","method":"notifications/tasks","params":%b,"_meta":%b}}'
-            self._listen.send(line % (detailed(self._tasks, task)[:-1], meta))
-
-    def stop(self) -> None:
-        self._tasks.unwatch(self._id, self._tell)
+    def _ask(self, task_id: str) -> None:
+        with suppress(RpcError):  # the task has expired
+            wait_and_ask(self._call, task_id, self._session.sink, only_if_reachable=True)
 
 
 GET = Route(_task_id, get, uses_catalog=False, waits=True)

@@ -30,9 +30,9 @@ from mcpgreen.text.uris import problem_with
 
 if TYPE_CHECKING:
     from mcpgreen.features.call import Call
-    from mcpgreen.features.tasks.wires import TaskWatch
     from mcpgreen.features.watching.watches import Watch, Watcher
     from mcpgreen.providers.reading import Request as ReadRequest
+    from mcpgreen.tasks.life import Task
 
 # The members of a listen's filter that ask for list changes, by the kind of list.
 FILTER_OF = {"tools": "toolsListChanged", "prompts": "promptsListChanged", "resources": "resourcesListChanged"}
@@ -51,7 +51,6 @@ class Listen:
         self.call = call
         self.honoured = honoured
         self.watches: list[Watch] = []
-        self.tasks: list[TaskWatch] = []
         self.greenlet: gevent.Greenlet | None = None  # until it is acknowledged
         self.is_acknowledged = False
         self.is_over = False
@@ -67,6 +66,13 @@ class Listen:
             self.call.sink.notify(line, self.call)
         else:
             self._held[line] = None
+
+    def tell_task(self, task: Task) -> None:
+        """Tell all about a task that has changed."""
+        from mcpgreen.features.tasks import wires
+
+        with suppress(InternalError):  # its result has expired
+            self.send(wires.notice(self.call.services.tasks, task, {revision_fields.SUBSCRIPTION_ID: self.call.id}))
 
     def acknowledge(self) -> None:
         if self.is_acknowledged:
@@ -131,11 +137,9 @@ class Subscriptions:
             raise InvalidParams(f"{held} open subscriptions/listen streams already; cancel some.")
         max_uris = max(MAX_URIS, self._limit)
         honoured, uris = _honoured(call.params.get("notifications"), call.services.offered, max_uris=max_uris)
-        task_ids: list[str] = []
-        if "tasks" in call.services.offered and "taskIds" in call.params["notifications"]:
-            from mcpgreen.features.tasks.wires import wanted_ids
-
-            task_ids = wanted_ids(call)
+        filter, has_tasks = call.params["notifications"], "tasks" in call.services.offered
+        if task_ids := _strings_in(filter, "taskIds", MAX_URIS) if has_tasks else []:
+            call.view.require_tasks()
         # A listen may be open for days, so it keeps no more of the request than it needs.
         call.params, call.view = {}, ClientView(call.view.revision, {}, call.view.log_level)
         call.stream.listens[call.id] = call
@@ -246,19 +250,18 @@ class Subscriptions:
         listen.greenlet = None
         if not listen.is_over:
             listen.acknowledge()
-        for task in listen.tasks:
-            task.tell_now()
 
     def _watch_tasks(self, listen: Listen, task_ids: list[str]) -> None:
-        from mcpgreen.features.tasks.wires import TaskWatch
-
-        owner, listen.honoured["taskIds"] = listen.call.stream.owner, []
+        """Watch the tasks that the caller may see, and tell how they are now."""
+        call, listen.honoured["taskIds"] = listen.call, []
         for task_id in task_ids:
             with suppress(InvalidParams):  # there is no such task
-                if self._watched.has_room(owner):
-                    listen.tasks.append(TaskWatch(listen, task_id))
+                if self._watched.has_room(call.stream.owner):
+                    task = call.services.tasks.find(call, task_id)
+                    call.services.tasks.watch(task_id, listen.tell_task)
                     listen.honoured["taskIds"].append(task_id)
-                    self._watched.take(owner)
+                    self._watched.take(call.stream.owner)
+                    listen.tell_task(task)
 
     def _stop(self, listen: Listen) -> None:
         owner = listen.call.stream.owner
@@ -269,10 +272,10 @@ class Subscriptions:
         if greenlet is not None:
             greenlet.kill(block=False)
         watches, listen.watches = listen.watches, []  # breaks a reference cycle
-        tasks, listen.tasks = listen.tasks, []
-        self._watched.give_back(owner, len(watches) + len(tasks))
-        for task in tasks:
-            task.stop()
+        task_ids = listen.honoured.pop("taskIds", ())
+        self._watched.give_back(owner, len(watches) + len(task_ids))
+        for task_id in task_ids:
+            listen.call.services.tasks.unwatch(task_id, listen.tell_task)
         gevent.spawn(self._end_in_turns, watches)
 
     def _end_in_turns(self, watches: list[Watch]) -> None:
@@ -304,12 +307,18 @@ def _honoured(wanted: object, offered: frozenset[str], *, max_uris: int) -> tupl
     for name in FILTER_OF.values():
         if name in wanted and type(wanted[name]) is not bool:
             raise InvalidParams(f"notifications.{name} must be a boolean.")
-    uris = wanted.get("resourceSubscriptions", [])
-    if type(uris) is list and len(uris) > max_uris:
-        raise InvalidParams(f"notifications.resourceSubscriptions has more than {max_uris} URIs.")
-    if type(uris) is not list or not all(type(uri) is str for uri in uris):
-        raise InvalidParams("notifications.resourceSubscriptions must be an array of strings.")
+    uris = _strings_in(wanted, "resourceSubscriptions", max_uris)
     honoured: Json = {name: True for kind, name in FILTER_OF.items() if kind in offered and wanted.get(name)}
     if uris and "resources" in offered:
         honoured["resourceSubscriptions"] = []
-    return honoured, dict.fromkeys(uris if "resources" in offered else ())
+    return honoured, uris if "resources" in offered else ()
+
+
+def _strings_in(wanted: Json, name: str, most: int) -> list[str]:
+    """Return an array of a filter, each member once."""
+    found = wanted.get(name, [])
+    if type(found) is list and len(found) > most:
+        raise InvalidParams(f"notifications.{name} has more than {most} members.")
+    if type(found) is not list or not all(type(each) is str for each in found):
+        raise InvalidParams(f"notifications.{name} must be an array of strings.")
+    return list(dict.fromkeys(found))

@@ -59,7 +59,7 @@ def serve(parts: Parts, post: Post) -> Response:
         if params is None or not is_stateless(params):  # only the header says that the client is stateless
             meta = (params or {}).get("_meta")
             raise incomplete_envelope(meta if type(meta) is dict else {})
-        admit(message["method"], params, NO_HANDSHAKE, parts.server.services.offered_for(message["method"]))
+        admit(message["method"], params, NO_HANDSHAKE, parts.server.services.offered)
     except InvalidParams as error:
         raise Refusal(BAD, error, id=request_id) from error
     except RpcError as error:
