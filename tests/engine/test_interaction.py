@@ -31,7 +31,7 @@ asking     -       running      -       -        -         -       cancelled  fi
 parked     -       parked       -       adopted  given-up  -       -          -
 adopted    -       adopted      parked  -        -         task    cancelled  finished
 given-up   -       given-up     -       -        -         -       given-up   given-up
-task       -       task         -       -        -         -       cancelled  finished
+task       task    task         -       -        -         -       cancelled  finished
 cancelled  -       cancelled    -       -        -         -       cancelled  cancelled
 finished   -       finished     -       -        -         -       -          -
 """
