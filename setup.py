@@ -26,7 +26,7 @@ setup(
         "mcpgreen": [
             *("py.typed", "sdk/*", "sdk/bin/*", "sdk/python/*", "sdk/python/*/*"),
             "sdk/warm/*",
-            *("providers/*.sh", "running/*.sh", "templates/*/*", "cli/texts/*"),
+            *("providers/*.sh", "running/*.sh", "templates/*/*", "cli/texts/*", "cli/workbench/page/*"),
         ],
         "mcpgreen.default_project": ["**/*"],
     },
@@ -51,6 +51,8 @@ setup(
         "toml": ["tomli>=2; python_version < '3.11'"],
         # `/metrics` of a server over HTTP.
         "metrics": ["prometheus-client>=0.20"],
+        # Spans and metrics of OpenTelemetry.
+        "otel": ["opentelemetry-sdk>=1.25", "opentelemetry-exporter-otlp-proto-http>=1.25"],
         # Access tokens over HTTP. joserfc would do as well, but needs Python 3.11. 2.10.0 took a part of `iss` for it.
         "oauth": ["pyjwt[crypto]>=2.10.1"],
         # mcp and mcp-types judge what we put on the wire, trustme makes certificates, uritemplate expands what we
@@ -63,6 +65,8 @@ setup(
             "mcp-types>=2.3",
             "fastmcp-slim[client]>=4; python_version >= '3.11'",  # its client alone
             "prometheus-client>=0.20",
+            "opentelemetry-sdk>=1.25",
+            "opentelemetry-exporter-otlp-proto-http>=1.25",
             "trustme",
             "pyjwt[crypto]>=2.10.1",
             "uritemplate>=4.1.1",
@@ -79,5 +83,8 @@ setup(
     },
     # The command is the first; it says why.
     scripts=["scripts/installed/mcpgreen"],
-    entry_points={"console_scripts": ["mcpgreen-python = mcpgreen.__main__:main"]},
+    entry_points={
+        "console_scripts": ["mcpgreen-python = mcpgreen.__main__:main"],
+        "pytest11": ["mcpgreen = mcpgreen.testing"],
+    },
 )

@@ -141,6 +141,7 @@ def keep(root: str) -> int:
     server = Server(settings, project, environ=environ, roots=operator_roots(project, settings))
     try:
         server.watch()
+        server.observe("keeper")
         keeper.keep(server.services, fd)
         server.stop()
     finally:

@@ -2,9 +2,9 @@
 
     python scripts/build_docs.py [--check] [DIRECTORY]
 
-Writes settings.md, errors.md, revisions.md, cli.md, modules.md and the manual page mcpgreen.1 into DIRECTORY (docs/ by
-default), and the JSON Schemas of our files into mcpgreen/templates/schemas/ (or DIRECTORY/schemas). With --check
-nothing is written: stale pages are named, and the exit status is 1 if there is one.
+Writes settings.md, errors.md, events.md, revisions.md, cli.md, modules.md and the manual page mcpgreen.1 into
+DIRECTORY (docs/ by default), and the JSON Schemas of our files into mcpgreen/templates/schemas/ (or
+DIRECTORY/schemas). With --check nothing is written: stale pages are named, and the exit status is 1 if there is one.
 
 No page has text of its own beyond headings: to change a page, change the table.
 """
@@ -30,6 +30,7 @@ from mcpgreen.cli import schema  # noqa: E402
 from mcpgreen.cli.commands import COMMANDS  # noqa: E402
 from mcpgreen.cli.commands import GROUPS as COMMAND_GROUPS  # noqa: E402
 from mcpgreen.cli.output import filled  # noqa: E402
+from mcpgreen.events.kinds import KINDS  # noqa: E402
 from mcpgreen.protocol.revisions import REVISIONS  # noqa: E402
 from mcpgreen.settings.rows import Row, rows_of  # noqa: E402
 from mcpgreen.settings.settings import Settings  # noqa: E402
@@ -277,6 +278,29 @@ def first_sentence(path: Path) -> str:
     return sentence if sentence.endswith((".", "?")) else sentence + "."
 
 
+def events_page() -> str:
+    lines = [
+        GENERATED.format(source="mcpgreen/events/kinds.py"),
+        "",
+        "# Events",
+        "",
+        "This page lists the events that `mcpgreen watch --json` and",
+        "[`mcpgreen trace`](debugging.md#keep-what-happened) write, one JSON object in each line.",
+        "",
+        "Each event has `kind` and `at` (seconds since 1970). `n` counts the events of a server, `call` and `link` are",
+        "the server's numbers for a call and for a client, and `server` is the number of its process. A field with a",
+        "question mark may be absent. Kinds that are *kept* are remembered for those who look later; all others are",
+        "only made while somebody watches.",
+        "",
+    ]
+    rows = []
+    for name, kind in KINDS.items():
+        fields = ", ".join(f"`{field}`: {type}" for field, type in kind.fields.items())
+        when = f"{kind.when[0].upper()}{kind.when[1:]}."
+        rows.append((f"`{name}`{', kept' if kind.is_kept else ''}", when, fields))
+    return page([*lines, *table(("Kind", "When", "Fields"), rows)])
+
+
 def table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> list[str]:
     cells = [head, tuple("---" for _ in head), *rows]
     return ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in cells]
@@ -317,6 +341,7 @@ PAGES = {
     "errors.md": errors_page,
     "revisions.md": revisions_page,
     "cli.md": cli_page,
+    "events.md": events_page,
     "modules.md": modules_page,
     "mcpgreen.1": manual_page,
 }

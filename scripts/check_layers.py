@@ -30,6 +30,7 @@ ORDER = (
     "providers",
     "links",
     "tasks",
+    "events",
     "features",
     "engine",
     "transports",

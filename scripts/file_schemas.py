@@ -15,6 +15,7 @@ from mcpgreen.catalog.apps import resources as pages
 from mcpgreen.catalog.descriptions.metadata import ANNOTATION_RULES, Rule
 from mcpgreen.catalog.manual.registration import KINDS, REQUIRED_FIELDS
 from mcpgreen.cli.schema import FILES
+from mcpgreen.cli.testing import files
 from mcpgreen.project.project import TEXT_FIELDS
 
 Json = dict[str, Any]
@@ -91,6 +92,8 @@ def text_of(kind: str) -> str:
 
 def schema_of(kind: str) -> Json:
     head = {"$schema": DIALECT, "title": FILES[kind]}
+    if kind == "test":
+        return {**head, **files.SCHEMA}
     if kind == "register":
         return {**head, **_register()}
     if kind == "server":

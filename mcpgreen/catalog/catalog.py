@@ -72,7 +72,8 @@ class SourceState:
 
 
 class Catalog:
-    """The current items of a project. `on_change` gets a source and its number of items when its listing changes."""
+    """The current items of a project. `on_change` gets a source, its number of items and the snapshots before, when its
+    listing changes."""
 
     def __init__(
         self,
@@ -80,7 +81,7 @@ class Catalog:
         *,
         ttl_secs: float,
         max_bytes: int,
-        on_change: Callable[[str, int], object] = lambda source, total: None,
+        on_change: Callable[[str, int, Mapping[str, Snapshot]], object] = lambda source, total, earlier: None,
         on_warning: Callable[[str], object] = lambda warning: None,
         on_hint: Callable[[str], object] = lambda hint: None,
         clock: Callable[[], float] = time.monotonic,
@@ -165,7 +166,7 @@ class Catalog:
             return self._fail(source, error.message, detail=error.message)
         except ProjectError as error:
             return self._refuse(source, error)
-        state.scan = scan
+        before, state.scan = state.snapshots, scan
         state.changes_seen = changes
         state.checked_at = self._clock()
         state.failure = state.refusal = state.retry_at = None
@@ -174,7 +175,7 @@ class Catalog:
         self.on_look()
         self._report(state, scan)
         if is_changed:
-            self.on_change(source, sum(snapshot.total for snapshot in scan.snapshots.values()))
+            self.on_change(source, sum(snapshot.total for snapshot in scan.snapshots.values()), before)
         for kind in TITLE_OF.keys() & scan.snapshots.keys() if self._writes_files else ():
             self._files.write(scan.snapshots[kind], scan.texts.get(kind))
         return is_changed

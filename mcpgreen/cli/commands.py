@@ -54,6 +54,11 @@ GROUPS: dict[str, tuple[Command, ...]] = {
         Command("read", "trying.requests:run_read", max_words=1, needs="a URI"),
         Command("prompt", "trying.requests:run_prompt", max_words=ANY, needs="a NAME"),
         Command("complete", "trying.requests:run_complete", max_words=3, needs="REF and ARGUMENT"),
+        Command("dev", "workbench.dev"),
+    ),
+    "Watch": (
+        Command("watch", "watching.watch", max_words=1),
+        Command("trace", "watching.trace", max_words=2, needs="a FILE"),
     ),
     "Make": (
         Command("new", "making.scaffold:run_new", max_words=1),
@@ -65,6 +70,9 @@ GROUPS: dict[str, tuple[Command, ...]] = {
     "Check": (
         Command("validate", "checking.validate"),
         Command("lint", "linting"),
+        Command("test", "testing.running", max_words=ANY),
+        Command("record", "recording.record", max_words=ANY, needs="a FILE, and -- serve after it"),
+        Command("replay", "recording.replaying", max_words=1, needs="a FILE"),
         Command("doctor", "doctor.doctor"),
         Command("health", "checking.health", other_names=("ready", "--health", "--ready")),
         Command("scan", "registry"),

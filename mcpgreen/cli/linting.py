@@ -9,7 +9,7 @@ import ast
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 
 from mcpgreen.catalog.descriptions import metadata
@@ -107,6 +107,10 @@ def run(options: Options) -> int:
 
 def report_on(options: Options) -> Report:
     project, settings, environ = open_named(options)
+    return Report(project, findings_in(project, settings, environ), 0, options["--strict"])
+
+
+def findings_in(project: Project, settings: Settings, environ: Mapping[str, str]) -> list[Finding]:
     registration, _ = registration_of(project, settings, environ)
     findings: list[Finding] = []
     instructions = project.instructions() or ""
@@ -127,7 +131,7 @@ def report_on(options: Options) -> Report:
         for item, source in items:
             findings += _findings(project, settings, kind, item, source)
         findings += _list_findings(project, kind, items)
-    return Report(project, findings, 0, options["--strict"])
+    return findings
 
 
 def _skill_findings(project: Project, skills: Discovery, tools: Discovery | OSError) -> Iterator[Finding]:

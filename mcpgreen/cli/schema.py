@@ -21,6 +21,7 @@ FILES = {
     "resource": "resources/**/*.meta.json: a resource or a resource template",
     "app": "ui.meta.json: an MCP App, a page that clients show",
     "register": "server.d/register.json: what the server offers, instead of what it finds",
+    "test": "tests/*.test.yaml and tools/*/*.test.yaml: tests of tools",
     "server": "server.d/server.meta.json: how the server introduces itself",
 }
 

@@ -299,7 +299,7 @@ class Link:
                 self._router.services.subscriptions.close(stream.listens[key])
                 return
             if key in stream.in_flight:
-                stream.in_flight[key].cancel()
+                stream.in_flight[key].cancel(by="client")
                 return
         self._postponed.drop(key)
 
@@ -346,7 +346,7 @@ def stop_stream(stream: Stream, subscriptions: Subscriptions) -> None:
     for call in list(stream.listens.values()):
         subscriptions.close(call)
     for call in list(stream.in_flight.values()):
-        call.cancel()
+        call.cancel(by="disconnect")
 
 
 def _is_urgent(message: object) -> bool:

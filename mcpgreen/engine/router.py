@@ -10,7 +10,6 @@ from collections.abc import Callable
 from contextlib import nullcontext, suppress
 from functools import cache, cached_property
 from importlib import import_module
-from time import monotonic
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
@@ -21,6 +20,8 @@ from mcpgreen.catalog.snapshot import KINDS
 from mcpgreen.engine.changes import ChangeWatch
 from mcpgreen.engine.link import Link
 from mcpgreen.errors import InputNeeded, InternalError, InvalidParams, OutputTooLarge, RpcError, ToolFailure
+from mcpgreen.events.stream import Event
+from mcpgreen.features import telling
 from mcpgreen.features.call import Call, Route, Run, Slot, Target
 from mcpgreen.features.services import Services
 from mcpgreen.links.session import Request, Session
@@ -60,6 +61,9 @@ ROUTES = {
 Serve = Callable[[Call, Route[Any], Any], Line | None]
 
 
+SUCCESSES = ("ok", "asks", "task", "cancelled")
+
+
 @cache
 def route_of(method: str) -> Route[Any]:
     module, name = ROUTES[method]
@@ -78,6 +82,11 @@ class Router:
         self._looking = 0  # requests that wait for a look at the disk
         self._line = Places(1)
         services.serve_call = self.serve_call
+        services.events.read(self._log_end, {"ended"})
+        if journal.tells_frames:
+            from mcpgreen.engine.frames import write_line
+
+            services.events.read(write_line, {"frame"})
         self._gates: WeakValueDictionary[Session, Semaphore] = WeakValueDictionary()  # for calls that wait for a slot
         self._lines: WeakValueDictionary[Any, WaitingLine] = WeakValueDictionary()  # of tasks that wait
 
@@ -86,12 +95,10 @@ class Router:
         """How many slots are taken."""
         return self._slots.taken
 
-    def _write_log(self, write: Callable[[CallLog], None]) -> None:
-        """Write a line about a call. The call is answered even if that fails, as when no file can be opened."""
-        try:
-            write(self._log)
-        except Exception as error:
-            journal.error("cannot log a call: %s", error)
+    def _log_end(self, event: Event) -> None:
+        """Write a line about the end of a request, if the journal shows it."""
+        if journal.tells_calls or (journal.tells_failures and event.fields["outcome"] not in SUCCESSES):
+            self._log.write(event)
 
     @cached_property
     def _log(self) -> CallLog:
@@ -109,34 +116,37 @@ class Router:
         except RpcError as error:
             self.refuse(sink, request_id, error, method, params)
             return
-        if method == "ping" and not journal.tells_calls:  # nothing to find, to wait for or to log
+        events = self.services.events
+        if method == "ping" and not journal.tells_calls and "queued" not in events.wants:  # nothing to do or to tell
             sink.respond(messages.response(request_id, b"{}"))
             return
         session = None if view.revision.era == Era.STATELESS else link.session
         call = Call(request_id, method, params, view, session, link.stream, sink, self.services, weight_bytes)
-        if journal.tells_calls:
-            call.received_at = monotonic()
+        if session is None:
+            self.services.meet(link.stream, view)
         try:
             if method == "subscriptions/listen":
+                telling.tell_queued(call)
                 self.services.subscriptions.open(call)
             else:
                 self._serve_or_start(call, route_of(method))
         except Exception as error:
             call.leave_stream()
-            sink.respond(self._refusal(call, error))
+            call.respond(self._refusal(call, error))
 
     def refuse(
         self, sink: Sink, id: str | int | None, error: RpcError, method: str = "a request", params: object = None
     ) -> None:
         """Answer a request with an error before it becomes a call."""
         sink.respond(messages.error(id, revision_fields.error_object(error)))
-        if journal.tells_failures:
-            self._write_log(lambda log: log.refused(method, params, error))
+        told = {"outcome": "refused", "method": method, "name": telling.target_of(params), "reason": error.message}
+        self.services.events.tell("ended", None, told)
 
     def _serve_or_start(self, call: Call, route: Route[Target]) -> None:
         """Answer a request that need not wait for anything, or start a greenlet that does the waiting."""
         if call.is_retry and route.may_repeat is not None and self.services.asking.take_up(call):
             return
+        telling.tell_queued(call)
         if route.uses_catalog:
             self._changes.catch_up()
         if route.uses_catalog and (self._looking or not self._changes.is_current(call.method)):
@@ -149,7 +159,7 @@ class Router:
         elif route.waits:
             self._start(call, self._answer, route, target)
         else:
-            call.sink.respond(self._answer(call, route, target))
+            call.respond(self._answer(call, route, target))
 
     def _find(self, call: Call, route: Route[Target]) -> Target:
         target = route.find(call)
@@ -188,8 +198,6 @@ class Router:
                 return  # it has got another greenlet
             call.sink.wait_for_room_for(size_of(line))
         except gevent.GreenletExit:
-            if journal.tells_calls:
-                self._write_log(lambda log: log.succeeded(call, "cancelled"))
             return  # no answer
         call.finish(line)
 
@@ -258,7 +266,6 @@ class Router:
 
     def _answer(self, call: Call, route: Route[Target], target: Target) -> Line:
         """Serve the request and return its response line, whatever the feature returns or raises."""
-        failure = None
         try:
             try:
                 result = route.serve(call, target)
@@ -267,15 +274,15 @@ class Router:
                 if call.promotion is not None:
                     call.promotion.settle()
         except ToolFailure as error:
-            failure = error
-            result = failure.result
+            result, call.end = error.result, telling.end_of_failure(call, error)
         except InputNeeded as needed:
-            result = needed.result
-            if journal.tells_calls:
-                self._write_log(lambda log: log.succeeded(call, "asks"))
+            result, call.end = needed.result, telling.ASKS
             return messages.response(call.id, self._encoded(call, result, has_limit=True)[0])
         except Exception as error:
             return self._refusal(call, error)
+        else:
+            if type(result) is dict and result.get("isError"):
+                call.end = telling.SET_IS_ERROR
         line: Line = b""
         if isinstance(result, bytes):
             line = messages.response(call.id, result)
@@ -291,8 +298,6 @@ class Router:
                 line = messages.response(call.id, body[0])
             else:
                 line = messages.response_in_pieces(call.id, body)
-        if journal.tells_calls or (journal.tells_failures and type(result) is dict and result.get("isError")):
-            self._write_log(lambda log: log.ended(call, result, failure))
         return line
 
     def _refusal(self, call: Call, error: Exception) -> bytes:
@@ -300,8 +305,7 @@ class Router:
         if not isinstance(error, RpcError):
             journal.exception("request %r to %s failed unexpectedly", call.id, call.method)
             error = InternalError()
-        if journal.tells_failures:
-            self._write_log(lambda log: log.failed(call, error))
+        call.end = telling.end_of_failure(call, error)
         body = revision_fields.error_object(error, call.view.revision)
         if call.task is not None:
             call.task.end("failed", error=body)

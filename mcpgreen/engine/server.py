@@ -11,9 +11,13 @@ from contextlib import suppress
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, NamedTuple
 
+import gevent
+
 from mcpgreen import journal
 from mcpgreen.catalog.catalog import Catalog
 from mcpgreen.catalog.manual.registration import Registrar
+from mcpgreen.catalog.snapshot import Snapshot, changed_names
+from mcpgreen.catalog.tree_scan import Loss
 from mcpgreen.engine.changes import ChangeWatch
 from mcpgreen.engine.link import Link, stop_stream
 from mcpgreen.engine.router import Router
@@ -31,7 +35,13 @@ from mcpgreen.running.system import descriptor_limit, scripts_that_fit
 from mcpgreen.settings.settings import Settings
 
 if TYPE_CHECKING:
+    from mcpgreen.engine.observing import Observation
     from mcpgreen.protocol.token import RemoteToken
+
+OBSERVED_AFTER_SECS = 0.2  # the client's first requests go first
+
+
+MAX_NAMES = 20  # of items, in an event
 
 
 class Load(NamedTuple):
@@ -67,7 +77,7 @@ class Server:
             max_bytes=settings.registry_max_bytes,
             is_static=settings.is_static,
             on_change=self._on_change,
-            on_warning=partial(self._log, "mcp.registry", "warning"),
+            on_warning=self._on_warning,
             storage=storage,
             registrar=registrar,
             replaces_dots=settings.replace_dots,
@@ -88,6 +98,8 @@ class Server:
             storage=storage,
         )
         self._router = Router(self.services, self._changes)
+        self._transport = "in-process"
+        self._observing: gevent.Greenlet | None = None
         if settings.tasks == "off":  # looked up apart: what is seen before the hook has run is no change for clients
             apart = Catalog(project, ttl_secs=0, max_bytes=settings.registry_max_bytes, writes_files=False)
             apart.is_static, apart.registrar, apart.logs_warnings = settings.is_static, registrar, False
@@ -95,9 +107,27 @@ class Server:
         for path in refused_directories(project, settings):
             journal.warning("resources_roots: %s is ignored: files in /proc, /sys and /dev are never served", path)
 
+    @cached_property
+    def observation(self) -> Observation:
+        from mcpgreen.engine.observing import Observation
+
+        load, links = (lambda: self.load), (lambda: len(self._links))
+        return Observation(self.services, transport=self._transport, load=load, links=links)
+
+    def observe(self, transport: str) -> None:
+        """Let viewers look into the server, soon, as far as the settings allow it."""
+        self._transport, settings = transport, self.services.settings
+        if settings.otel:
+            self.observation.trace()
+        if settings.observe == "on":
+            self._observing = gevent.spawn_later(OBSERVED_AFTER_SECS, lambda: self.observation.offer())
+        elif not settings.otel:
+            self.services.events.take_early()
+
     def add_session(self, session: Session) -> None:
         """Serve a new session, until `close_session`."""
         self._sessions.add(session)
+        session.link = self.services.next_link()
         self.services.subscriptions.add_session(session)
 
     def close_session(self, session: Session) -> None:
@@ -108,6 +138,8 @@ class Server:
         session.close()
         self.services.subscriptions.remove_session(session)
         self.services.end_session(session)
+        why = str(session.ended.value) if session.ended.ready() else "closed"
+        self.services.events.tell("closed", None, {"link": session.link, "why": why})
 
     def end_session(self, session: Session) -> None:
         """End a session as its client wants: stop everything on all of its streams, then close it."""
@@ -133,6 +165,9 @@ class Server:
         elif session.principal != stream.principal:
             raise Denied("This session belongs to another caller.")
         session.streams.add(stream)
+        stream.link = session.link
+        if handshake is not None and handshake.view is not None:
+            self.services.meet(stream, handshake.view, session)
         return self._linked(session, stream, token, owns_session=is_own)
 
     def connect_stateless(self, stream: Stream, token: RemoteToken | None) -> Link:
@@ -185,12 +220,31 @@ class Server:
             self.disconnect(link)
         for session in list(self._sessions):
             self.close_session(session)
+        if self._observing is not None:
+            self._observing.kill(block=False)
+        if "observation" in self.__dict__:
+            self.observation.close()
         self._changes.stop()
         self._disk.close()
         self.services.close(is_client_gone=is_client_gone)
 
-    def _on_change(self, source: str, total: int) -> None:
+    def _on_warning(self, warning: str) -> None:
+        self._log("mcp.registry", "warning", warning)
+        if isinstance(warning, Loss):
+            item, _, reason = warning.partition(": ")
+            told = {"source": item.partition("/")[0], "item": item, "reason": reason}
+            self.services.events.tell("left out", None, told)
+
+    def _on_change(self, source: str, total: int, earlier: Mapping[str, Snapshot]) -> None:
         journal.info("%s changed: %d listed", source, total)
+        catalog = self.services.catalog
+        names: tuple[list[str], ...] = ([], [], [])
+        for kind, old in earlier.items():
+            for known, more in zip(names, changed_names(old, catalog.snapshot(kind)), strict=True):
+                known.extend(more)
+        told = dict(zip(("added", "removed", "changed"), (each[:MAX_NAMES] for each in names), strict=True))
+        why = "file events" if catalog.is_watched else "a look at the disk"
+        self.services.events.tell("changed", None, {"source": source, **told, "why": why})
         if source == "tools" and self.services.settings.tasks == "off":
             self._offer_tasks(self.services.catalog)
         self.services.subscriptions.list_changed(source)

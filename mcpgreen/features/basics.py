@@ -20,7 +20,9 @@ def initialize(call: Call) -> Json:
         offered=services.offered,
         log_level=services.settings.log_level,
     )
-    call.view = session.handshake.view or call.view
+    if session.handshake.view is not None:
+        call.view = session.handshake.view
+        services.meet(call.stream, call.view, session)
     return result
 
 

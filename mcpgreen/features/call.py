@@ -6,6 +6,8 @@ a cancelled call goes out at all (the sink checks `is_cancelled` next to the wri
 `Run`: places, files, helper greenlets, and room in memory for what the script prints. Its `Interaction` is what it and
 its client tell each other besides the result.
 
+Over 500 lines because a call, its states and its places are one subject: whoever changes one has to see the others.
+
 Rules: a place that is taken is given back exactly once, whatever happens to the call: see `Slot`. Only the transitions
 of `TRANSITIONS` can happen; any other one is a fault of the server.
 """
@@ -14,11 +16,14 @@ from __future__ import annotations
 
 from binascii import b2a_base64
 from collections.abc import Callable, Hashable, Sequence
+from time import monotonic
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import gevent
 
 from mcpgreen import journal
+from mcpgreen.features import telling
+from mcpgreen.features.telling import End
 from mcpgreen.links.session import Session, Stream, Throttle, log_params, wants_level
 from mcpgreen.links.sink import Sink
 from mcpgreen.protocol import messages, revision_fields
@@ -36,6 +41,7 @@ if TYPE_CHECKING:
     from mcpgreen.features.tasks.running import RunningTask
     from mcpgreen.features.tools import Promotion
     from mcpgreen.links.principal import Principal
+    from mcpgreen.logs.secrets import Secrets
     from mcpgreen.project.roots import Roots
     from mcpgreen.running.processes.pipes import OutputPlace
     from mcpgreen.running.processes.process import Child
@@ -110,6 +116,7 @@ class Interaction:
         self.unmet_needs: list[str] = []  # capabilities that a script needed and the client lacks
         self.is_repeat = False  # a retry whose script has ended, so that it has to be run again
         self.adopted: Bell | None = None  # rings when a parked call is adopted
+        self.first = 0  # of a retry: the number of the first call
 
     def on(self, event: str) -> None:
         """Go to the next state. Raises IllegalTransition if the event cannot happen in this one."""
@@ -145,13 +152,16 @@ class Call:
         self.services = services
         self.weight_bytes = weight_bytes
         self.serial = services.next_serial()  # marks the files and processes of its script
+        self.number = self.serial  # by which events name it
         self.interaction = Interaction()
         self.run: Run | None = None  # while it has a script
         self.promotion: Promotion | None = None  # if it may become a task
         self.task: RunningTask | None = None  # if it has become one
         self.own_roots: Roots | None = None  # of a task that was stored with them
         self.token: str | int | None = None  # for progress, if the client gave one and the call has a greenlet
-        self.received_at = 0.0  # set if the journal shows calls
+        self.received_at = self.arrived_at = monotonic()  # the second is that of the request that waits for the answer
+        self.end: End = telling.OK  # once it has an answer
+        self.secrets: tuple[Secrets, Secrets] | None = None  # see `Confidential.of_call`
         self.required_scopes: Sequence[str] = ()  # that the caller needs; set when the target is found
         self.greenlet: gevent.Greenlet | None = None
         self._arguments_json: bytes | None = None
@@ -238,6 +248,9 @@ class Call:
 
     def progress(self, progress: float, total: float | None, message: str | None) -> None:
         """Send progress to a client that asked for it: only if it has increased, and not too often."""
+        if "progress" in self.services.events.wants:
+            told = {"progress": progress, "total": total, "message": message}
+            self.services.events.tell("progress", self, told)
         if self.task is not None:
             self.task.progress(progress, total, message)
         elif self.promotion is not None:
@@ -262,6 +275,8 @@ class Call:
 
     def log(self, level: str, logger: str | None, data: object) -> None:
         """Send a log message to the client, if it wants this level."""
+        if "log" in self.services.events.wants:
+            self.services.events.tell("log", self, {"level": level, "logger": logger, "data": data})
         if self.interaction.state not in HEARD or not wants_level(self.view, level):
             return
         if self._log_throttle is None:
@@ -269,15 +284,18 @@ class Call:
         if self._log_throttle.count():
             self._notify("notifications/message", log_params(level, logger, data))
 
-    def cancel(self) -> None:
+    def cancel(self, by: str = "server") -> None:
         """End the call without an answer. From here on nothing of it is written."""
-        self.end_early(Event.CANCEL)
+        self.end_early(Event.CANCEL, by=by)
         self.leave_stream()
         self.sink.withdraw()
 
-    def end_early(self, event: str) -> None:
+    def end_early(self, event: str, *, by: str = "server") -> None:
         """Stop the script and the greenlet of the call, which will have no result."""
+        was_over = self.is_cancelled
         self.interaction.on(event)
+        if not was_over:
+            telling.tell_ended(self, End("cancelled"), by=by)
         if self.promotion is not None:
             self.promotion.close()
         if self.run is not None:
@@ -285,9 +303,16 @@ class Call:
         if self.greenlet is not None:
             self.greenlet.kill(block=False)
 
+    def respond(self, line: Line) -> None:
+        """Answer a request that did not have to wait."""
+        telling.tell_ended(self, self.end, size_bytes=messages.size_of(line))
+        self.sink.respond(line)
+
     def finish(self, line: Line) -> None:
         """Answer the request. A client whose user agreed to visit a URL hears first that this is done."""
         self.interaction.on(Event.FINISH)
+        if not self.is_cancelled:
+            telling.tell_ended(self, self.end, size_bytes=messages.size_of(line))
         self.leave_stream()
         for elicitation_id in self.interaction.elicitation_ids:
             notice = messages.notification("notifications/elicitation/complete", {"elicitationId": elicitation_id})
@@ -303,6 +328,7 @@ class Call:
         """Answer the request with a task, to which the call belongs from now on. What runs for it goes on."""
         self.interaction.on(Event.DETACH)
         self.stream.forget(self)
+        telling.tell_ended(self, telling.TASK, task_id=task.id, size_bytes=messages.size_of(line))
         self.sink.respond(line, task)  # not as a line of the call, which may be cancelled before it is read
         self.task, self.stream, self.sink = task, task.stream, task.stream.sink
         if self.session is None:
@@ -315,6 +341,8 @@ class Call:
 
     def continue_as(self, retry: Call) -> None:
         """Go on as the call of another request."""
+        self.interaction.first = self.interaction.first or self.number
+        self.number, self.arrived_at = retry.number, retry.arrived_at
         self.id, self.session, self.stream = retry.id, retry.session, retry.stream
         self.sink, self.view = retry.sink, retry.view
         self.token = progress_token(retry.params)

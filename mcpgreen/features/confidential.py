@@ -43,9 +43,20 @@ class Confidential:
         """The secrets of a request and its answer."""
         if method != "tools/call" or type(params) is not dict:
             return self.always
-        names = self._names_of(params.get("name"))
-        secrets = Secrets(self._keys | (UNKNOWN if names is None else names), self._values)
+        secrets = self._of_tool(params.get("name")) or Secrets(self._keys | UNKNOWN, self._values)
         return secrets.with_values_in({"arguments": params.get("arguments"), "_meta": params.get("_meta")})
+
+    def of_call(self, call: Call | None) -> Secrets:
+        """The secrets of a call, or, without one, those that are hidden always. They are looked for once: as long as
+        nothing more is known that might be secret."""
+        if call is None or call.method != "tools/call":
+            return self.always
+        if call.secrets is None or call.secrets[0] is not self.always:
+            secrets = self.of(call.method, {**call.params, "arguments": call.arguments})
+            if self.is_unknown(call.method, call.params):
+                return secrets
+            call.secrets = self.always, secrets
+        return call.secrets[1]
 
     def last_words(self, stderr: bytes, call: Call | None = None) -> LastWords:
         """The end of a script's stderr as a client may read it. Values from the call itself are not hidden if its
@@ -58,10 +69,10 @@ class Confidential:
 
     def is_unknown(self, method: object, params: Json) -> bool:
         """Tell whether the project has to be read first to know what is secret."""
-        return bool(method == "tools/call" and self._names_of(params.get("name")) is None)
+        return bool(method == "tools/call" and self._of_tool(params.get("name")) is None)
 
-    def _names_of(self, tool_name: object) -> set[str] | None:
-        """The secret names in a tool's schemas; None until the tools are known."""
+    def _of_tool(self, tool_name: object) -> Secrets | None:
+        """The secrets of all calls of a tool: with the secret names in its schemas. None until the tools are known."""
         services = self._services
         try:
             if not services.catalog.is_known("tools"):
@@ -71,6 +82,11 @@ class Confidential:
             return None
         tool = snapshot.by_name.get(tool_name) if isinstance(tool_name, str) else None
         if tool is None:
-            return set()
-        of_arguments = secret_names(tool.definition.get("inputSchema"), whole=("arguments",))
-        return of_arguments | secret_names(tool.definition.get("outputSchema"), whole=("structuredContent", "text"))
+            return self.always
+        known: tuple[Secrets, Secrets] | None = snapshot.cache.get(("secrets", tool_name))
+        if known is None or known[0] is not self.always:
+            names = secret_names(tool.definition.get("inputSchema"), whole=("arguments",))
+            names |= secret_names(tool.definition.get("outputSchema"), whole=("structuredContent", "text"))
+            known = self.always, Secrets(self._keys | names, self._values)
+            snapshot.cache["secrets", tool_name] = known
+        return known[1]

@@ -10,6 +10,7 @@ from collections.abc import Hashable
 from functools import partial
 from typing import TYPE_CHECKING
 
+from mcpgreen.features import telling
 from mcpgreen.features.call import Call
 from mcpgreen.features.scripts import Reports, encoded
 from mcpgreen.running.processes.run import Deadline, Outcome, ScriptRun, Stays, unheard
@@ -49,6 +50,10 @@ def run_resident(
         deadline.resume()
         if stays.concurrency == 1:
             call.run.tail = partial(process.tail.since, process.tail.size)
+        is_watched = "started" in call.services.events.wants
+        if is_watched:
+            cpu = telling.cpu_ms(process.pid)
+            telling.tell_resident_start(call, process.pid, list(terms.script.command))
         outcome, error_report, resources_report = process.call(
             _line(call, terms, arguments_json, timeout_secs), deadline, Reports(call, deadline)
         )
@@ -58,6 +63,8 @@ def run_resident(
             call.services.residents.end_scope(call)
     call.run.output_place = outcome.place
     call.run.note_end(outcome)
+    if is_watched:
+        telling.tell_resident_end(call, outcome, cpu)
     return outcome, error_report, resources_report
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import os
+from collections.abc import Iterator, Mapping, Set
 from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
@@ -18,10 +19,12 @@ from mcpgreen.errors import (
     ToolFailure,
     Unanswered,
 )
+from mcpgreen.features import telling
 from mcpgreen.features.asking.scripts import AskingScript, ElicitationFiles
 from mcpgreen.features.call import Call
 from mcpgreen.protocol.input import requests
-from mcpgreen.running.processes.run import Deadline, Ending, Limits, Outcome, Script, ScriptRun
+from mcpgreen.running.processes.ending import Ending
+from mcpgreen.running.processes.run import Deadline, Limits, Outcome, Script, ScriptRun
 from mcpgreen.running.runner import run_script
 from mcpgreen.running.scripts import results
 from mcpgreen.running.scripts.channel import Channel
@@ -35,6 +38,7 @@ if TYPE_CHECKING:
 
 Failure = type[ToolFailure] | type[InternalError]
 
+MAX_ORIGINS = 256  # sets of variables, that are remembered
 MAX_ROUNDS = 10  # of a script that prints its input requests and is run again with the answers
 
 
@@ -130,6 +134,8 @@ def run_for(
     its error report and its report of embedded resources."""
     services, interaction = call.services, call.interaction
     assert call.run is not None
+    is_watched = "started" in services.events.wants
+    shared = set(env) if is_watched else set()
     with ScriptFiles(call) as files:
         services.environment.add_call(
             env,
@@ -144,17 +150,42 @@ def run_for(
             auth_json=call.auth_json,
             wants_table=script.wants_table,
         )
+        if parent := services.traceparent(call.number):  # the state that came with the client's goes on as it is
+            env[b"TRACEPARENT"] = parent.encode("ascii")
         if call.task is not None:
             env[b"MCP_TASK_ATTEMPT"] = b"%d" % call.task.attempt
         reports = Reports(call, deadline)
         run = ScriptRun(script, env, deadline, limits, call.serial, Channel(reports).feed, call.stream.owner)
+        if is_watched:
+            run = run._replace(witness=_witness(call, env, shared))
         can_elicit = call.client_variables["MCP_ELICIT_SUPPORTED"] == "1"
         with ElicitationFiles(files, reports.asking_script) if can_elicit else nullcontext():
             outcome = run_script(services.runner, run)
         call.run.output_place = outcome.place
         call.run.note_end(outcome)
+        if is_watched:
+            telling.tell_output(call, outcome)
         call.stop_helpers()  # before the reports are taken: an answer that comes later would leave its file behind
         return outcome, *files.take_reports()
+
+
+def _witness(call: Call, env: Environment, shared: Set[bytes]) -> telling.Witness:
+    """Return the witness of a process, which knows where its variables come from: those that are not `shared` by calls
+    belong to this one. Most calls of a tool have the same."""
+    services, names = call.services, frozenset(env)
+    variables = services.origins.get(names)
+    if variables is None:
+        about = services.environment
+        sources = (
+            *(("tool", map(os.fsdecode, shared)), ("environment", about.base), ("server", about.about_the_server)),
+            *(("sdk", ["PYTHONPATH"]), ("roots", call.roots.variables), ("client", call.client_variables)),
+        )
+        origins = {name: origin for origin, some in sources for name in some}
+        variables = sorted([name, origins.get(name, "call")] for name in map(os.fsdecode, names))
+        if len(services.origins) > MAX_ORIGINS:
+            services.origins.clear()
+        services.origins[names] = variables
+    return telling.Witness(call, variables)
 
 
 @contextmanager

@@ -4,7 +4,8 @@ made when they are first used: all that runs scripts comes with the first script
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Hashable, Mapping
 from functools import cached_property
 from itertools import count
 from typing import TYPE_CHECKING
@@ -14,11 +15,12 @@ import gevent
 
 from mcpgreen.catalog.catalog import Catalog
 from mcpgreen.catalog.snapshot import Snapshot, Terms
+from mcpgreen.events.stream import Events
 from mcpgreen.features.watching.subscriptions import MAX_LISTENS, MAX_SUBSCRIPTIONS, Subscriptions
-from mcpgreen.links.session import MAX_QUEUED_BYTES, MAX_QUEUED_REQUESTS, Session, WaitingCalls
+from mcpgreen.links.session import MAX_QUEUED_BYTES, MAX_QUEUED_REQUESTS, Session, Stream, WaitingCalls
 from mcpgreen.project.project import Project
 from mcpgreen.project.roots import Roots, resource_directories
-from mcpgreen.protocol.admission import Identity
+from mcpgreen.protocol.admission import ClientView, Identity
 from mcpgreen.protocol.revisions import offered_capabilities
 from mcpgreen.running.disk_watcher import DiskWatcher
 from mcpgreen.running.scripts import temporary
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from mcpgreen.features.confidential import Confidential
     from mcpgreen.features.tasks.keeper import Keeper
     from mcpgreen.features.tasks.tasks import Tasks
+    from mcpgreen.features.telling import Witness
     from mcpgreen.features.watching.watches import Watcher
     from mcpgreen.providers.reading import Providers
     from mcpgreen.running.hooks import HookShell
@@ -42,6 +45,8 @@ if TYPE_CHECKING:
     from mcpgreen.running.scripts.environment import ProviderEnvironment, ToolEnvironment
 
 STOP_GRACE_SECS = 0.3
+MAX_CLIENT_CHARS = 200
+MAX_CLIENTS = 256  # without a session, that are remembered
 
 
 class Services:
@@ -80,6 +85,15 @@ class Services:
         # The places of tools with `maxConcurrent`, as long as calls use them.
         self.turns: WeakValueDictionary[str, Places] = WeakValueDictionary()
         self.next_serial = count(1).__next__  # a number for each call
+        self.events = Events()
+        self.next_link = count(1).__next__  # a number for each client, as events name it
+        self.started_at = time.time()
+        self.started_at = time.time()
+        self.client: object = None  # the last one that introduced itself
+        self._stateless: dict[Hashable, int] = {}  # numbers of clients without a session
+        self.traceparent: Callable[[int], str] = lambda number: ""  # for the script of a call, by the call's number
+        self.origins: dict[frozenset[bytes], list[list[str]]] = {}  # of variables, by their names
+        self.witnesses: set[Witness] = set()  # of the processes of calls, while somebody looks
         self.serve_call: Callable[[Call], None]  # set by the router
         # Of a server over stdio: the environment for its keeper. None: there is no keeper.
         self.keeper_environ: Mapping[str, str] | None = None
@@ -150,6 +164,26 @@ class Services:
         from mcpgreen.features.tasks.keeper import Keeper
 
         return Keeper(self, self.keeper_environ)
+
+    def meet(self, stream: Stream, view: ClientView, session: Session | None = None) -> None:
+        """Give a client its number, and tell of it when it is known. Stateless requests with equal introductions are
+        from the same client, as far as we know."""
+        if session is None:
+            known = view.info if type(view.info) is dict else {}
+            key = stream.transport, stream.owner, known.get("name"), known.get("version")
+            try:
+                stream.link = self._stateless.get(key, 0)
+            except TypeError:  # its name is no text
+                return
+            if stream.link:
+                return
+            stream.link = self._stateless[key] = self.next_link()
+            if len(self._stateless) > MAX_CLIENTS:
+                del self._stateless[next(iter(self._stateless))]
+        self.client = info = view.info if type(view.info) is dict else {}
+        client = {name: info[name][:MAX_CLIENT_CHARS] for name in ("name", "version") if type(info.get(name)) is str}
+        told = {"link": stream.link, "client": client, "revision": view.revision.name}
+        self.events.tell("opened", None, {**told, "era": view.revision.era, "transport": stream.transport})
 
     def recover_tasks(self) -> None:
         """Take care of tasks that an earlier server left, if there is a store. Never waits."""

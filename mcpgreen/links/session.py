@@ -41,12 +41,13 @@ REFUSED_FACTOR = 2  # times the memory beyond which reading is slow
 class Request(Answerable, Protocol):
     """A call, as the stream of its answer knows it."""
 
+    number: int
     method: str
     sink: Sink
     stream: Stream
     weight_bytes: int
 
-    def cancel(self) -> None: ...
+    def cancel(self, by: str = ...) -> None: ...
 
 
 class Stream:
@@ -61,6 +62,7 @@ class Stream:
         self.transport = transport
         self.principal = principal
         self.owner = owner
+        self.link = 0  # the number of its client, once that is known
         self.in_flight: dict[str | int, Request] = {}
         self.listens: dict[str | int, Request] = {}  # open subscriptions, which end with the client
         self.idle = Event()
@@ -101,6 +103,7 @@ class Session:
         self.sink = sink
         self.waits_for_initialized = waits_for_initialized
         self.principal = principal
+        self.link = 0  # its number
         self.task_owner = ""  # to whom its tasks belong, if its client has no name
         self.handshake = handshake or Handshake()
         self.requests = OutgoingRequests(needs_token=needs_token)

@@ -12,8 +12,6 @@ from mcpgreen.protocol import messages, revision_fields
 from mcpgreen.protocol.messages import Line, whole
 from mcpgreen.text import jsontext
 
-OnFrame = Callable[[Any], object]
-
 # Of replies that clients have not read. Beyond that no script starts, and reading pauses.
 MAX_BACKLOG_BYTES = 32 << 20
 
@@ -26,6 +24,9 @@ class Answerable(Protocol):
 
     @property
     def is_cancelled(self) -> bool: ...
+
+
+OnLine = Callable[[Line, Answerable | None], object]
 
 
 class Sink(Protocol):
@@ -129,17 +130,17 @@ def too_long() -> InternalError:
 
 class MemorySink:
     """For commands that serve themselves, and for tests without a pipe: keeps all frames in their order, and each kind
-    by itself, decoded. Clear `room` to stand in for a slow client."""
+    by itself, decoded. With `on_line`, it keeps nothing, and calls that with each frame as it is written, and with its
+    call. Clear `room` to stand in for a slow client."""
 
     carries_requests = True
 
-    def __init__(self, *, on_request: OnFrame | None = None, on_notification: OnFrame | None = None) -> None:
+    def __init__(self, on_line: OnLine | None = None) -> None:
         self.frames: list[Any] = []
         self.responses: list[Any] = []
         self.notifications: list[Any] = []
         self.requests: list[Any] = []
-        self._on_request = on_request
-        self._on_notification = on_notification
+        self._on_line = on_line
         self.room = Event()
         self.room.set()
 
@@ -149,14 +150,14 @@ class MemorySink:
 
     def respond(self, line: Line, call: Answerable | None = None) -> None:
         if call is None or not call.is_cancelled:
-            self._keep(self.responses, line)
+            self._keep(self.responses, line, call)
 
     def notify(self, line: Line, call: Answerable | None = None, *, is_droppable: bool = True) -> None:
         if (call is None or not call.is_cancelled) and (self.has_room or not is_droppable):
-            self._keep(self.notifications, line, self._on_notification)
+            self._keep(self.notifications, line, call)
 
     def request(self, line: Line) -> None:
-        self._keep(self.requests, line, self._on_request)
+        self._keep(self.requests, line)
 
     def wait_for_room(self) -> None:
         self.room.wait()
@@ -170,14 +171,10 @@ class MemorySink:
     def withdraw(self) -> None:
         """Do nothing."""
 
-    def forget(self) -> None:
-        """Drop all frames: a long session would keep everything."""
-        for frames in (self.frames, self.responses, self.notifications, self.requests):
-            frames.clear()
-
-    def _keep(self, frames: list[Any], line: Line, on_frame: OnFrame | None = None) -> None:
+    def _keep(self, frames: list[Any], line: Line, call: Answerable | None = None) -> None:
+        if self._on_line is not None:
+            self._on_line(line, call)
+            return
         frame = jsontext.loads(whole(line))
         self.frames.append(frame)
         frames.append(frame)
-        if on_frame is not None:
-            on_frame(frame)

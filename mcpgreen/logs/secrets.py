@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from functools import lru_cache
 from itertools import islice
 
 from mcpgreen.text import jsontext
@@ -69,15 +70,37 @@ LOOKS = re.compile(
     r"|dckr_[a-z]{3}_[\w-]{16,}|pypi-A[\w-]{16,}|ya29\.[\w-]{16,}|SG\.[\w-]{16,}\.[\w-]{16,})"
     r"|(?<![\w-])eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*"
 )
+# What must be in a text, in small letters, if a pattern matches in it: most texts have none of it, and to look for it
+# takes a small part of the time.
+OF_NAMES = ("pass", "secret", "token", "credential", "pwd", "key")
+SIGNS = (
+    (HEADER, ("authorization", "cookie")),
+    (BEARER, ("bearer",)),
+    (LOGIN, ("://",)),
+    (USER, ("-u", "--proxy-user")),
+    (MYSQL, ("mysql",)),
+    (
+        LOOKS,
+        ("private key", "gh", "glpat-", "sk-", "sk_", "akia", "asia", "xox", "rk_", "aiza", "npm_", "hf_", "dckr_"),
+    ),
+    (LOOKS, ("pypi-a", "ya29.", "sg.", "eyj")),
+)
+SHORT_CHARS = 64
 
 
 def is_secret_name(name: str, value: object | None = None) -> bool:
     """Whether a value with this name is secret. A number of tokens is not."""
-    words = [word.lower() for word in WORD.findall(name[:200])]
+    is_secret, is_of_tokens = _known_name(name[:200])
+    return is_secret and not (is_of_tokens and isinstance(value, (int, float)))
+
+
+@lru_cache(maxsize=4096)
+def _known_name(name: str) -> tuple[bool, bool]:
+    """Whether a name is secret, and whether it ends with `tokens`."""
+    words = [word.lower() for word in WORD.findall(name)]
     joined = "".join(words)
-    if name in HARMLESS or joined in HARMLESS or (joined.endswith("tokens") and isinstance(value, (int, float))):
-        return False
-    return any(part in joined for part in PARTS) or not WORDS.isdisjoint(words)
+    is_secret = any(part in joined for part in PARTS) or not WORDS.isdisjoint(words)
+    return is_secret and name not in HARMLESS and joined not in HARMLESS, joined.endswith("tokens")
 
 
 class Secrets:
@@ -94,10 +117,13 @@ class Secrets:
         self.longest_with_lines = next((len(value) for value in self._values if "\n" in value), 0)
         listed = "|".join(map(re.escape, sorted(self.names, key=len, reverse=True)[:MAX_NAMES]))
         self._named = re.compile(NAMED % listed) if listed else None
+        self._signs = tuple(name.lower() for name in self.names)
 
     def with_values_in(self, value: object) -> Secrets:
         """A copy that also knows the secrets in this value."""
         found = self._values_in(value)
+        if found is not None and not found:
+            return self
         is_too_much = found is None or len(found) > MAX_VALUES
         return Secrets(self.names, [*self._values, *(found or ())], hides_all=self.hides_all or is_too_much)
 
@@ -151,18 +177,37 @@ class Secrets:
         text = self.without_known_values(text[:limit_chars])
         if is_cut and self._values:
             text = text[: -len(self._values[0])]  # where one of them may begin
-        for named in (ASSIGNED, OPTION, *((self._named,) if self._named else ())):
+        named, others = (_patterns_of_short if len(text) <= SHORT_CHARS else _patterns_for)(text)
+        if self._named is not None and (not text.isascii() or any(each in text.lower() for each in self._signs)):
+            named = (*named, self._named)
+        for pattern in named:
             turn()
-            text = _without_values(text, named)
-        for pattern in (HEADER, BEARER, LOGIN, USER, MYSQL, LOOKS):
+            text = _without_values(text, pattern)
+        for pattern in others:
             turn()
             text = pattern.sub(rf"\1{HIDDEN}", text)
         return text
 
+    def copy(self, value: object) -> object:
+        """A copy of a JSON value, with secrets hidden and long parts cut."""
+        return _Copy(self).of(value)
+
     def shown(self, value: object) -> str:
         """A JSON value as one line of ASCII, with secrets hidden and long parts cut."""
-        encoded = jsontext.dumps(_Copy(self).of(value)).decode("ascii")
+        encoded = jsontext.dumps(self.copy(value)).decode("ascii")
         return encoded if len(encoded) <= MAX_SHOWN_BYTES else f"{encoded[:MAX_SHOWN_BYTES]}... ({len(encoded)} bytes)"
+
+
+def _patterns_for(text: str) -> tuple[tuple[re.Pattern[str], ...], tuple[re.Pattern[str], ...]]:
+    """Which patterns may match in a text: those for names with their values, and the others."""
+    if not text.isascii():  # some letters are equal to others in a pattern only
+        return (ASSIGNED, OPTION), (HEADER, BEARER, LOGIN, USER, MYSQL, LOOKS)
+    small = text.lower()
+    named = (ASSIGNED, *((OPTION,) if "-" in small else ())) if any(each in small for each in OF_NAMES) else ()
+    return named, tuple(pattern for pattern, signs in SIGNS if any(each in small for each in signs))
+
+
+_patterns_of_short = lru_cache(maxsize=4096)(_patterns_for)
 
 
 def _without_values(text: str, named: re.Pattern[str]) -> str:

@@ -42,11 +42,12 @@ class ProjectPolicy:
         self._state_dir = state_dir
         self._told: str | None = None
 
-    def require_allowed(self, name: str, entry_json: bytes, serial: int) -> None:
-        """Raises Denied, or the error that the hook chose. `serial` is the number of the call."""
+    def require_allowed(self, name: str, entry_json: bytes, serial: int) -> bool:
+        """Return whether anything had to be asked. Raises Denied, or the error that the hook chose. `serial` is the
+        number of the call."""
         self._require_listed(name)
         if not os.access(self._path, os.F_OK, follow_symlinks=False):  # as `lexists`, without the exception
-            return
+            return bool(self._allowlist)
         problem = self._ground.problem_with_hook(self._path)
         if problem:
             raise Denied(f"Tool '{name}' blocked by policy: policy.sh is not trusted: {problem}")
@@ -55,7 +56,7 @@ class ProjectPolicy:
         if not end.failure and said.get("verdict") in ("allowed", "none"):
             if said["verdict"] == "none":
                 self._tell("policy.sh has no effect: it does not define mcp_tools_policy_check")
-            return
+            return True
         if said.get("verdict") != "denied":
             journal.error("policy.sh could not decide about %s: %s\n%s", name, end.failure, end.stderr_tail)
         raise _refusal(name, said)

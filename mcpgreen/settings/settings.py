@@ -322,6 +322,15 @@ class Diagnostics(Values):
     log_file = setting(directory, "", doc=
         "A file that gets the same lines as stderr, with timestamps. If its path is not absolute, it is relative to "
         "the project. Empty: none.")
+    observe = setting(choice("on", "off"), "on", doc=
+        "Whether `mcpgreen watch`, `trace` and `dev`, started by the same user, may see what happens in the server. "
+        "While nobody looks, that costs nothing.")
+    record = setting(directory, "", doc=
+        "A file to which the server writes its session over stdio, without secrets, for `mcpgreen replay`. If the file "
+        "exists, its name gets a number. If its path is not absolute, it is relative to the project. Empty: none.")
+    otel = setting(flag, False, doc=
+        "Whether each call becomes a span of OpenTelemetry, below the client's own, and how long it took a metric. "
+        "Needs the `otel` extra. OTEL_EXPORTER_OTLP_ENDPOINT and the other usual variables say where they go.")
     core_dumps = setting(flag, False, doc=
         "Whether the server may write a core dump, and whether the same user's debuggers may attach to "
         "the server. Scripts can then also read its environment and write to its client.")

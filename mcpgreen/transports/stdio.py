@@ -15,6 +15,7 @@ import signal
 import stat
 import time
 from collections.abc import Callable
+from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol
 
 import gevent
@@ -34,6 +35,9 @@ from mcpgreen.text.jsontext import Bounds, TooCostly, weight_of
 from mcpgreen.transports.outbox import CorruptionGuard, Outbox
 
 if TYPE_CHECKING:
+    from mcpgreen.engine.frames import Frames
+    from mcpgreen.engine.recorder import Recorder
+    from mcpgreen.features.services import Services
     from mcpgreen.protocol.token import RemoteToken
 
 READ_BYTES = 65536
@@ -117,7 +121,7 @@ class LineReader:
         self._head = self._tail = b""  # of the line: if it is refused, its id may be there
         self._turn_ends_at = 0.0
         self._is_late = False  # earlier lines of the same read have taken long already
-        self.on_message: Callable[[Link, bytes, object], None] | None = None
+        self.on_message: Callable[[bytes, object], None] | None = None
         self.reads = 0  # how often something was read: unchanged while the client is silent
 
     def run(self, first: bytes, *, is_at_end: bool) -> None:
@@ -226,7 +230,7 @@ class LineReader:
         else:
             if bare:
                 if self.on_message is not None:
-                    self.on_message(self._link, bare, message)
+                    self.on_message(bare, message)
                 may_wait = self._is_late or type(message) is list  # one batch alone may take long
                 self._link.receive(message, weight_bytes=weight_of(bare), may_wait=may_wait)
 
@@ -283,13 +287,8 @@ def serve(
     guard = CorruptionGuard(settings, on_limit=lambda: session.end("faulty output"))
     outbox.on_fault = guard.count
     reader = LineReader(source, link, outbox, max_line_bytes=settings.max_line_bytes)
-    if journal.tells_frames:
-        from mcpgreen.engine.call_log import FrameLog
-
-        frames = FrameLog(server.services)
-        outbox.on_frame, reader.on_message = frames.log_outgoing, frames.log_incoming
-        if opening.greeting is not None:
-            frames.log_first(*opening.greeting)
+    recorder = _recorder(server.services)
+    _tell_frames(server.services, link, outbox, reader, opening)
     received: list[int] = []
 
     def on_signal(number: int) -> None:
@@ -299,6 +298,7 @@ def serve(
     signals = [gevent.signal_handler(number, on_signal, number) for number in STOP_SIGNALS]
     reading = gevent.spawn(reader.run, opening.unread, is_at_end=opening.is_at_end)
     server.watch()
+    server.observe("stdio")
     idling = gevent.spawn(_end_when_idle, link, lambda: reader.reads, settings, parent_pid)
     gc.freeze()  # what is in memory now stays: walking it at each collection would cost a tenth of every call
     gc.enable()
@@ -314,6 +314,8 @@ def serve(
         outbox.drained.wait(LAST_FLUSH_SECS)
     finally:
         idling.kill()
+        if recorder is not None:
+            recorder.close()
         for handler in signals:
             handler.cancel()
         outbox.close()
@@ -324,6 +326,39 @@ def serve(
     if reason == FAULT:
         return FAULT_STATUS
     return 128 + signal.SIGINT if signal.SIGINT in received else 0
+
+
+def _tell_frames(services: Services, link: Link, outbox: Outbox, reader: LineReader, opening: Opening) -> None:
+    """Tell the stream of events of each frame, as long as somebody wants to know."""
+
+    @cache
+    def frames() -> Frames:
+        from mcpgreen.engine.frames import Frames  # not before the first answer
+
+        return Frames(services, link)
+
+    def switch(is_wanted: bool) -> None:
+        outbox.on_frame = frames().tell_outgoing if is_wanted else None
+        reader.on_message = frames().tell_incoming if is_wanted else None
+
+    services.events.when_wanted("frame", switch)
+    if "frame" in services.events.wants and opening.greeting is not None:
+        frames().tell_first(*opening.greeting)
+
+
+def _recorder(services: Services) -> Recorder | None:
+    if not services.settings.record:
+        return None
+    from mcpgreen.engine.recorder import Recorder
+
+    try:
+        recorder = Recorder(services, services.settings.record)
+    except OSError as error:
+        journal.error("nothing is recorded: %s: %s", services.settings.record, error.strerror)
+        return None
+    journal.info("recording to %s", recorder.path)
+    services.events.read(recorder.take, ("frame",))
+    return recorder
 
 
 def _wait_for_calls(grace_secs: float, link: Link, outbox: Outbox, target: Endpoint, received: list[int]) -> None:

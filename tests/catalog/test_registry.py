@@ -33,7 +33,7 @@ class Bench:
         return Catalog(
             self.tree.project,
             ttl_secs=5,
-            on_change=lambda source, total: self.changes.append((source, total)),
+            on_change=lambda source, total, earlier: self.changes.append((source, total)),
             on_warning=self.warnings.append,
             clock=self.clock,
             **{"max_bytes": 10_000_000, **options},

@@ -39,6 +39,7 @@ KNOWN = {
     "app": frozenset(pages.FIELD_RULES),
     "register": frozenset({*KINDS, "version", "_meta"}),
     "server": frozenset({*TEXT_FIELDS, "icons"}),
+    "test": frozenset({"tool", "environment", "client", "tests"}),
 }
 VALUES: list[Any] = [
     *("", "text", "two words", "auto", "park", "all", "user", "2025-01-12T15:00:58Z"),

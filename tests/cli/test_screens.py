@@ -57,12 +57,19 @@ It is waiting for an MCP client on stdin; press Ctrl-C to stop it. In another te
 …
 Installed demo for Cursor: PROJECT/.cursor/mcp.json
 Backup: none, the file is new"""),
+    Screen("dev --no-open", NARROW, """\
+The workbench of demo: http://127.0.0.1:…/?token=…
+Press Ctrl-C to stop it.
+^C""", answers=[("to stop it.", "\x03")]),
     Screen("tasks", NARROW, """\
 No tasks are stored for PROJECT. A call becomes a task if the client supports tasks and the tool takes long.""",
            has_colour=True),
     Screen("read note", NARROW, "a note"),
     Screen("prompt letter to=Ada", WIDE, "Dear Ada"),
     Screen("complete prompt:letter to", NARROW, "(nothing)", has_colour=True),
+    Screen("watch unknown", WIDE, """\
+mcpgreen: error: no server of yours runs that is called unknown; `mcpgreen watch` lists those that do""", 2),
+    Screen("trace missing --show", NARROW, "mcpgreen: error: missing: it cannot be read: No such file or directory", 1),
     Screen("new other", WIDE, """\
 Title [Other]:
 Description [Tools for Other]:
@@ -71,10 +78,9 @@ Created project other at PROJECT/other
   .gitignore
   README.md
   server.d/schemas/server.schema.json
+  server.d/schemas/test.schema.json
   server.d/server.meta.json
-  test/README.md
-  test/hello.sh
-  test/run.sh
+  tests/hello.test.yaml
   tools/hello.sh
 
 Next:
@@ -85,7 +91,6 @@ Created .gitignore
 Created README.md
 Created server.d/schemas/server.schema.json
 Skipped existing server.d/server.meta.json
-Left out test/: it could get in the way of make test. To add it: …mcpgreen scaffold test
 Initialized project at PROJECT"""),
     Screen("scaffold tool count", WIDE, """\
 Scaffolded tool count at tools/count.sh
@@ -98,6 +103,10 @@ PROJECT/tools/make-hello.meta.json
 …"""),
     Screen("deps", NARROW, "No tool needs packages: none has a # /// script header, and there is no requirements.txt."),
     Screen("health", NARROW, '{"status":"ok","mode":"full",…}'),
+    Screen("test", NARROW, "…1 passed in … s", has_colour=True),
+    Screen("record /dev/null -- list", WIDE, """\
+mcpgreen: error: record needs mcpgreen serve over stdio: write -- serve --project-root DIR.""", 2),
+    Screen("replay session.jsonl", NARROW, "1 answer, 0 differences", has_colour=True),
     Screen("scan", WIDE, '{"tools":{"status":"ok","count":1,"error":null},…}'),
     Screen("registry status", NARROW, '{"projectRoot":"PROJECT",…}'),
     Screen("bundle --platform beos", WIDE, """\
@@ -138,6 +147,11 @@ def demo(tmp_path: Path) -> ProjectBuilder:
     project.write("prompts/letter.txt", "Dear {{to}}\n")
     project.resource("note.txt", "a note\n")
     project.write("Makefile", "hello: ## Say hello\n\techo hello\n")
+    project.write("tests/greet.test.yaml", "tool: greet\ntests:\n  - {name: greets, expect: {text: Hello!}}\n")
+    ping = '{"jsonrpc": "2.0", "id": 1, "method": "ping"}'
+    pong = '{"jsonrpc": "2.0", "id": 1, "result": {}}'
+    frames = [f'{{"from": "{sender}", "frame": {frame}}}\n' for sender, frame in (("client", ping), ("server", pong))]
+    project.write("session.jsonl", "".join(['{"recording": 1}\n', *frames]))
     return project
 
 

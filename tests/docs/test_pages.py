@@ -59,6 +59,7 @@ TAKEN_BY: dict[str, Read | str] = {
     "limits.md": "test_commands.py",
     "oauth.md": "test_serving.py",
     "projects.md": Read(),
+    "testing.md": Read(needs=("jq",), needs_our_packages=True),
     "prompts.md": Read(needs=("jq",)),
     "python-tools.md": Read(),
     "registration.md": Read(needs=("jq",)),

@@ -16,7 +16,6 @@ from mcpgreen.engine.server import Server
 from mcpgreen.links.principal import Principal
 from mcpgreen.running.warm_python import interpreter_of
 from mcpgreen.settings.settings import load
-from mcpgreen.testing import FakeLink, serving
 from mcpgreen.transports.http.door import Door
 from mcpgreen.transports.http.serving import configured_resource_server
 from mcpgreen.transports.http.wire.listening import Address
@@ -25,6 +24,7 @@ from tests.cli.test_deps import installed
 from tests.deployment.cluster import free_port
 from tests.docs.reader import CHECKOUT, DOCS, Reader, blocks_of
 from tests.support.client import Speak
+from tests.support.fake_link import FakeLink, serving
 from tests.support.http import HttpServer
 from tests.support.prerequisites import require_program
 from tests.support.programs import completed

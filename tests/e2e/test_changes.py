@@ -13,8 +13,8 @@ import pytest
 
 from mcpgreen.engine.server import Server
 from mcpgreen.running import disk_watcher
-from mcpgreen.testing import FakeLink, serving
 from tests.support.client import HANDSHAKE_REVISIONS, Speak
+from tests.support.fake_link import FakeLink, serving
 from tests.support.project import ProjectBuilder
 from tests.support.wire import META_PREFIX, MODERN, Json, Start, Wire, modern_meta
 

@@ -10,7 +10,7 @@ from gevent.event import Event
 
 from mcpgreen.catalog.catalog import Catalog
 from mcpgreen.engine.server import Server
-from mcpgreen.testing import FakeLink, serving
+from tests.support.fake_link import FakeLink, serving
 from tests.support.project import ProjectBuilder
 
 

@@ -12,7 +12,7 @@ import pytest
 from mcpgreen.engine.link import MEMBERS_A_TURN
 from mcpgreen.engine.server import Server
 from mcpgreen.links.session import Session
-from mcpgreen.testing import FakeLink, serving
+from tests.support.fake_link import FakeLink, serving
 from tests.support.project import ProjectBuilder
 from tests.support.questions import ASK, FORM
 from tests.support.waiting import is_alive

@@ -11,7 +11,7 @@ import pytest
 from mcpgreen.engine.server import Server
 from mcpgreen.errors import Denied, InsufficientScope
 from mcpgreen.links.principal import MAX_CLAIMS_BYTES, Principal
-from mcpgreen.testing import FakeLink, serving
+from tests.support.fake_link import FakeLink, serving
 from tests.support.project import ProjectBuilder
 from tests.support.questions import ASK, FORM
 from tests.support.waiting import is_alive

@@ -9,7 +9,7 @@ import pytest
 from mcpgreen.engine.server import Server
 from mcpgreen.features import services
 from mcpgreen.features.asking import asking
-from mcpgreen.testing import FakeLink, serving
+from tests.support.fake_link import FakeLink, serving
 from tests.support.project import ProjectBuilder
 from tests.support.questions import ASK, FORM
 

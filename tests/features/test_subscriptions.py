@@ -10,9 +10,9 @@ from typing import Any
 import gevent
 import pytest
 
-from mcpgreen.testing import FakeLink, serving
 from tests.support.client import HANDSHAKE_REVISIONS
 from tests.support.descriptors import descriptors_of, needs_proc, new_descriptors
+from tests.support.fake_link import FakeLink, serving
 from tests.support.project import ProjectBuilder
 from tests.support.subscribing import ACKNOWLEDGED, SID, UPDATED, WAYS, listen, replace
 from tests.support.waiting import eventually

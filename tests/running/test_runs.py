@@ -17,7 +17,7 @@ import pytest
 
 from mcpgreen.running.processes import spawning
 from mcpgreen.running.processes.spawning import spawn_helper
-from mcpgreen.testing import FakeLink, serving
+from tests.support.fake_link import FakeLink, serving
 from tests.support.programs import completed
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually

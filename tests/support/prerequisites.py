@@ -21,6 +21,7 @@ from tests.support.programs import completed
 TYPESCRIPT_DIR = Path(__file__).resolve().parents[1] / "clients" / "typescript"
 INSPECTOR_DIR = TYPESCRIPT_DIR.with_name("inspector")
 GEMINI_DIR = TYPESCRIPT_DIR.with_name("gemini")
+AXE_DIR = Path(__file__).resolve().parents[1] / "workbench" / "page"
 CONFORMANCE_DIR = Path(__file__).resolve().parents[1] / "conformance"
 FRAMEWORKS_DIR = CONFORMANCE_DIR.with_name("frameworks")
 FRAMEWORKS_VENV = FRAMEWORKS_DIR.parents[1] / ".venv-frameworks"
@@ -147,6 +148,14 @@ def require_gemini() -> tuple[str, Path]:
     if not program.is_file():
         _missing("node packages missing: run npm install --no-package-lock --omit=optional in tests/clients/gemini")
     return require_inspector()[0], program
+
+
+def require_axe() -> str:
+    """The script that looks for what people with a disability could not use on a page."""
+    path = AXE_DIR / "node_modules" / "axe-core" / "axe.min.js"
+    if not path.is_file():
+        _missing("node packages missing: run npm install --no-package-lock in tests/workbench/page")
+    return path.read_text(encoding="utf-8")
 
 
 def require_frameworks() -> str:

@@ -111,9 +111,9 @@ def test_what_a_killed_keeper_leaves_is_removed_while_the_server_runs_other_scri
     client.call_tool("quick")
     begin(client, "slow")
     keeper, script = pid_in(project, "keeper"), pid_in(project, "script")
-    assert len(os.listdir(tmp_path / "tmp")) == 2
+    assert len(list((tmp_path / "tmp").glob("mcpgreen.state.*"))) == 2
     os.kill(keeper, signal.SIGKILL)
-    eventually(lambda: client.call_tool("quick") and len(os.listdir(tmp_path / "tmp")) == 1)
+    eventually(lambda: client.call_tool("quick") and len(list((tmp_path / "tmp").glob("mcpgreen.state.*"))) == 1)
     assert not is_alive(script)
 
 

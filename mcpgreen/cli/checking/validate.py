@@ -13,13 +13,14 @@ import re
 import stat
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from typing import NamedTuple
 
 from mcpgreen.catalog.descriptions import metadata
 from mcpgreen.catalog.descriptions.in_script import read_script
 from mcpgreen.catalog.manual.registration import Registrar, Registration, is_script
-from mcpgreen.catalog.tree_scan import Directory, survey
+from mcpgreen.catalog.tree_scan import Directory, Loss, survey
 from mcpgreen.cli.checking.findings import Finding, Position, Problem, Report
-from mcpgreen.cli.checking.item_checks import Checks
+from mcpgreen.cli.checking.item_checks import Checks, discoveries
 from mcpgreen.cli.checking.places import description_in
 from mcpgreen.cli.checking.remedies import explained
 from mcpgreen.cli.checking.scripts import MEND_LINE_ENDS, WRITABLE, Scripts, content_of, refused
@@ -71,7 +72,7 @@ def report_on(options: Options) -> Report:
         project = _bare(options)
         problem = refused(f"the server will not start: {error.reason}", error.reason, error.path)
         return Report(project, [problem.about(project, "server", project.shown(error.path))], 0, options["--strict"])
-    findings = told_once([*server_findings(project, settings), *fixes, *_items(project, settings, environ)])
+    findings = told_once([*server_findings(project, settings), *fixes, *item_findings(project, settings, environ)])
     return Report(project, findings, sum(each.code == FIXED for each in fixes), options["--strict"])
 
 
@@ -97,7 +98,31 @@ def registration_of(
         return None, error
 
 
-def _items(project: Project, settings: Settings, environ: Mapping[str, str]) -> Iterator[Finding]:
+class LeftOut(NamedTuple):
+    """Something on disk that is not offered."""
+
+    kind: str
+    path: str
+    reason: str
+
+
+def left_out(project: Project, settings: Settings) -> list[LeftOut]:
+    """Return the files in the project's folders that are not offered, with the reason."""
+    registration, error = registration_of(project, settings, os.environ)
+    if error is not None:
+        return [LeftOut("project", project.shown(error.path), error.reason)]
+    found: list[LeftOut] = []
+    for kind, discovery in discoveries(project, registration).items():
+        if isinstance(discovery, OSError):
+            continue  # the list reports it
+        losses = [warning for warning in discovery.warnings if isinstance(warning, Loss)]
+        for text in [*losses, *discovery.hints]:
+            path, _, reason = text.partition(": ")
+            found.append(LeftOut(kind, path, reason))
+    return found
+
+
+def item_findings(project: Project, settings: Settings, environ: Mapping[str, str]) -> Iterator[Finding]:
     registration, error = registration_of(project, settings, environ)
     if isinstance(error, ProjectError):
         shown = project.shown(error.path)

@@ -7,34 +7,28 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
-import tempfile
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
-from typing import BinaryIO, NamedTuple
+from typing import NamedTuple
 
 from mcpgreen.catalog.tools import discover_tools
 from mcpgreen.catalog.tree_scan import survey
-from mcpgreen.cli import children
 from mcpgreen.cli.checking.findings import ERROR, OK, WARNING, Check
 from mcpgreen.cli.clients.formats.spot import Unfit
 from mcpgreen.cli.clients.install import ClientFile
 from mcpgreen.cli.clients.launch import launch_of, unset_keys
 from mcpgreen.cli.clients.table import FORMATS, Client
-from mcpgreen.errors import McpgreenError, ProjectError, UsageError
+from mcpgreen.cli.connection import Connection, NoAnswer
+from mcpgreen.errors import ProjectError, UsageError
 from mcpgreen.project.project import Project
 from mcpgreen.protocol.revisions import LATEST_HANDSHAKE
 from mcpgreen.running.scripts import shebang
 from mcpgreen.settings.settings import ROWS, Settings, load
-from mcpgreen.text import jsontext
 from mcpgreen.text.json_types import Json
 
 START_SECS = 30.0
 SLOW_SECS = 10.0  # some clients give up after this
 MAX_LINE_BYTES = 10 << 20  # the limit of clients
-STDERR_BYTES = 600
-LAST_WORDS_SECS = 0.2
 MAX_PAGES = 64
 MOST_NAMED = 5
 COMMAND_KEYS, ENV_KEYS = ("command", "cmd"), ("env", "envs", "environment")
@@ -49,10 +43,6 @@ class Start(NamedTuple):
     words: tuple[str, ...]
     env: Mapping[str, str]
     cwd: str
-
-
-class NoAnswer(McpgreenError):
-    """The server did not do what a client needs. The text says what."""
 
 
 def files_of(client: Client, file: str | None, root: str, name: str) -> list[str]:
@@ -180,31 +170,17 @@ def _try_server(start: Start) -> tuple[float, Json, list[str]]:
     began_at = time.monotonic()
     # Popen would look for the program on our PATH; the client has its own.
     words = (shutil.which(start.words[0], path=start.env["PATH"]) or start.words[0], *start.words[1:])
-    with tempfile.TemporaryFile() as said:
-        try:
-            child = children.start(words, env=start.env, cwd=start.cwd, stdin=subprocess.PIPE, stderr=said.fileno())
-        except (OSError, ValueError) as error:
-            raise NoAnswer(f"{start.words[0]} cannot be started: {error}") from error
-        session = _Session(child, began_at + START_SECS)
-        try:
-            info = session.ask("initialize", _INITIALIZE).get("serverInfo")
-            took_secs = time.monotonic() - began_at
-            session.send({"method": "notifications/initialized"})
-            return took_secs, info if isinstance(info, dict) else {}, session.tool_names()
-        except (OSError, NoAnswer) as error:
-            raise NoAnswer(f"{error}{_last_words(child, said)}") from error
-        finally:
-            children.end(child)
-
-
-def _last_words(child: subprocess.Popen[bytes], said: BinaryIO) -> str:
-    """Return the exit status of the server, if it ended, and the end of its stderr, as the end of a sentence."""
-    with suppress(subprocess.TimeoutExpired):
-        child.wait(LAST_WORDS_SECS)
-    status = f" (status {child.returncode})" if child.returncode else ""
-    said.seek(max(0, said.seek(0, os.SEEK_END) - STDERR_BYTES))
-    tail = said.read(STDERR_BYTES).decode("utf-8", "replace").strip()
-    return f"{status}; its stderr: {tail}" if tail else status
+    connection = Connection(words, env=start.env, cwd=start.cwd, max_line_bytes=MAX_LINE_BYTES)
+    session = _Session(connection, began_at + START_SECS)
+    try:
+        info = session.ask("initialize", _INITIALIZE).get("serverInfo")
+        took_secs = time.monotonic() - began_at
+        connection.send({"method": "notifications/initialized"})
+        return took_secs, info if isinstance(info, dict) else {}, session.tool_names()
+    except NoAnswer as error:
+        raise NoAnswer(f"{error}{connection.last_words()}") from error
+    finally:
+        connection.close()
 
 
 _INITIALIZE = {
@@ -215,26 +191,18 @@ _INITIALIZE = {
 
 
 class _Session:
-    def __init__(self, child: subprocess.Popen[bytes], give_up_at: float) -> None:
-        assert child.stdin is not None and child.stdout is not None
-        self._stdin = child.stdin
-        self._pipes = [child.stdout.fileno()]
+    def __init__(self, connection: Connection, give_up_at: float) -> None:
+        self._connection = connection
         self._give_up_at = give_up_at
         self._last_id = 0
-        self._unread = b""
-
-    def send(self, message: Json) -> None:
-        self._stdin.write(jsontext.dumps({"jsonrpc": "2.0", **message}) + b"\n")
 
     def ask(self, method: str, params: Json) -> Json:
         self._last_id += 1
-        self.send({"id": self._last_id, "method": method, "params": params})
+        self._connection.send({"id": self._last_id, "method": method, "params": params})
         while True:
-            line = self._line(method)
-            try:
-                message = jsontext.loads(line)
-            except ValueError:
-                raise NoAnswer(f"a line of its output is not JSON: {line[:80].decode('utf-8', 'replace')!r}") from None
+            message = self._connection.receive(self._give_up_at)
+            if message is None:
+                raise NoAnswer(f"{method}: no answer in {START_SECS:.0f} s")
             if isinstance(message, dict) and message.get("id") == self._last_id and "method" not in message:
                 if not isinstance(message.get("result"), dict):
                     raise NoAnswer(f"{method} returned an error: {str(message.get('error'))[:200]}")
@@ -251,15 +219,3 @@ class _Session:
                 break
             params = {"cursor": page["nextCursor"]}
         return names
-
-    def _line(self, method: str) -> bytes:
-        while b"\n" not in self._unread:
-            heard = children.hear(self._pipes, self._give_up_at)
-            if not heard or not self._pipes:
-                why = "it exited without an answer" if heard else f"{method}: no answer in {START_SECS:.0f} s"
-                raise NoAnswer(why)
-            self._unread += heard[0][1]
-            if len(self._unread) > MAX_LINE_BYTES:
-                raise NoAnswer(f"{method}: an answer of more than {MAX_LINE_BYTES >> 20} MiB")
-        line, _, self._unread = self._unread.partition(b"\n")
-        return line

@@ -37,13 +37,12 @@ from mcpgreen.project.project import Project
 TRIALS = {"tool": "run-tool {}", "prompt": "prompt {} topic=tides", "resource": "read {}", "skill": "read {}"}
 VENDOR_SECS = 120.0
 FIRST_TOOL = "hello"  # of a new project
-MAKEFILES = ("GNUmakefile", "makefile", "Makefile")
 TAKEN = "it already exists; choose another name, or move it out of the way"
 KINDS = ("tool", "resource", "template", "prompt", "completion", "provider", "ui", "skill", "test")
 MAX_SAMPLE_DEPTH = 8
 MAX_SAMPLE_ITEMS = 16
 MARK = "@SCHEMAS@"  # in the templates, for the directory of the schemas
-_NAMED_SCHEMA = re.compile(rf'"{MARK}/([a-z]+\.schema\.json)"')
+_NAMED_SCHEMA = re.compile(rf"{MARK}/([a-z]+\.schema\.json)")
 
 
 class Language(NamedTuple):
@@ -117,10 +116,6 @@ def run_init(options: Options) -> int:
     title = title_of(name)
     language = LANGUAGES[DEFAULT_LANGUAGE] if wants_tool and not first_tool else None
     draft = _project_draft(root, name, title, f"Tools for {title}", language)
-    has_makefile = any(os.path.lexists(os.path.join(root, name)) for name in MAKEFILES)
-    if has_makefile:
-        draft = Draft({path: text for path, text in draft.items() if not path.startswith(f"{root}/test/")})
-        draft[f"{root}/README.md"] = draft[f"{root}/README.md"].replace("    test/run.sh\n", "")
     skipped = [path for path in draft if os.path.lexists(path)]
     for path in skipped:
         del draft[path]
@@ -132,8 +127,6 @@ def run_init(options: Options) -> int:
     draft.write()
     lines = [f"Created {path}" for path in _relative(draft, root)]
     lines += [f"Skipped existing {path}" for path in _relative(skipped, root)]
-    remedy = f"To add it: {shell_words(os.environ)} scaffold test"
-    lines += [f"Left out test/: it could get in the way of make test. {remedy}"] if has_makefile else []
     if has_list:
         added = _ignore_more(ignored)
         lines.append(f"Added to .gitignore: {' '.join(added)}" if added else "Skipped existing .gitignore")
@@ -151,13 +144,12 @@ def _project_draft(root: str, name: str, title: str, description: str, language:
     first_try = ""
     if language:
         _add_tool(draft, os.path.join(root, "tools"), FIRST_TOOL, language)
-        draft[f"{root}/test/{FIRST_TOOL}.sh"] = _test_of(FIRST_TOOL, {"name": "Ada"})
-        first_try = f"    mcpgreen run-tool {FIRST_TOOL} name=Ada\n"
+        _add_test(draft, root, FIRST_TOOL, {"name": "Ada"})
+        first_try = f"    mcpgreen run-tool {FIRST_TOOL} name=Ada\n    mcpgreen test\n"
     elif not os.path.lexists(f"{root}/tools"):
         draft[f"{root}/tools/"] = ""
     if (program := shell_words(os.environ)) != "mcpgreen":
         first_try = f"    alias mcpgreen={shlex.quote(program)}    # unless it is on your PATH\n{first_try}"
-    _add_tests(draft, root)
     values = {"title": title, "description": description, "try": first_try}
     draft[f"{root}/README.md"] = filled("project/README.md", **values)
     _name_schemas(draft, server_dir)
@@ -257,7 +249,9 @@ def _add(draft: Draft, project: Project, kind: str, name: str, language: Languag
     if kind == "provider":
         return _add_provider(draft, project, name, language)
     if kind == "test":
-        return _add_test(draft, project, name) if name else _add_tests(draft, project.root)
+        if not name:
+            return _add_tests(draft, project.root)
+        return _add_test(draft, project.root, name, sample_of(_tool(project, name).definition.get("inputSchema", {})))
     if kind == "ui":
         tool = options["--tool"]
         if not tool:
@@ -340,19 +334,13 @@ def _add_tests(draft: Draft, root: str) -> str:
     return place
 
 
-def _add_test(draft: Draft, project: Project, tool_name: str) -> str:
-    """Add a test of one tool, with arguments that its schema admits."""
-    arguments = sample_of(_tool(project, tool_name).definition.get("inputSchema", {}))
-    place = os.path.join(project.root, "test", f"{tool_name}.sh")
-    draft[place] = _test_of(tool_name, arguments)
-    runner = os.path.join(project.root, "test", "run.sh")
-    if not os.path.lexists(runner):
-        draft[runner] = filled("project/run.sh", program=shell_words(os.environ))
+def _add_test(draft: Draft, root: str, tool_name: str, arguments: object) -> str:
+    """Add a file with a first test of a tool."""
+    is_plain = tool_name[:1].isalpha() and tool_name.lower() not in ("null", "true", "false")
+    values = {"name": tool_name if is_plain else json.dumps(tool_name)}
+    place = os.path.join(root, "tests", f"{tool_name}.test.yaml")
+    draft[place] = filled("items/test.yaml", arguments=json.dumps(arguments, ensure_ascii=False), **values)
     return place
-
-
-def _test_of(tool_name: str, arguments: object) -> str:
-    return filled("items/test.sh", name=tool_name, arguments=shlex.quote(json.dumps(arguments)))
 
 
 def _require_free(directory: str, name: str) -> None:

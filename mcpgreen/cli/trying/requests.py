@@ -19,10 +19,9 @@ from mcpgreen.catalog.descriptions.metadata import described_stem, stem_of
 from mcpgreen.catalog.tree_scan import Loss
 from mcpgreen.cli.checking.findings import print_findings
 from mcpgreen.cli.checking.inputs import unseen_inputs
-from mcpgreen.cli.checking.item_checks import discoveries
 from mcpgreen.cli.checking.places import description_beside
 from mcpgreen.cli.checking.remedies import explained
-from mcpgreen.cli.checking.validate import registration_of
+from mcpgreen.cli.checking.validate import left_out
 from mcpgreen.cli.commands import Options
 from mcpgreen.cli.opening import open_named, seconds
 from mcpgreen.cli.output import print_json, say, tell
@@ -124,7 +123,7 @@ def run_list(options: Options) -> int:
         offered = [kind for kind in KINDS if has_skills or kind.word != "skills"]
         kinds = offered if word is None else [kind for kind in KINDS if kind.word == word]
         lists = {kind.member: client.all_of(kind.method, kind.member) if kind in offered else [] for kind in kinds}
-        missing = [each for each in left_out(server) if each.kind in lists or word is None]
+        missing = [each for each in left_out(project, server.services.settings) if each.kind in lists or word is None]
         if options["--json"]:
             print_json({**lists, "leftOut": [each._asdict() for each in missing]})
             return 0
@@ -240,31 +239,6 @@ def run_complete(options: Options) -> int:
         total = completion.get("total")
         Screen(options).note(f"… and more{f', {total} in all' if total else ''}")
     return 0
-
-
-class LeftOut(NamedTuple):
-    """Something on disk that is not offered."""
-
-    kind: str
-    path: str
-    reason: str
-
-
-def left_out(server: Server) -> list[LeftOut]:
-    """Return the files in the project's folders that are not offered, with the reason."""
-    project, settings = server.services.project, server.services.settings
-    registration, error = registration_of(project, settings, os.environ)
-    if error is not None:
-        return [LeftOut("project", project.shown(error.path), error.reason)]
-    found: list[LeftOut] = []
-    for kind, discovery in discoveries(project, registration).items():
-        if isinstance(discovery, OSError):
-            continue  # the list reports it
-        losses = [warning for warning in discovery.warnings if isinstance(warning, Loss)]
-        for text in [*losses, *discovery.hints]:
-            path, _, reason = text.partition(": ")
-            found.append(LeftOut(kind, path, reason))
-    return found
 
 
 def suggestions(name: str, names: Iterable[str]) -> list[str]:

@@ -27,6 +27,7 @@ from gevent.event import Event as Bell
 
 from mcpgreen import journal
 from mcpgreen.errors import InputNeeded, InvalidParams, Unanswered
+from mcpgreen.features import telling
 from mcpgreen.features.asking.scripts import answered, unanswered
 from mcpgreen.features.call import Call, Event
 from mcpgreen.links.sink import Sink
@@ -137,12 +138,14 @@ class Asking:
         open_requests = {key: request for key, request in asked.items() if key not in answers}
         if not open_requests:
             return answers
+        telling.tell_asked(call, open_requests)
         if self.parks(call):
             raise InputNeeded(open_requests, self._state_for(call, open_requests, own_state=own_state))
         call.interaction.on(Event.ASK)
         with self.slot_released(call):
             outcomes = self.ask_live(call, open_requests, None)
         call.interaction.on(Event.STOP_ASKING)
+        telling.tell_answered(call, outcomes)
         for outcome in outcomes.values():
             if "result" not in outcome:
                 raise Unanswered(outcome["message"])
@@ -218,6 +221,7 @@ class Asking:
         call.interaction.on(Event.PARK)
         call.interaction.adopted = Bell()
         call.leave_stream()
+        telling.tell_ended(call, telling.ASKS, size_bytes=len(line))
         call.sink.respond(line)  # not as a line of the call: it is written even if the call is given up soon
         try:
             answers: Json = parked.answers.get(timeout=timeout_secs)
@@ -237,9 +241,12 @@ class Asking:
         Raises InvalidParams, MissingClientCapability and InsufficientScope."""
         responses, interaction = _responses_of(call), call.interaction
         if "requestState" not in call.params:
+            telling.tell_queued(call)
             interaction.answers = responses
             return False
         payload = self._seal.open(call.params["requestState"], now=time.time(), belongs_to=_identity_of(call))
+        interaction.first = payload.get("first", 0)
+        telling.tell_queued(call)
         asked: Json = payload["q"]
         problems = {
             key: requests.problem_with_answer(request, responses[key])
@@ -255,6 +262,7 @@ class Asking:
         if parked is not None and (parked.is_past_waiting or not missing):
             parked.resume(call)
             return True
+        telling.tell_answered(call, {key: answered(answer) for key, answer in answers.items()})
         interaction.is_repeat = "h" in payload and parked is None
         if missing and not interaction.is_repeat:
             self._ask_again(call, missing, parked, problems)
@@ -265,11 +273,15 @@ class Asking:
         handle = None if parked is None else self.parking.add(parked)
         state = self._state_for(call, asked, handle=handle, own_state=call.interaction.own_state)
         explained = {key: requests.asked_again(request, problems.get(key)) for key, request in asked.items()}
-        call.sink.respond(_input_required_line(call, explained, state))
+        line = _input_required_line(call, explained, state)
+        telling.tell_asked(call, explained)
+        telling.tell_ended(call, telling.ASKS, size_bytes=len(line))
+        call.sink.respond(line)
 
     def _state_for(self, call: Call, asked: Json, *, handle: str | None = None, own_state: str | None = None) -> str:
         identity = {member: value for member, value in _identity_of(call).items() if value is not None}
-        payload: Json = {**identity, "q": asked, "memo": call.interaction.answers}
+        first = call.interaction.first or call.number
+        payload: Json = {**identity, "q": asked, "memo": call.interaction.answers, "first": first}
         if handle is not None:
             payload["h"] = handle
         if own_state is not None:

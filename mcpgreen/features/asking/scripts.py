@@ -19,6 +19,7 @@ import gevent
 from gevent.lock import Semaphore
 
 from mcpgreen import journal
+from mcpgreen.features import telling
 from mcpgreen.features.call import Event, State
 from mcpgreen.files.regular_files import existing_file
 from mcpgreen.protocol.input import requests
@@ -127,7 +128,10 @@ class AskingScript:
             # The script gave up waiting before the client came back, and nothing can be asked until it does.
             outcomes |= dict.fromkeys(open_requests, unanswered("timeout", "The client did not come back."))
         elif open_requests:
-            outcomes |= self._ask_client(open_requests, timeout_secs)
+            telling.tell_asked(self._call, open_requests)
+            answers = self._ask_client(open_requests, timeout_secs)
+            telling.tell_answered(self._call, answers)
+            outcomes |= answers
         return {key: outcomes[wire_keys[key]] for key in asked}
 
     def _ask_client(self, open_requests: Json, timeout_secs: float | None) -> Json:

@@ -66,6 +66,7 @@ class RunningTask:
         self._stored_at = time.monotonic()
         self._printed, self._printed_line = b"", ""
         self._used_keys = list(record.questions)
+        self._told: tuple[str, str] | None = None  # to the stream of events
 
     @property
     def related(self) -> Json:
@@ -84,8 +85,16 @@ class RunningTask:
 
     def hear(self, record: Task) -> None:
         """The record has changed, perhaps by another process: the task may have to end."""
+        self.tell(record)
         if (record.wants_cancel or record.has_ended) and not self._is_ending:
-            self.stop(Status.CANCELLED)
+            self.stop(Status.CANCELLED, by="client")
+
+    def tell(self, record: Task) -> None:
+        """Tell the stream of events how far the task is."""
+        if self._told != (now := (record.status, record.status_message)):
+            self._told = now
+            told = {"task": self.id, "tool": record.tool, "status": now[0], "message": now[1]}
+            self.call.services.events.tell("task", self.call, told)
 
     def store_message(self, calls_before: int) -> None:
         """Store what the task does now, but not too often."""
@@ -152,9 +161,9 @@ class RunningTask:
         said = next((str(each["text"]) for each in result["content"] if "text" in each), "") if is_error else ""
         self.end(Status.COMPLETED, result=body, is_error=is_error, status_message=said)
 
-    def stop(self, status: str, error: Json | None = None) -> None:
+    def stop(self, status: str, error: Json | None = None, *, by: str = "server") -> None:
         """Stop the call and end the task in this way, unless it has ended already."""
-        self.call.cancel()
+        self.call.cancel(by=by)
         self.end(status, error=error)
 
     def end(self, status: str, **how: object) -> None:

@@ -21,6 +21,7 @@ from gevent.event import Event as Bell
 
 from mcpgreen import journal
 from mcpgreen.errors import InternalError, InvalidParams, TooManyPolls
+from mcpgreen.features import telling
 from mcpgreen.features.call import Call, State
 from mcpgreen.features.tasks import wires
 from mcpgreen.features.tasks.running import RunningTask
@@ -123,6 +124,7 @@ class Tasks:
         task = self._running[record.id] = RunningTask(self, call, record)
         self.watch(task.id, task.hear)
         call.detach(task, line)
+        task.tell(record)
         self.tell_of(call, task.id)
 
     def tell_of(self, call: Call, task_id: str) -> None:
@@ -153,6 +155,7 @@ class Tasks:
                 return wires.result_for(call, task)
             self.attempt(self.store.begin, task.id)
         self.tell_of(call, task.id)
+        call.end = telling.TASK
         return wires.created(task, call.view)
 
     def _create(self, call: Call, terms: ToolTerms, **fields: Any) -> Task | None:
@@ -293,6 +296,8 @@ class Tasks:
 
     def forget(self, task: RunningTask, ended: Task | None) -> None:
         """It does not run here any more: it has `ended`, unless another process has ended it."""
+        if ended is not None:
+            task.tell(ended)
         self._running.pop(task.id, None)
         self.unwatch(task.id, task.hear)
         if ended is None:

@@ -168,7 +168,8 @@ class Subscriptions:
         subscribed, uri = self._sessions[session], request.uri
         self._require_room(call.stream.owner)
         line = messages.notification(UPDATED, {"uri": uri})
-        watch = self._watcher().new_watch(partial(_request_for, call, uri), partial(session.sink.notify, line))
+        notify = partial(_fire, call, uri, partial(session.sink.notify, line))
+        watch = self._watcher().new_watch(partial(_request_for, call, uri), notify)
         with ExitStack() as unless_it_is_used:
             unless_it_is_used.callback(self._watcher().end, watch)
             watch.look(request)
@@ -234,7 +235,7 @@ class Subscriptions:
             if not self._watched.has_room(owner):
                 break
             if not problem_with(uri):
-                notify = partial(listen.notify, UPDATED, {"uri": uri})
+                notify = partial(_fire, listen.call, uri, partial(listen.notify, UPDATED, {"uri": uri}))
                 watch = watcher.new_watch(partial(_request_for, listen.call, uri), notify)
                 listen.watches.append(watch)
                 watched.append(uri)
@@ -287,6 +288,14 @@ class Subscriptions:
     def _require_room(self, owner: Hashable) -> None:
         if not self._watched.has_room(owner):
             raise InvalidParams(f"{_how_many(self._watched, owner)} subscriptions already; unsubscribe from some.")
+
+
+def _fire(call: Call, uri: str, notify: Callable[[], None]) -> None:
+    """Tell the client of the call that a resource has changed."""
+    events = call.services.events
+    if "fired" in events.wants:
+        events.tell("fired", call, {"uri": uri})
+    notify()
 
 
 def _how_many(shares: Shares, owner: Hashable) -> str:

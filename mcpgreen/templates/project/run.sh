@@ -1,5 +1,5 @@
 #!/bin/sh
-# Test the whole project: validate it, and run the scripts in this folder and the smoke tests next to tools.
+# Test the whole project: validate it, run mcpgreen test, the scripts in this folder and the smoke tests next to tools.
 # MCPGREEN names the command if it is neither on the PATH nor where it was when this file was written.
 set -eu
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
@@ -11,6 +11,12 @@ if ! command -v "$MCPGREEN" >/dev/null; then
   exit 127
 fi
 "$MCPGREEN" validate --project-root "$root" || status=1
+for tests in "$root"/tests/*.test.yaml "$root"/tools/*/*.test.yaml; do
+  if [ -e "$tests" ]; then
+    "$MCPGREEN" test --project-root "$root" || status=1
+    break
+  fi
+done
 for test in "$root"/tools/*/smoke.sh "$root"/test/*.sh; do
   if [ "$test" = "$root/test/run.sh" ] || [ ! -x "$test" ]; then
     continue

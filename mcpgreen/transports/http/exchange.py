@@ -187,10 +187,10 @@ class Reader:
     it for a while. What a running call may wait for is let in, above all answers to its questions and notifications.
     """
 
-    def __init__(self, *, max_body_bytes: int, on_message: Callable[[bytes, object], None] | None = None) -> None:
+    def __init__(self, *, max_body_bytes: int) -> None:
         self.is_draining = False
         self._room = Shares(BODIES_AT_ONCE * max_body_bytes)
-        self._on_message = on_message
+        self.on_message: Callable[[bytes, object], None] | None = None
         self._lane = OneAtATime()
 
     def require_known(self, method: str, *, has_session: bool, last_event: str) -> None:
@@ -218,8 +218,8 @@ class Reader:
         finally:
             self._room.give_back(request.owner, sum(counted))
         require_place(request)
-        if self._on_message is not None:
-            self._on_message(raw, message)
+        if self.on_message is not None:
+            self.on_message(raw, message)
         members = message if type(message) is list else [message]
         if self.is_draining and any("id" in each and "method" in each for each in members if type(each) is dict):
             raise unavailable(STOPPING, id=messages.normal_id(message.get("id")) if type(message) is dict else None)

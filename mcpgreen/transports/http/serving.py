@@ -10,7 +10,6 @@ import gc
 import os
 import signal
 from collections.abc import Mapping
-from functools import partial
 from typing import TYPE_CHECKING
 
 import gevent
@@ -19,6 +18,7 @@ from gevent.event import Event
 from mcpgreen import journal
 from mcpgreen.catalog.descriptions.metadata import is_scope
 from mcpgreen.catalog.item_kinds import SOURCE_OF
+from mcpgreen.engine.frames import Frames
 from mcpgreen.engine.server import Server
 from mcpgreen.errors import InternalError, ProjectError
 from mcpgreen.links.sink import MAX_BACKLOG_BYTES
@@ -73,15 +73,15 @@ def _serve_at(
     address: Address, listener: socket, server: Server, tls: SSLContext | None, *, has_successor: bool
 ) -> int:
     settings = server.services.settings
-    on_frame = on_message = None
-    if journal.tells_frames:
-        from mcpgreen.engine.call_log import FrameLog
+    outlets = Outlets(max_backlog_bytes=MAX_BACKLOG_BYTES, patience_secs=SEND_SECS / 2)
+    reader = Reader(max_body_bytes=settings.max_line_bytes)
+    frames = Frames(server.services)
 
-        frames = FrameLog(server.services)
-        on_frame = frames.log_outgoing
-        on_message = partial(frames.log_incoming, None)
-    outlets = Outlets(max_backlog_bytes=MAX_BACKLOG_BYTES, patience_secs=SEND_SECS / 2, on_frame=on_frame)
-    reader = Reader(max_body_bytes=settings.max_line_bytes, on_message=on_message)
+    def switch(is_wanted: bool) -> None:
+        outlets.on_frame = frames.tell_outgoing if is_wanted else None
+        reader.on_message = frames.tell_incoming if is_wanted else None
+
+    server.services.events.when_wanted("frame", switch)
     sessions = HttpSessions(server, settings, outlets, token=remote_token(settings))
     url = _url_of(address, is_secure=tls is not None)
     name = server.services.identity.info["name"]
@@ -100,6 +100,7 @@ def _serve_at(
     try:
         _look_at_project(server)
         server.watch()
+        server.observe("http")
         http.start()
         gc.freeze()
         # The readiness line, which the program that started us waits for; always printed.

@@ -22,9 +22,8 @@ PROJECT = {
     "README.md",
     "server.d/schemas/server.schema.json",
     "server.d/server.meta.json",
-    "test/README.md",
-    "test/hello.sh",
-    "test/run.sh",
+    "server.d/schemas/test.schema.json",
+    "tests/hello.test.yaml",
     "tools/hello.sh",
 }
 
@@ -65,6 +64,7 @@ def test_a_new_project_is_complete_and_without_a_finding(tmp_path: Path) -> None
 
 def test_the_first_tool_runs_and_the_tests_of_the_project_pass(tmp_path: Path) -> None:
     mcpgreen("new", "demo", cwd=tmp_path)
+    mcpgreen("scaffold", "test", cwd=tmp_path / "demo")
     launcher = str(CHECKOUT / "scripts" / "mcpgreen")
 
     done = completed(
@@ -73,14 +73,15 @@ def test_the_first_tool_runs_and_the_tests_of_the_project_pass(tmp_path: Path) -
     )
 
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.endswith("0 errors, 0 warnings\nok: hello\n")
+    assert "0 errors, 0 warnings\npassed tests/hello.test.yaml: it answers (" in done.stdout
+    assert "\n1 passed in " in done.stdout
 
 
 def test_a_project_can_begin_without_a_tool(tmp_path: Path) -> None:
     done = mcpgreen("new", "demo", "--no-hello", cwd=tmp_path)
 
     assert done.returncode == 0
-    assert files_in(tmp_path / "demo") == {name for name in PROJECT if "hello" not in name}
+    assert files_in(tmp_path / "demo") == {name for name in PROJECT if "hello" not in name and "test" not in name}
     assert "run-tool hello" not in (tmp_path / "demo/README.md").read_text(encoding="utf-8")
     assert (tmp_path / "demo/tools").is_dir()
     assert "  tools/\n" in done.stdout
@@ -102,10 +103,10 @@ def test_a_project_works_where_mcpgreen_is_not_on_the_path(tmp_path: Path) -> No
     page = (tmp_path / "demo/README.md").read_text(encoding="utf-8")
     commands = page.partition("## Try it")[2].partition("##")[0]
 
-    for script in ("test/run.sh", commands):
-        done = completed(["sh", "-e", "-c", script], cwd=tmp_path / "demo", env=clean_environment(env))
-        assert (done.returncode, done.stderr) == (0, "")
-        assert done.stdout.endswith("0 errors, 0 warnings\nok: hello\n")
+    done = completed(["sh", "-e", "-c", commands], cwd=tmp_path / "demo", env=clean_environment(env))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "passed tests/hello.test.yaml" in done.stdout
+    assert done.stdout.endswith("0 errors, 0 warnings\n")
 
 
 def test_a_dockerfile_serves_the_project_with_what_its_tool_needs(tmp_path: Path) -> None:
@@ -216,17 +217,6 @@ def test_an_empty_folder_becomes_a_project(tmp_path: Path) -> None:
     assert files_in(root) == PROJECT
     assert json.loads((root / "server.d/server.meta.json").read_text(encoding="utf-8"))["name"] == "my-tools"
     assert says_nothing_bad(root)
-
-
-def test_init_leaves_out_tests_next_to_a_makefile(tmp_path: Path) -> None:
-    (tmp_path / "Makefile").write_text("all:\n", encoding="utf-8")
-
-    done = mcpgreen("init", "--no-hello", cwd=tmp_path)
-
-    assert "Left out test/: it could get in the way of make test. To add it: " in done.stdout
-    assert done.stdout.count("scaffold test\n") == done.stdout.count("Created tools/\n") == 1
-    assert "test/run.sh" not in (tmp_path / "README.md").read_text(encoding="utf-8")
-    assert not (tmp_path / "test").exists()
 
 
 def test_init_leaves_everything_that_exists(tmp_path: Path) -> None:

@@ -10,11 +10,11 @@ import pytest
 
 from mcpgreen.engine.server import Server
 from mcpgreen.protocol import admission, revisions
-from mcpgreen.testing import FakeLink, serving
 from mcpgreen.transports.http.exchange import Accepts, ClientGone, Parts, Post, answer_post
 from mcpgreen.transports.http.sessions import HttpSession, HttpSessions
 from mcpgreen.transports.http.streams.outlet import Outlet, Outlets
 from mcpgreen.transports.http.wire.connection import Request
+from tests.support.fake_link import FakeLink, serving
 from tests.support.project import ProjectBuilder
 
 META = {

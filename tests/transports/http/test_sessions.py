@@ -8,9 +8,9 @@ import pytest
 
 from mcpgreen.engine.server import Server
 from mcpgreen.running import shares
-from mcpgreen.testing import FakeLink, serving
 from mcpgreen.transports.http.sessions import MAX_OUTLETS, HttpSessions
 from mcpgreen.transports.http.streams.outlet import Outlets
+from tests.support.fake_link import FakeLink, serving
 from tests.support.project import ProjectBuilder
 from tests.transports.http.test_outlet import Carrier
 

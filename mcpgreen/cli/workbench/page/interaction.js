@@ -1,0 +1,97 @@
+// One request from the page until its answer: progress, logs, questions, a task. What is shown of it is elsewhere.
+
+import { answerQuestion, cancelRequest, request } from "./api.js";
+
+const MOST_LOGS = 500;
+
+export class Interaction extends EventTarget {
+  constructor({ method, params, revision, capabilities, task }) {
+    super();
+    this.client = crypto.randomUUID();
+    this.body = { method, params, revision, capabilities, task, client: this.client };
+    this.begun = performance.now();
+    this.state = "running"; // running, done, failed (no answer), cancelled (no answer)
+    this.progress = null;
+    this.logs = [];
+    this.questions = [];
+    this.tasks = [];
+    this.sent = null;
+    this.answer = null;
+    this.isCancelling = false;
+  }
+
+  async run() {
+    try {
+      for await (const message of request(this.body)) {
+        TAKE[message.type]?.(this, message);
+        this.#tell();
+      }
+      if (this.state === "running") this.#end("failed", "The connection ended before the answer.");
+    } catch (error) {
+      this.#end("failed", error.message);
+    }
+    this.#tell();
+    return this;
+  }
+
+  get isRunning() {
+    return this.state === "running";
+  }
+
+  get elapsed() {
+    return this.answer?.ms ?? (this.ended ?? performance.now()) - this.begun;
+  }
+
+  /** ok, failed (the tool says so), error (JSON-RPC), or what the state says. */
+  get outcome() {
+    if (this.state !== "done") return this.state;
+    const { result, error } = this.answer.frame;
+    if (error) return "error";
+    return result?.isError ? "failed" : "ok";
+  }
+
+  async cancel() {
+    if (!this.isRunning) return;
+    this.isCancelling = true;
+    this.#tell();
+    await cancelRequest(this.client);
+  }
+
+  async reply(key, answer) {
+    await answerQuestion(this.client, key, answer);
+    const question = this.questions.find((each) => each.key === key);
+    question.answer = answer;
+    this.#tell();
+  }
+
+  #end(state, sentence) {
+    this.state = state;
+    this.sentence = sentence;
+    this.ended = performance.now();
+  }
+
+  #tell() {
+    this.dispatchEvent(new Event("change"));
+  }
+}
+
+const TAKE = {
+  sent: (run, { frame }) => { run.sent = frame; },
+  progress: (run, message) => { run.progress = message; },
+  log(run, message) {
+    run.logs.push(message);
+    if (run.logs.length > MOST_LOGS) run.logs.shift();
+  },
+  question(run, message) {
+    if (!run.questions.some((each) => each.key === message.key && !each.answer)) run.questions.push({ ...message });
+  },
+  task(run, message) {
+    const last = run.tasks.at(-1);
+    if (last?.status !== message.status || last?.statusMessage !== message.statusMessage) run.tasks.push({ ...message, seenAt: Date.now() });
+  },
+  answer(run, message) {
+    run.answer = message;
+    run.state = "done";
+    run.ended = performance.now();
+  },
+};

@@ -1,0 +1,110 @@
+"""Tell of each frame: its direction, its size, the process behind it, its content. At the level debug, the log has a
+line for each.
+
+Secrets in a frame are not shown (`features.confidential`), nor is a frame that is too long to be searched for them.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+
+from mcpgreen import journal
+from mcpgreen.engine.link import Link
+from mcpgreen.events.stream import Event
+from mcpgreen.features.call import Call
+from mcpgreen.features.services import Services
+from mcpgreen.links.sink import Answerable
+from mcpgreen.protocol import messages
+from mcpgreen.protocol.messages import Line, size_of, whole
+from mcpgreen.text import jsontext
+from mcpgreen.text.json_types import Json
+
+MAX_READ_BYTES = 1 << 18  # of a frame
+MAX_UNSEEN = 100
+ARROWS = {"in": "-->", "out": "<--"}
+
+
+class Frames:
+    """The frames of one transport; those of a single client if it has a `link`."""
+
+    def __init__(self, services: Services, link: Link | None = None) -> None:
+        self._services = services
+        self._link = link
+        self._unseen: deque[str | int | None] = deque(maxlen=MAX_UNSEEN)  # requests whose arguments are shown later
+
+    def tell_first(self, line: bytes, answer: bytes) -> None:
+        """Tell of the first request and its answer, which came before anything else was ready."""
+        for way, frame in (("in", line), ("out", answer)):
+            message = jsontext.loads(frame.strip())
+            self._tell(way, frame, message, self._services.confidential.always.shown(message))
+
+    def tell_incoming(self, line: bytes, message: object) -> None:
+        confidential, process = self._services.confidential, None
+        secrets = confidential.always
+        if type(message) is dict and type(message.get("params")) is dict:
+            params = message["params"]
+            secrets = confidential.of(message.get("method"), params)
+            if confidential.is_unknown(message.get("method"), params):
+                self._unseen.append(messages.normal_id(message.get("id")))
+            if message.get("method") == "notifications/cancelled" and self._link is not None:
+                in_flight = self._link.stream.in_flight  # it knows the process that the cancellation ends
+                process = self._process_of(in_flight.get(messages.normal_id(params.get("requestId")) or 0))
+        elif type(message) is list:
+            requests = [each for each in message[:1000] if type(each) is dict and type(each.get("params")) is dict]
+            every = [confidential.of(each.get("method"), each["params"]) for each in requests]
+            secrets = secrets.with_those(every)
+        self._tell("in", line, message, secrets.shown(message), process=process)
+
+    def tell_outgoing(self, line: Line, answered: Answerable | None) -> None:
+        call = answered if isinstance(answered, Call) else getattr(answered, "call", None)
+        secrets = self._services.confidential.of_call(call)
+        if call is not None and call.id in self._unseen:
+            self._unseen.remove(call.id)
+            if journal.tells_frames:
+                shown = secrets.shown({"arguments": call.arguments})
+                journal.debug("request %r to %s had %s", call.id, call.method, shown)
+        size, message = size_of(line), None
+        try:
+            message = None if size > MAX_READ_BYTES else jsontext.loads(whole(line))
+            shown = f"... ({size} bytes)" if size > MAX_READ_BYTES else secrets.shown(message)
+        except ValueError:
+            shown = "(not JSON)"
+        self._tell("out", line, message, shown, process=self._process_of(answered), call=call)
+
+    def _process_of(self, call: object) -> int | None:
+        """Return the process that runs for a call, or has run for it."""
+        if not isinstance(call, Call) or call.run is None:
+            return None
+        return call.run.child.pid if call.run.child is not None else self._services.runner.process_of(call.serial)
+
+    def _tell(
+        self,
+        way: str,
+        line: Line,
+        message: object,
+        shown: str,
+        *,
+        process: int | None = None,
+        call: Call | None = None,
+    ) -> None:
+        # The line is for recordings; viewers get what is in the table of kinds.
+        told: Json = {"way": way, "bytes": size_of(line), "frame": shown, "process": process, "line": line}
+        if type(message) is dict:
+            told |= {"id": message.get("id"), "method": message.get("method")}
+        if call is not None:
+            told["ms"] = round((time.monotonic() - call.arrived_at) * 1000, 3)
+        elif self._link is not None:
+            told["link"] = self._link.stream.link
+        self._services.events.tell("frame", call, told)
+
+
+def write_line(event: Event) -> None:
+    """Log a frame."""
+    told = event.fields
+    fields: Json = {"direction": told["way"], "bytes": told["bytes"], "frame": told["frame"]}
+    text = f"{ARROWS[told['way']]} {told['bytes']} bytes"
+    if told["process"] is not None:
+        fields["process"] = told["process"]
+        text += f", process {told['process']}"
+    journal.record("debug", text, f": {told['frame']}", fields)

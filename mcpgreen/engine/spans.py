@@ -1,0 +1,132 @@
+"""Calls as spans of OpenTelemetry, and how long they take as a metric, exported by its official SDK: an extra.
+
+The SDK collects spans in memory and sends them from threads of its own. Loading it takes longer than a client should
+wait, so that happens in a thread, too: the calls of the first second have no span. Where spans go, the SDK reads from
+the usual variables (`OTEL_EXPORTER_OTLP_ENDPOINT`).
+
+Rule: nothing here waits, apart from `close`, and the names and reasons that leave the server have no secrets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import gevent
+
+from mcpgreen import __version__, journal
+from mcpgreen.events.conventions import attributes, span_name
+from mcpgreen.events.stream import Event
+from mcpgreen.features.call import Call
+from mcpgreen.features.services import Services
+from mcpgreen.running.scripts.environment import trace_variables
+
+MAX_OPEN = 4096  # calls whose end is not known yet
+CLOSE_SECS = 2.0  # for what has not been sent yet
+NS = 1_000_000_000
+
+
+class Spans:
+    """A reader of `queued` and `ended`."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._open: dict[int, Any] = {}  # spans by the numbers of calls
+        self._sdk: Sdk | None = None
+        self._loading = gevent.spawn(self._load)
+
+    def traceparent(self, number: int) -> str:
+        """Return the context for the script of a call; empty if the call has no span."""
+        span = self._open.get(number)
+        if span is None:
+            return ""
+        context = span.get_span_context()
+        return f"00-{context.trace_id:032x}-{context.span_id:016x}-{int(context.trace_flags):02x}"
+
+    def close(self) -> None:
+        """Send what has not been sent. Waits, but not for long."""
+        self._loading.kill()
+        self._services.events.read(self._take, ())
+        if self._sdk is not None:
+            with gevent.Timeout(CLOSE_SECS, False):
+                gevent.get_hub().threadpool.apply(self._sdk.close)
+
+    def _load(self) -> None:
+        info = self._services.identity.info
+        try:
+            self._sdk = gevent.get_hub().threadpool.apply(Sdk, (str(info["name"]), str(info["version"])))
+        except ImportError:
+            journal.error("otel needs the [otel] extra; see docs/install.md#extras")
+        else:
+            self._services.events.read(self._take, {"queued", "ended"})
+
+    def _take(self, event: Event) -> None:
+        call, told = event.call, event.fields
+        if call is None or self._sdk is None:
+            return
+        if event.kind == "queued":
+            self._begin(call, event.at, told)
+        elif told["outcome"] != "task":  # that goes on
+            self._end(call, event.at, told)
+
+    def _begin(self, call: Call, at: float, told: dict[str, Any]) -> None:
+        assert self._sdk is not None
+        meta = call.params.get("_meta")
+        known = trace_variables(meta) if type(meta) is dict else {}
+        parent = self._sdk.context({name.lower(): value for name, value in known.items()})
+        name = self._shown(call, told["name"])
+        self._open[call.number] = self._sdk.tracer.start_span(
+            span_name(call.method, name), context=parent, kind=self._sdk.server_kind, start_time=int(at * NS)
+        )
+        if len(self._open) > MAX_OPEN:
+            del self._open[next(iter(self._open))]
+
+    def _end(self, call: Call, at: float, told: dict[str, Any]) -> None:
+        assert self._sdk is not None
+        span = self._open.pop(call.number, None)
+        if span is None:
+            return
+        outcome, name = told["outcome"], self._shown(call, told["name"])
+        about = attributes(call.method, name, outcome=outcome, id=call.id, transport=call.stream.transport)
+        about["mcp.protocol.version"] = call.view.revision.name
+        parts = ("queue_ms", "run_ms", "write_ms")
+        span.set_attributes({**about, **{f"mcpgreen.{part}": told[part] for part in parts}})
+        if "error.type" in about:
+            span.set_status(self._sdk.error_status(self._shown(call, told.get("reason"))))
+        span.end(int(at * NS))
+        per_kind = {key: about[key] for key in ("mcp.method.name", "gen_ai.tool.name", "error.type") if key in about}
+        self._sdk.duration.record(sum(told[part] for part in parts) / 1000, per_kind)
+
+    def _shown(self, call: Call, text: str | None) -> str:
+        return self._services.confidential.of_call(call).text(text or "")
+
+
+class Sdk:
+    """The SDK, loaded. Raises ImportError without the extra."""
+
+    def __init__(self, name: str, version: str) -> None:
+        from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+        from opentelemetry.sdk.metrics import MeterProvider
+        from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
+        from opentelemetry.sdk.resources import Resource
+        from opentelemetry.sdk.trace import TracerProvider
+        from opentelemetry.sdk.trace.export import BatchSpanProcessor
+        from opentelemetry.trace import SpanKind, Status, StatusCode
+        from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+        resource = Resource.create({"service.name": name, "service.version": version})
+        self._traces = TracerProvider(resource=resource, shutdown_on_exit=False)
+        self._traces.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+        reader = PeriodicExportingMetricReader(OTLPMetricExporter())
+        self._metrics = MeterProvider(metric_readers=[reader], resource=resource, shutdown_on_exit=False)
+        self.tracer: Any = self._traces.get_tracer("mcpgreen", __version__)
+        meter = self._metrics.get_meter("mcpgreen", __version__)
+        self.duration: Any = meter.create_histogram("mcp.server.operation.duration", "s", "How long calls take.")
+        self.server_kind = SpanKind.SERVER
+        self.context = TraceContextTextMapPropagator().extract
+        self.error_status: Callable[[str], Any] = lambda reason: Status(StatusCode.ERROR, reason)
+
+    def close(self) -> None:
+        self._traces.shutdown()
+        self._metrics.shutdown()

@@ -1,0 +1,59 @@
+"""What somebody breaks in a tool is noticed, by its tests and by a session that was recorded before."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.test_commands import mcpgreen
+from tests.cli.testing.small_project import (
+    REGRESSIONS,
+    TOOLS,
+    correct_project,
+    plant_regressions,
+    record_session,
+    tools_in_project,
+)
+from tests.support.project import ProjectBuilder
+from tests.support.wire import command_of_tests
+
+# The servers of these commands begin at once.
+ENV = {"MCPGREEN_LAUNCHER": str(command_of_tests()), "WHO": "Ada"}
+CALLED = [*REGRESSIONS, *TOOLS]
+
+
+@pytest.fixture(scope="module")
+def broken(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[ProjectBuilder, Path]]:
+    """A project in which much is broken, and a recording from before that."""
+    directory = tmp_path_factory.mktemp("broken")
+    project, session = correct_project(directory / "project"), directory / "session.jsonl"
+    record_session(project, session)
+    same = mcpgreen("replay", str(session), cwd=project.root, env=ENV)
+    assert (same.returncode, same.stdout) == (0, "60 answers, 0 differences\n"), same.stdout
+    plant_regressions(project)
+    yield project, session
+
+
+def test_twenty_regressions_are_caught_by_tests(broken: tuple[ProjectBuilder, Path]) -> None:
+    done = mcpgreen("test", "--json", cwd=broken[0].root, env=ENV)
+
+    report = json.loads(done.stdout)
+    failed = {each["tool"] for each in report["tests"] if each["outcome"] == "failed"}
+    assert (done.returncode, failed, len(failed)) == (1, {*REGRESSIONS}, 20), done.stdout
+    assert {each["tool"] for each in report["tests"]} == tools_in_project().keys()
+
+
+def test_twenty_regressions_are_caught_by_a_replay(broken: tuple[ProjectBuilder, Path]) -> None:
+    project, session = broken
+    done = mcpgreen("replay", str(session), "--json", cwd=project.root, env=ENV)
+
+    differing = {
+        name
+        for each in json.loads(done.stdout)["differences"]
+        for name in CALLED
+        if each["what"] == f"tools/call {name}" or any(f"for {name} " in detail for detail in each["details"])
+    }
+    assert (done.returncode, differing) == (1, {*REGRESSIONS}), done.stdout

@@ -1,0 +1,1 @@
+"""The commands that show what happens in running servers."""
