@@ -6,6 +6,7 @@ import ctypes
 import gc
 import os
 import shutil
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -29,6 +30,8 @@ prctl = ctypes.CDLL(None).prctl if sys.platform.startswith("linux") else None
 
 def pytest_configure(config: pytest.Config) -> None:
     _prefer_real_python()
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as of jobs in the background of a shell
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     config.addinivalue_line("markers", "requirement(id, ...): the rows of requirements.yaml that this test covers")
     config.addinivalue_line("markers", "per_call(reason, ...), cheapest(...): see tests/support/ways.py")
     apart.set_up(config)
