@@ -6,6 +6,7 @@ import ctypes
 import gc
 import os
 import shutil
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -29,6 +30,8 @@ prctl = ctypes.CDLL(None).prctl if sys.platform.startswith("linux") else None
 
 def pytest_configure(config: pytest.Config) -> None:
     _prefer_real_python()
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as of jobs in the background of a shell
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     config.addinivalue_line("markers", "requirement(id, ...): the rows of requirements.yaml that this test covers")
     config.addinivalue_line("markers", "per_call(reason, ...), cheapest(...): see tests/support/ways.py")
     apart.set_up(config)
@@ -75,6 +78,12 @@ def pytest_runtest_teardown() -> None:
 def tmp_path(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """As pytest's own, which looks through the directories of all tests for a free name, and puts a link beside it."""
     return tmp_path_factory.mktemp(f"{request.node.originalname[:30]}{next(directory_numbers)}", numbered=False)
+
+
+@pytest.fixture
+def default_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Start servers with tasks, also if the tests run with MCPGREEN_TASKS=off."""
+    monkeypatch.delenv("MCPGREEN_TASKS", raising=False)
 
 
 @pytest.fixture

@@ -62,19 +62,17 @@ def test_ctrl_c_leaves_the_task_running_and_says_how_to_come_back(project: Proje
     project.tool("slow", f'source "$MCP_SDK/tool-sdk.sh"; sleep 1; mcp_progress 25 waiting; {GO}; printf done')
     words = ["run-tool", "slow", "--task", "--plain", "--project-root", str(project.root)]
     command = [sys.executable, "-m", "mcpgreen", *words]
-    child = subprocess.Popen(
-        command, env=clean_environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
-    )
-    try:
-        assert child.stderr is not None and child.stderr.readline() == b"25/100 waiting\n"
-        child.send_signal(signal.SIGINT)
-        said = child.communicate(timeout=10)[1].decode()
-        assert child.returncode == 130
-        (task_id,) = re.findall("mcpgreen tasks show ([0-9a-f]{32})", said)
-        task, client = {"taskId": task_id}, speak(MODERN, capabilities=WITH_TASKS)
-        assert get(client, task)["status"] == "working"
-    finally:
-        project.write("go", "")
-        child.kill()
-        child.wait()
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, env=clean_environment(), stdout=pipe, stderr=pipe, start_new_session=True) as child:
+        try:
+            assert child.stderr is not None and child.stderr.readline() == b"25/100 waiting\n"
+            child.send_signal(signal.SIGINT)
+            said = child.communicate(timeout=10)[1].decode()
+            assert child.returncode == 130
+            (task_id,) = re.findall("mcpgreen tasks show ([0-9a-f]{32})", said)
+            task, client = {"taskId": task_id}, speak(MODERN, capabilities=WITH_TASKS)
+            assert get(client, task)["status"] == "working"
+        finally:
+            project.write("go", "")
+            child.kill()
     assert text_of(ended(client, task)["result"]) == "done"
