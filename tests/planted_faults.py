@@ -413,7 +413,7 @@ FAULTS = [
     Fault(
         "project-policy-not-asked",
         "mcpgreen/features/tools.py",
-        "    call.services.policy.require_allowed(tool.name, terms.entry_json, call.serial)\n",
+        "    _require_allowed(call, tool.name, terms.entry_json)\n",
         "",
         "tests/features/test_policy.py::test_what_it_refuses_does_not_run",
     ),

@@ -328,7 +328,8 @@ class Bout:
 
     def _left_files(self) -> list[str]:
         names = [name.partition("/")[2] for name in files_below(self.arena.tmp)]
-        return [name for name in names if name and not name.startswith(OF_SCRIPTS)]
+        own = f"{self.process.pid}.sock"
+        return [name for name in names if name not in ("", own) and not name.startswith(OF_SCRIPTS)]
 
     def _left_descriptors(self) -> list[str]:
         """What is new, but for one way to each helper that has come since."""

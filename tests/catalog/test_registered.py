@@ -31,7 +31,7 @@ class Reading:
         self.catalog: Catalog = desk.catalog(**values)
         self.catalog.on_warning = self.told.append
         self.catalog.on_hint = self.hints.append
-        self.catalog.on_change = lambda source, total: self.changed.append(source)
+        self.catalog.on_change = lambda source, total, earlier: self.changed.append(source)
 
     def items(self, kind: str) -> list[Any]:
         self.catalog.mark_stale()

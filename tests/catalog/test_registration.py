@@ -395,7 +395,7 @@ def test_a_bad_file_is_an_error_until_it_is_mended(desk: Desk) -> None:
     desk.write_json({"version": 1, "tools": []})
     catalog = desk.catalog()
     changes: list[str] = []
-    catalog.on_change = lambda kind, snapshot: changes.append(kind)
+    catalog.on_change = lambda kind, total, earlier: changes.append(kind)
     assert names(catalog) == []
 
     desk.write_json({"version": 9})

@@ -32,6 +32,7 @@ SETTINGS = {"KILL_GRACE_SECS": 0.2, "DRAIN_SECS": 0.1, "EOF_GRACE_SECS": 0.2, "d
 
 _numbers = itertools.count(1)
 
+SOCKETS = f"mcpgreen-{os.geteuid()}"  # the directory
 DAEMON = """import os, sys, time
 if os.fork() == 0:
     os.setsid()
@@ -253,12 +254,16 @@ def _directory_of(pid: str) -> str:
 
 
 def require_all_gone(stands: Sequence[Stand]) -> None:
-    """No server, script or guardian of these stands, and nothing in their temporary directories."""
+    """No server, script or guardian of these stands, and nothing in their temporary directories but an empty one for
+    the sockets of all servers of the user."""
     settle(
         lambda: [command for _, command in processes_with(*(stand.mark for stand in stands))],
         "processes are left",
     )
-    settle(lambda: [str(path) for stand in stands for path in stand.tmp.iterdir()], "temporary files are left")
+    settle(
+        lambda: [str(path) for stand in stands for path in stand.tmp.rglob("*") if path.name != SOCKETS],
+        "temporary files are left",
+    )
 
 
 def require_only_server(stand: Stand, pid: int) -> None:
