@@ -1,4 +1,4 @@
-"""A server in another process, and the lines between it and us. Knows JSON, but nothing of MCP.
+"""A server in another process, and the lines between it and us.
 
 Needs no gevent, so that other programs, such as pytest, can use it without being changed. One thread uses it.
 """
@@ -14,6 +14,7 @@ from contextlib import suppress
 from typing import Any
 
 from mcpgreen.cli import children
+from mcpgreen.cli.client import Client
 from mcpgreen.errors import McpgreenError
 from mcpgreen.text import jsontext
 from mcpgreen.text.json_types import Json
@@ -95,3 +96,32 @@ class Connection:
             self._child.wait(max(0.0, give_up_at - time.monotonic()))
         children.end(self._child)
         self._said.close()
+
+
+class ProcessClient(Client):
+    """A client over a connection, which it closes. Raises NoAnswer where the server ends."""
+
+    def __init__(self, connection: Connection, *, give_up_at: float, **options: Any) -> None:
+        self.connection = connection
+        try:
+            super().__init__(give_up_at=give_up_at, **options)
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        self.connection.close()
+
+    def exchange(self, method: str, params: Json) -> Json:
+        try:
+            return super().exchange(method, params)
+        except NoAnswer as error:
+            raise NoAnswer(f"{method}: {error}{self.connection.last_words()}") from error
+
+    def send(self, message: Json) -> None:
+        self.connection.send(message)
+
+    def hear(self, until: float) -> None:
+        message = self.connection.receive(until)
+        if message is not None:
+            self.take(message)

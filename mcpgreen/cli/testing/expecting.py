@@ -8,7 +8,7 @@ from __future__ import annotations
 import difflib
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any
 
@@ -22,41 +22,59 @@ from mcpgreen.text import jsontext
 from mcpgreen.text.json_types import Json
 
 MAX_SNAPSHOT_BYTES = 16 << 20
-MAX_DIFFERENCES = 20  # that are named
+MAX_PROBLEMS = 20  # that are named
 SHOWN_CHARS = 300
 DIFF_LINES = 40
 MAX_DIFFED_LINES = 500  # the time of a diff grows with the square
 STEP = re.compile(r'\.?([^.\[\]"]+)|\[(\d+)\]|\.?\["([^"]+)"\]')
 ABSENT: Any = object()
 OURS = ("exitCode", "stderr", SERVER_INFO)  # in `_meta`, of the server or of the tests
+# What a text can be compared with, if it need not be equal.
+MATCHERS: dict[str, tuple[str, Callable[[str, str], object]]] = {
+    "contains": ("a text with", lambda part, text: part in text),
+    "matches": ("a match of", lambda pattern, text: re.search(pattern, text, re.MULTILINE)),
+}
 
 
 def problems_with(outcome: Outcome, test: ToolTest, root: str, *, updates: bool = False) -> list[str]:
     """Return what differs from the expectations of a test. With `updates`, its snapshot is written, not compared."""
-    expect, result = test.expect, outcome.result
     if outcome.is_late:
-        return [f"withinSecs: the call was cancelled after {expect.get('withinSecs', PATIENCE_SECS):g} s"]
-    problems = [f"answers: the tool asked “{each}”, and the test has no answer to it" for each in outcome.unanswered]
-    problems += [f"answers: the tool did not ask for “{each}”" for each in outcome.unused]
-    if outcome.error is not None and "error" not in expect and not expect.get("snapshot"):
-        return [*problems, f"expected a result\n   found an error: {outcome.text}"]
+        return [f"withinSecs: the call was cancelled after {test.expect.get('withinSecs', PATIENCE_SECS):g} s"]
+    if updates and test.expect.get("snapshot"):
+        os.makedirs(os.path.dirname(test.snapshot), exist_ok=True)
+        with replacing(test.snapshot, mode=0o644) as file:
+            file.write(jsontext.pretty(_snapshot_of(outcome, test, root)).encode("utf-8", "surrogatepass"))
+    problems = list(islice(_problems(outcome, test, root), MAX_PROBLEMS + 1))
+    return problems[:MAX_PROBLEMS] + ["..."] * (len(problems) > MAX_PROBLEMS)
+
+
+def _problems(outcome: Outcome, test: ToolTest, root: str) -> Iterator[str]:
+    expect, result = test.expect, outcome.result
+    for each in outcome.unanswered:
+        yield f"answers: the tool asked “{each}”, and the test has no answer to it"
+    for each in outcome.unused:
+        yield f"answers: the tool did not ask for “{each}”"
     if "error" in expect:
-        found = outcome.text if outcome.error is not None else ABSENT
-        problems += _mismatches("error", found, expect["error"])
-    elif outcome.error is None and bool(result.get("isError")) != expect.get("isError", False):
-        problems.append(_unequal("isError", expect.get("isError", False), bool(result.get("isError")), outcome.text))
-    if "exitCode" in expect and outcome.exit_code != expect["exitCode"]:
-        problems.append(_unequal("exitCode", expect["exitCode"], outcome.exit_code))
+        yield from _text_mismatches("error", ABSENT if outcome.error is None else outcome.text, expect["error"])
+    elif outcome.error is None:
+        for each in differences(expect.get("isError", False), bool(result.get("isError")), "isError"):
+            yield f"{each}: {_shown(outcome.text)}"
+    elif not expect.get("snapshot"):
+        yield f"expected a result\n   found an error: {outcome.text}"
+        return
+    if "exitCode" in expect:
+        yield from differences(expect["exitCode"], outcome.exit_code, "exitCode")
     if "text" in expect:
-        problems += _mismatches("text", outcome.text, expect["text"])
+        yield from _text_mismatches("text", outcome.text, expect["text"])
     for path, wanted in expect.get("json", {}).items():
-        problems += _mismatches(path, value_at(result, path), wanted)
+        yield from _mismatches(path, value_at(result, path), wanted)
     if "schema" in expect:
-        problems += _schema_problems(outcome.structured, expect["schema"])
-    problems += _progress_problems(len(outcome.progress), expect.get("progress"))
+        yield from _schema_problems(outcome.structured, expect["schema"])
+    count, wanted = len(outcome.progress), expect.get("progress")
+    if (wanted is False and count) or (wanted and count < wanted):
+        yield f"progress: expected {'none' if wanted is False else f'at least {int(wanted)}'}\n   found {count}"
     if expect.get("snapshot"):
-        problems += _snapshot_problems(outcome, test, root, updates=updates)
-    return problems
+        yield from _snapshot_problems(_snapshot_of(outcome, test, root), test.snapshot, root)
 
 
 def value_at(value: Any, path: str) -> Any:
@@ -71,51 +89,23 @@ def value_at(value: Any, path: str) -> Any:
     return value if end == len(path) else ABSENT
 
 
+def _text_mismatches(what: str, text: str, wanted: Any) -> Iterator[str]:
+    for each in wanted if isinstance(wanted, list) else [wanted]:
+        yield from _mismatches(what, text, each.rstrip("\n") if isinstance(each, str) else each)
+
+
 def _mismatches(what: str, found: Any, wanted: Any) -> Iterator[str]:
-    if what in ("text", "error") and isinstance(wanted, list):
-        for each in wanted:
-            yield from _mismatches(what, found, each)
+    if found is ABSENT or not isinstance(wanted, dict) or not wanted or not wanted.keys() <= MATCHERS.keys():
+        yield from differences(wanted, found, what)
         return
-    matchers = (
-        wanted if isinstance(wanted, dict) and wanted and wanted.keys() <= _MATCHERS.keys() else {"equals": wanted}
-    )
-    if found is ABSENT:
-        yield f"{what}: expected {_shown(wanted)}\n   found nothing there"
-        return
-    for name, each in matchers.items():
-        if name == "equals":
-            if what == "text" and isinstance(each, str):
-                each = each.rstrip("\n")
-            if not is_same(found, each):
-                yield _unequal(what, each, found)
-        elif not _MATCHERS[name](found if isinstance(found, str) else jsontext.dumps(found).decode("ascii"), each):
-            yield f"{what}: expected {_WORDS[name]} {_shown(each)}\n   found {_shown(found)}"
-
-
-_MATCHERS: dict[str, Any] = {
-    "contains": lambda found, each: each in found,
-    "matches": lambda found, each: re.search(each, found, re.MULTILINE),
-    "equals": None,
-}
-_WORDS = {"contains": "a text with", "matches": "a match of"}
-
-
-def _unequal(what: str, wanted: Any, found: Any, more: str = "") -> str:
-    if isinstance(wanted, str) and isinstance(found, str) and "\n" in wanted + found:
-        return "\n".join([f"{what}: (- expected, + found)", *diff(wanted, found)])
-    return f"{what}: expected {_shown(wanted)}\n   found {_shown(found)}" + (f": {_shown(more)}" if more else "")
-
-
-def diff(wanted: str, found: str) -> list[str]:
-    """Return the lines of a small diff, or the first line that differs if the texts are long."""
-    before, after = wanted.splitlines(), found.splitlines()
-    if max(len(before), len(after)) > MAX_DIFFED_LINES:
-        pairs = enumerate(zip(before, after, strict=False))
-        first = next((number for number, (one, other) in pairs if one != other), min(len(before), len(after)))
-        before, after = before[first : first + 3], after[first : first + 3]
-    lines = [*islice(difflib.unified_diff(before, after, n=1, lineterm=""), 2, DIFF_LINES + 3)]
-    more = ["..."] if len(lines) > DIFF_LINES else []
-    return [f"   {line[:SHOWN_CHARS]}" for line in lines[:DIFF_LINES]] + more
+    text = found if isinstance(found, str) else jsontext.dumps(found).decode("ascii")
+    for name, each in wanted.items():
+        words, fits = MATCHERS[name]
+        try:
+            if not fits(str(each), text):
+                yield f"{what}: expected {words} {_shown(each)}\n   found {_shown(found)}"
+        except re.error as error:
+            yield f"{what}: {each} is not a regular expression: {error}"
 
 
 def _schema_problems(structured: Any, schema: Json) -> list[str]:
@@ -127,41 +117,32 @@ def _schema_problems(structured: Any, schema: Json) -> list[str]:
         return [f"schema: {error}"]
 
 
-def _progress_problems(count: int, wanted: bool | int | None) -> list[str]:
-    if wanted is False and count:
-        return [f"progress: expected none\n   found {count} reports"]
-    if wanted and count < wanted:
-        return [f"progress: expected at least {int(wanted)}\n   found {count}"]
-    return []
-
-
-def _snapshot_problems(outcome: Outcome, test: ToolTest, root: str, *, updates: bool) -> list[str]:
+def _snapshot_of(outcome: Outcome, test: ToolTest, root: str) -> Json:
+    """Return what is compared: the result or the error, apart from what the test leaves out."""
     kept = {name: value for name, value in outcome.result.items() if name not in ("_meta", "resultType")}
     meta = {name: value for name, value in outcome.result.get("_meta", {}).items() if name not in OURS}
     kept |= {"_meta": meta} if meta else {}
-    found = without_root(kept if outcome.error is None else {"error": outcome.error}, root)
+    snapshot: Json = without_root(kept if outcome.error is None else {"error": outcome.error}, root)
     rules = test.expect["snapshot"]
     for path in rules.get("without", ()) if isinstance(rules, dict) else ():
         place, _, key = path.rpartition(".")
-        holder = value_at(found, place) if place else found
+        holder = value_at(snapshot, place)
         if isinstance(holder, dict):
             holder.pop(key, None)
-    shown = os.path.relpath(test.snapshot, root)
-    if updates:
-        os.makedirs(os.path.dirname(test.snapshot), exist_ok=True)
-        with replacing(test.snapshot, mode=0o644) as file:
-            file.write(jsontext.pretty(found).encode("utf-8", "surrogatepass"))
-        return []
-    if not os.path.lexists(test.snapshot):
-        return [f"snapshot: there is no {shown} yet; mcpgreen test --update writes it"]
+    return snapshot
+
+
+def _snapshot_problems(found: Json, path: str, root: str) -> Iterator[str]:
+    shown = os.path.relpath(path, root)
+    if not os.path.lexists(path):
+        yield f"snapshot: there is no {shown} yet; mcpgreen test --update writes it"
+        return
     try:
-        wanted = jsontext.loads(content_of(test.snapshot, MAX_SNAPSHOT_BYTES))
+        wanted = jsontext.loads(content_of(path, MAX_SNAPSHOT_BYTES))
     except (ProjectError, ValueError) as error:
-        return [f"snapshot: {shown}: {error}"]
-    changes = list(islice(differences(wanted, found), MAX_DIFFERENCES + 1))
-    return [f"snapshot: {each}" for each in changes[:MAX_DIFFERENCES]] + ["snapshot: ..."] * (
-        len(changes) > MAX_DIFFERENCES
-    )
+        yield f"snapshot: {shown}: {error}"
+    else:
+        yield from (f"snapshot: {each}" for each in differences(wanted, found))
 
 
 def without_root(value: Any, root: str) -> Any:
@@ -188,7 +169,10 @@ def differences(wanted: Any, found: Any, path: str = "") -> Iterator[str]:
     elif found is ABSENT:
         yield f"{path}: expected {_shown(wanted)}\n   found nothing there"
     elif not is_same(wanted, found):
-        yield _unequal(path, wanted, found)
+        if isinstance(wanted, str) and isinstance(found, str) and "\n" in wanted + found:
+            yield "\n".join([f"{path}: (- expected, + found)", *_diff(wanted, found)])
+        else:
+            yield f"{path}: expected {_shown(wanted)}\n   found {_shown(found)}"
 
 
 def is_same(one: Any, other: Any) -> bool:
@@ -203,3 +187,15 @@ def is_same(one: Any, other: Any) -> bool:
 def _shown(value: Any) -> str:
     text = jsontext.pretty(value).strip() if isinstance(value, str) else jsontext.dumps(value).decode("ascii")
     return text if len(text) <= SHOWN_CHARS else f"{text[:SHOWN_CHARS]}..."
+
+
+def _diff(wanted: str, found: str) -> list[str]:
+    """Return the lines of a small diff, or the first line that differs if the texts are long."""
+    before, after = wanted.splitlines(), found.splitlines()
+    if max(len(before), len(after)) > MAX_DIFFED_LINES:
+        pairs = enumerate(zip(before, after, strict=False))
+        first = next((number for number, (one, other) in pairs if one != other), min(len(before), len(after)))
+        before, after = before[first : first + 3], after[first : first + 3]
+    lines = [*islice(difflib.unified_diff(before, after, n=1, lineterm=""), 2, DIFF_LINES + 3)]
+    more = ["..."] if len(lines) > DIFF_LINES else []
+    return [f"   {line[:SHOWN_CHARS]}" for line in lines[:DIFF_LINES]] + more

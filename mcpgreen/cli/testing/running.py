@@ -1,32 +1,32 @@
 """`mcpgreen test`: run the tests of a project, and report them.
 
-Tests run one after the other, each through a real server in a process of its own. Tests with the same environment and
-client share a server.
+Tests run one after the other, through a real server in a process of its own.
 """
 
 from __future__ import annotations
 
-import ast
-import re
+import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, closing, suppress
 from typing import NamedTuple
 
+from mcpgreen.catalog.tree_scan import survey
 from mcpgreen.cli.commands import Options
 from mcpgreen.cli.connection import NoAnswer
 from mcpgreen.cli.opening import open_named
 from mcpgreen.cli.output import DIM, GREEN, RED, harmless, has_colour, painted, print_json, put, say, tell
-from mcpgreen.cli.testing.client import PATIENCE_SECS, Client
+from mcpgreen.cli.testing.client import PATIENCE_SECS, ProjectClient
 from mcpgreen.cli.testing.expecting import problems_with
 from mcpgreen.cli.testing.files import ToolTest, find_files, read_tests
-from mcpgreen.errors import UsageError
+from mcpgreen.errors import McpgreenError, UsageError
 from mcpgreen.project.project import Project
 from mcpgreen.text.json_types import Json
 
 STDERR_LINES = 10
-LOGIC = ("and", "or", "not", "(", ")")
-WORD = re.compile(r"[()]|[^\s()]+")
+LOOK_SECS = 0.5  # between two looks at files, with --watch
+MADE_BY_RUNS = ("snapshots", "__pycache__")
 STYLES = {"passed": GREEN, "failed": RED, "skipped": DIM}
 
 
@@ -52,29 +52,46 @@ class Result(NamedTuple):
 
 def run(options: Options) -> int:
     """Return 1 if a test fails, 2 if there are no tests, or their files have mistakes."""
-    matches = matcher_of(options["-k"] or "")
     project, _, _ = open_named(options)
     if options["--watch"]:
-        from mcpgreen.cli.testing.watching import whenever_files_change
-
-        return whenever_files_change(project, lambda: _run_once(project, options, matches))
-    return _run_once(project, options, matches)
+        return _run_after_changes(project, options)
+    return _run_once(project, options)
 
 
-def _run_once(project: Project, options: Options, matches: Callable[[str], bool]) -> int:
+def _run_after_changes(project: Project, options: Options) -> int:
+    """Run the tests again whenever files of the project change, until Ctrl-C. Return the status of the last time."""
+    tops = [project.tools_dir, project.resources_dir, project.prompts_dir, project.providers_dir, project.server_dir]
+    tops.append(os.path.join(project.root, "tests"))
+    status, tested = 0, None
+    with suppress(KeyboardInterrupt):
+        while True:
+            found = survey(project, tops, without=MADE_BY_RUNS).fingerprint
+            if found == tested:
+                time.sleep(LOOK_SECS)
+                continue
+            tested = found
+            try:
+                status = _run_once(project, options)
+            except McpgreenError as error:
+                tell(f"mcpgreen: error: {error}\n")
+                status = 2
+            tell("Waiting for changes; Ctrl-C ends.\n")
+    return status
+
+
+def _run_once(project: Project, options: Options) -> int:
     tests, faults = read_tests(find_files(project, options["PATH"]), project)
     for fault in faults:
         tell(f"mcpgreen: error: {fault}\n")
     if faults:
         return 2
-    chosen = [test for test in tests if matches(f"{test.title} {test.tool}")]
+    wanted = options["-k"] or ""
+    chosen = [test for test in tests if has_words(f"{test.title} {test.tool}", wanted)]
     if not chosen:
-        raise UsageError(f"No test matches -k {options['-k']}." if tests else "The files have no tests.")
+        raise UsageError(f"No test matches -k {wanted}." if tests else "The files have no tests.")
     began_at = time.time()
     results = run_tests(chosen, project, updates=options["--update"])
     done = list(results if options["--json"] else _reported(results, len(chosen)))
-    places = {test.title: number for number, test in enumerate(chosen)}
-    done.sort(key=lambda result: places[result.test.title])
     if options["--junit"]:
         from mcpgreen.cli.testing.junit import write_junit
 
@@ -89,41 +106,38 @@ def _run_once(project: Project, options: Options, matches: Callable[[str], bool]
     return 1 if counts["failed"] else 0
 
 
+def has_words(title: str, expression: str) -> bool:
+    """Tell whether a title fits words joined by `and`, `or` and `not`, of which `or` binds least."""
+
+    def fits(term: str) -> bool:
+        word = term.strip().removeprefix("not ").strip()
+        return (word in title.casefold()) != term.strip().startswith("not ")
+
+    return any(all(map(fits, each.split(" and "))) for each in expression.casefold().split(" or "))
+
+
 def run_tests(tests: Sequence[ToolTest], project: Project, *, updates: bool = False) -> Iterator[Result]:
-    """Run the tests, in groups that can share a server."""
-    groups: dict[str, list[ToolTest]] = {}
-    for test in tests:
-        groups.setdefault(test.start, []).append(test)
-    for group in groups.values():
-        client: Client | None = None
-        try:
-            for test in group:
-                if test.skip is not None:
-                    yield Result(test)
-                    continue
-                began_at = time.monotonic()
-                try:
-                    client = client or _client_for(test, project)
-                    yield _result_of(test, client, project, updates=updates)
-                except NoAnswer as error:
-                    if client is not None:
-                        client.close()
-                        client = None
-                    yield Result(test, [f"the server did not answer: {error}"], time.monotonic() - began_at)
-        finally:
-            if client is not None:
-                client.close()
-
-
-def _client_for(test: ToolTest, project: Project) -> Client:
-    return Client(project.root, environment=test.environment, revision=test.revision, capabilities=test.capabilities)
-
-
-def _result_of(test: ToolTest, client: Client, project: Project, *, updates: bool) -> Result:
-    within_secs = test.expect.get("withinSecs", PATIENCE_SECS)
-    outcome = client.call(test.tool, test.arguments, answers=test.answers, within_secs=within_secs)
-    problems = problems_with(outcome, test, project.root, updates=updates)
-    return Result(test, problems, outcome.secs, outcome.stderr)
+    """Run the tests. Each uses the server of the test before it, if that is what it needs, and still there."""
+    client, start = None, None
+    with ExitStack() as servers:
+        for test in tests:
+            if test.skip is not None:
+                yield Result(test)
+                continue
+            began_at = time.monotonic()
+            try:
+                if client is None or test.start != start:
+                    servers.close()
+                    client = servers.enter_context(closing(ProjectClient(project.root, **test.start)))
+                    start = test.start
+                within_secs = test.expect.get("withinSecs", PATIENCE_SECS)
+                outcome = client.call(test.tool, test.arguments, answers=test.answers, within_secs=within_secs)
+            except (NoAnswer, TimeoutError) as error:
+                client = None
+                yield Result(test, [f"the server did not answer: {error}"], time.monotonic() - began_at)
+            else:
+                problems = problems_with(outcome, test, project.root, updates=updates)
+                yield Result(test, problems, outcome.secs, outcome.stderr)
 
 
 def _reported(results: Iterator[Result], total: int) -> Iterator[Result]:
@@ -154,30 +168,3 @@ def _print(result: Result) -> None:
     say(f" {result.test.title}{more}\n")
     for line in "\n".join([*result.problems, *result.stderr_lines]).splitlines():
         say(f"    {line}\n")
-
-
-def matcher_of(expression: str) -> Callable[[str], bool]:
-    """Return whether a title fits words joined by `and`, `or`, `not` and brackets. Raises UsageError."""
-    words = WORD.findall(expression)
-    # Python knows how to read it, with a number for each word.
-    text = " ".join(word if word in LOGIC else str(number) for number, word in enumerate(words))
-    unclear = UsageError(f"-k {expression}: write words with and, or, not and brackets between them.")
-
-    def holds(node: ast.expr, title: str) -> bool:
-        if isinstance(node, ast.BoolOp):
-            values = [holds(each, title) for each in node.values]
-            return all(values) if isinstance(node.op, ast.And) else any(values)
-        if isinstance(node, ast.UnaryOp):
-            return not holds(node.operand, title)
-        if isinstance(node, ast.Constant) and isinstance(node.value, int):
-            return words[node.value].casefold() in title.casefold()
-        raise unclear
-
-    if not words:
-        return lambda title: True
-    try:
-        tree = ast.parse(text, mode="eval").body
-        holds(tree, "")  # before anything runs
-    except (SyntaxError, RecursionError, MemoryError) as error:
-        raise unclear from error
-    return lambda title: holds(tree, title)

@@ -20,6 +20,7 @@ import gevent
 
 from mcpgreen import journal
 from mcpgreen.catalog.descriptions.metadata import is_instant
+from mcpgreen.cli.client import Answer, unknown
 from mcpgreen.cli.commands import Options
 from mcpgreen.cli.output import tell
 from mcpgreen.errors import McpgreenError, UsageError
@@ -45,8 +46,6 @@ MAX_FILE_BYTES = 10 << 20
 TYPES = {"integer": (int,), "number": (int, float), "array": (list,), "object": (dict,)}
 TRUTHS = {"true": True, "yes": True, "y": True, "on": True, "1": True}
 TRUTHS |= {"false": False, "no": False, "n": False, "off": False, "0": False}
-
-Answer = Callable[[str, Json], Json]  # takes a method and its params; returns `{"result": ...}` or `{"error": ...}`
 
 
 def arguments_of(text: str, given: str = "--args") -> Json:
@@ -181,10 +180,6 @@ def answer_for(words: Sequence[str]) -> Answer | None:
         values_of(words, {})  # refuse a word that is not key=value before anything runs
         return partial(answer_prepared, words)
     return answer_at_terminal if sys.stdin.isatty() and sys.stderr.isatty() else None
-
-
-def unknown(method: str) -> Json:
-    return {"error": {"code": -32601, "message": f"This client does not answer {method}."}}
 
 
 def answer_prepared(words: Sequence[str], method: str, params: Json) -> Json:

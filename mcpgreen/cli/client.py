@@ -1,0 +1,257 @@
+"""A client of a server, of any revision: it sends requests, answers questions, retries, follows tasks and cancels.
+
+It does not know where the server is. A subclass does: `connection.ProcessClient` for one in another process,
+`trying.local_client.LocalClient` for one in this process. Each passes the server's messages to `take`.
+
+Rule: nothing here needs gevent, so that pytest can use it without being changed.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from contextlib import suppress
+from math import inf
+from typing import Any
+
+from mcpgreen import __version__
+from mcpgreen.errors import InternalError, McpgreenError
+from mcpgreen.protocol.admission import CLIENT_CAPABILITIES, CLIENT_INFO, LOG_LEVEL, PROTOCOL_VERSION
+from mcpgreen.protocol.messages import normal_id
+from mcpgreen.protocol.revisions import EXTENSION_OF, LATEST_HANDSHAKE, NEWEST, TASKS_EXTENSION, Era, Revision
+from mcpgreen.text.json_types import Json
+
+INFO: Json = {"name": "mcpgreen", "version": __version__}
+WITH_TASKS: Json = {"extensions": {TASKS_EXTENSION: {}}}
+LOOK_SECS = 0.2  # between two looks at a task
+PERCENT = re.compile(r"(\d+) %(?:: )?(.*)", re.DOTALL)
+
+Answer = Callable[[str, Json], Json]  # takes a method and its params; returns `{"result": ...}` or `{"error": ...}`
+OnFrame = Callable[[Json], object]
+
+
+class Refused(McpgreenError):
+    """The server answered with an error, or a question has no answer."""
+
+    def __init__(self, error: Any) -> None:
+        super().__init__(str(error["message"] if isinstance(error, dict) and "message" in error else error))
+        self.error = error
+
+
+class Cancelled(McpgreenError):
+    """The client has cancelled its request, so there is no answer."""
+
+
+class Client(ABC):
+    """Waits for the answer to each request, at most until `give_up_at`. `answer` answers what a script asks meanwhile.
+    `on_sent` gets each request. `on_task` gets each state of a task; without it, its messages count as progress."""
+
+    def __init__(
+        self,
+        *,
+        revision: Revision = LATEST_HANDSHAKE,
+        capabilities: Json,
+        answer: Answer | None = None,
+        on_notification: OnFrame | None = None,
+        on_sent: OnFrame | None = None,
+        on_task: OnFrame | None = None,
+        log_level: str | None = None,
+        give_up_at: float = inf,
+    ) -> None:
+        self.give_up_at = give_up_at  # as of `time.monotonic`
+        self.server_info: Any = None
+        self.task_id = ""  # of what is being played
+        self._task_state = ("", "")  # with its message
+        self._revision = revision
+        self._capabilities = capabilities
+        self._answer = answer
+        self._on_notification = on_notification
+        self._on_sent = on_sent
+        self._on_task = on_task
+        self._log_level = log_level
+        self._last_id = 0
+        self._responses: dict[object, Json | Cancelled | None] = {}  # to the requests that are open
+        if revision.era == Era.HANDSHAKE:
+            params = {"protocolVersion": revision.name, "capabilities": capabilities, "clientInfo": INFO}
+            self.server_info = self.ask("initialize", params).get("serverInfo")
+            self._send(method="notifications/initialized")
+            if log_level is not None:
+                self.ask("logging/setLevel", {"level": log_level})
+
+    @abstractmethod
+    def send(self, message: Json) -> None: ...
+
+    @abstractmethod
+    def hear(self, until: float) -> None:
+        """Wait until the server has sent something, or the time is over."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Leave the server, which cancels what is in flight."""
+
+    def reply_later(self, question: Json) -> None:
+        """Answer a question: at once here, beside everything else in subclasses that can."""
+        self.reply(question)
+
+    def ask(self, method: str, params: Json) -> Json:
+        """Send a request and return its result. Raises Refused, TimeoutError and Cancelled."""
+        return result_in(self.exchange(method, params))
+
+    def all_of(self, method: str, member: str) -> list[Json]:
+        """Return all items of a list, from all its pages."""
+        items: list[Json] = []
+        params: Json = {}
+        while True:
+            page = self.ask(method, params)
+            items += page[member]
+            if not page.get("nextCursor"):
+                return items
+            params = {"cursor": page["nextCursor"]}
+
+    def play(self, method: str, params: Json) -> Json:
+        """Send a request, answer its questions, and follow its task to the end. Return the last response, as a whole.
+        Raises Refused if a question has no answer, TimeoutError and Cancelled."""
+        self.task_id, self._task_state = "", ("", "")
+        response = self.exchange(method, params)
+        while (result := response.get("result", {})).get("resultType") == "input_required":
+            state = {key: result[key] for key in ("requestState",) if key in result}
+            answers = self._answers_to(result["inputRequests"])
+            response = self.exchange(method, {**params, "inputResponses": answers, **state})
+        if result.get("resultType") == "task":
+            return self._followed(result)
+        if "task" in params and "task" in result:
+            self._take_task(result["task"])
+            return self.exchange("tasks/result", {"taskId": self.task_id})
+        return response
+
+    def cancel(self) -> None:
+        """Cancel what is being played, or its task. May wait."""
+        if self.task_id:
+            self.exchange("tasks/cancel", {"taskId": self.task_id})
+            return
+        for request_id in list(self._responses):
+            self._withdraw(request_id)
+            self._responses[request_id] = Cancelled()
+
+    def exchange(self, method: str, params: Json) -> Json:
+        """Send a request and return the whole response. Raises TimeoutError and Cancelled."""
+        self._last_id += 1
+        request_id = self._last_id
+        request = {"jsonrpc": "2.0", "id": request_id, "method": method, "params": self._envelope(method, params)}
+        if self._on_sent is not None:
+            self._on_sent(request)
+        self._responses[request_id] = None
+        try:
+            self.send(request)
+            while (response := self._responses[request_id]) is None:
+                if time.monotonic() >= self.give_up_at:
+                    self._withdraw(request_id)
+                    raise TimeoutError(f"{method}: no answer in time")
+                self.hear(self.give_up_at)
+        finally:
+            del self._responses[request_id]
+        if isinstance(response, Cancelled):
+            raise response
+        return response
+
+    def take(self, message: Any) -> None:
+        """Take what the server sends."""
+        if not isinstance(message, dict):
+            return  # it is not one of our servers
+        method = message.get("method")
+        if method is None:
+            request_id = normal_id(message.get("id"))
+            if request_id in self._responses:
+                self._responses[request_id] = message
+        elif "id" in message:
+            self.reply_later(message)
+        elif method == "notifications/tasks/status":
+            self._take_task(message["params"])
+        elif self._on_notification is not None:
+            self._on_notification(message)
+
+    def reply(self, question: Json) -> None:
+        method = question["method"]
+        with suppress(Cancelled):
+            answer = self._answer(method, question.get("params", {})) if self._answer else unknown(method)
+            self._send(id=question["id"], **answer)
+
+    def _send(self, **members: Any) -> None:
+        self.send({"jsonrpc": "2.0", **members})
+
+    def _withdraw(self, request_id: object) -> None:
+        reason = "Nobody waits for the answer any more."
+        self._send(method="notifications/cancelled", params={"requestId": request_id, "reason": reason})
+
+    def _envelope(self, method: str, params: Json) -> Json:
+        """Return a copy of the params, which for a stateless request describe the client."""
+        if self._revision.era == Era.HANDSHAKE and method not in EXTENSION_OF:
+            return {**params}
+        meta: Json = {PROTOCOL_VERSION: NEWEST.name, CLIENT_CAPABILITIES: self._capabilities, CLIENT_INFO: INFO}
+        meta |= {} if self._log_level is None else {LOG_LEVEL: self._log_level}
+        return {**params, "_meta": {**meta, **params.get("_meta", {})}}
+
+    def _answers_to(self, asked: Json) -> Json:
+        """Raises Refused if there is no answer, as when a person does not want to answer for a model."""
+        answers: Json = {}
+        for key, question in asked.items():
+            answer = self._answer(question["method"], question.get("params", {})) if self._answer else None
+            answers[key] = result_in(
+                answer or {"error": {"code": InternalError.code, "message": "There is no answer."}}
+            )
+        return answers
+
+    def _followed(self, task: Json) -> Json:
+        """Look at the task until it ends; return its result or error as a response. Raises Refused."""
+        self._take_task(task)
+        named = {"taskId": self.task_id}
+        while True:
+            response = self.exchange("tasks/get", named)
+            if "error" in response:
+                return response
+            task = response["result"]
+            outcome: Json = {key: task[key] for key in ("result", "error") if key in task}
+            if task["status"] == "cancelled":
+                outcome = {"error": {"code": InternalError.code, "message": "The task was cancelled."}}
+            self._take_task({key: value for key, value in task.items() if key not in ("_meta", "resultType", *outcome)})
+            if outcome:
+                return {"jsonrpc": "2.0", "id": response["id"], **outcome}
+            if task.get("inputRequests"):
+                try:
+                    answers = self._answers_to(task["inputRequests"])
+                except Refused:
+                    self.cancel()
+                    raise
+                self.ask("tasks/update", {**named, "inputResponses": answers})
+            next_look_at = time.monotonic() + LOOK_SECS
+            while time.monotonic() < next_look_at:
+                self.hear(next_look_at)
+
+    def _take_task(self, task: Json) -> None:
+        """Report a task if it has changed."""
+        self.task_id = task["taskId"]
+        message = task.get("statusMessage", "")
+        state, self._task_state = self._task_state, (task["status"], message)
+        if self._task_state == state:
+            return
+        if self._on_task is not None:
+            self._on_task(task)
+        elif self._on_notification is not None and message:
+            found = PERCENT.fullmatch(message)
+            progress = {"progress": int(found[1]), "total": 100} if found else {"progress": 0}
+            params = {**progress, "message": found[2] if found else message}
+            self._on_notification({"method": "notifications/progress", "params": params})
+
+
+def unknown(method: str) -> Json:
+    return {"error": {"code": -32601, "message": f"This client does not answer {method}."}}
+
+
+def result_in(response: Json) -> Json:
+    """Raises Refused."""
+    result = response.get("result")
+    if not isinstance(result, dict):
+        raise Refused(response.get("error"))
+    return result
