@@ -15,12 +15,12 @@ from typing import NamedTuple
 from mcpgreen.catalog.tools import discover_tools
 from mcpgreen.catalog.tree_scan import survey
 from mcpgreen.cli.checking.findings import ERROR, OK, WARNING, Check
-from mcpgreen.cli.client import Refused
 from mcpgreen.cli.clients.formats.spot import Unfit
 from mcpgreen.cli.clients.install import ClientFile
 from mcpgreen.cli.clients.launch import launch_of, unset_keys
 from mcpgreen.cli.clients.table import FORMATS, Client
-from mcpgreen.cli.connection import Connection, NoAnswer, ProcessClient
+from mcpgreen.cli.connection import Connection, NoAnswer
+from mcpgreen.cli.mcp_client import McpClient, Refused
 from mcpgreen.errors import ProjectError, UsageError
 from mcpgreen.project.project import Project
 from mcpgreen.running.scripts import shebang
@@ -29,7 +29,6 @@ from mcpgreen.text.json_types import Json
 
 START_SECS = 30.0
 SLOW_SECS = 10.0  # some clients give up after this
-MAX_LINE_BYTES = 10 << 20  # the limit of clients
 MOST_NAMED = 5
 COMMAND_KEYS, ENV_KEYS = ("command", "cmd"), ("env", "envs", "environment")
 PROJECT_FILE = "project file: "  # of an origin
@@ -108,7 +107,7 @@ def start_checks(start: Start, project: Project, settings: Settings) -> Iterator
     yield from _overruled(start, settings)
     try:
         took_secs, info, tools = _try_server(start)
-    except (NoAnswer, TimeoutError) as error:
+    except (NoAnswer, TimeoutError, Refused) as error:
         yield Check("start", ERROR, str(error), "run the same command in a terminal; mcpgreen doctor checks the rest")
         return
     name = info.get("name", "a server without a name")
@@ -166,16 +165,14 @@ def _some(names: list[str]) -> str:
 
 def _try_server(start: Start) -> tuple[float, Json, list[str]]:
     """Start the server, initialize, list its tools, and stop it. Return the time to the first answer, the server's info
-    and the names of its tools. Raises NoAnswer and TimeoutError."""
+    and the names of its tools. Raises NoAnswer, TimeoutError and Refused."""
     began_at = time.monotonic()
     # Popen would look for the program on our PATH; the client has its own.
     words = (shutil.which(start.words[0], path=start.env["PATH"]) or start.words[0], *start.words[1:])
-    connection = Connection(words, env=start.env, cwd=start.cwd, max_line_bytes=MAX_LINE_BYTES)
-    try:
-        with closing(ProcessClient(connection, capabilities={}, give_up_at=began_at + START_SECS)) as client:
-            took_secs = time.monotonic() - began_at
-            tools = client.all_of("tools/list", "tools")
-    except Refused as refused:
-        raise NoAnswer(f"it returned an error: {str(refused)[:200]}") from refused
+    connection = Connection(words, env=start.env, cwd=start.cwd)
+    with closing(connection):
+        client = McpClient(connection.send, connection.receive, capabilities={}, give_up_at=began_at + START_SECS)
+        took_secs = time.monotonic() - began_at
+        tools = client.all_of("tools/list", "tools")
     info = client.server_info if isinstance(client.server_info, dict) else {}
     return took_secs, info, [str(tool.get("name")) for tool in tools]

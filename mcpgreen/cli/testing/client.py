@@ -13,19 +13,22 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mcpgreen.cli.client import WITH_TASKS, Refused, unknown
 from mcpgreen.cli.clients.launch import program_words
-from mcpgreen.cli.connection import Connection, ProcessClient
+from mcpgreen.cli.connection import Connection
+from mcpgreen.cli.mcp_client import WITH_TASKS, McpClient, Refused, sampled, unknown
 from mcpgreen.protocol.input.requests import ELICIT, SAMPLE, blocks_of
-from mcpgreen.protocol.revisions import BY_NAME, LATEST_HANDSHAKE, Era
+from mcpgreen.protocol.revisions import BY_NAME, LATEST_HANDSHAKE
 from mcpgreen.text.json_types import Json
 
 PATIENCE_SECS = 600.0  # for an answer, if a test says nothing; a tool has a time limit of its own
 CANCEL_SECS = 2.0
 MAX_NOTIFICATIONS = 10_000
 SHOWN_CHARS = 200
-ALL: Json = {"elicitation": {"form": {}, "url": {}}, "sampling": {"tools": {}}, "roots": {}}
-CANCEL: Json = {"action": "cancel"}
+NO_ANSWER: dict[str, Json] = {
+    ELICIT: {"result": {"action": "cancel"}},
+    SAMPLE: {"error": {"code": -1, "message": "There is no answer."}},
+}
+ALL: Json = {"elicitation": {"form": {}, "url": {}}, "sampling": {"tools": {}}, "roots": {}, **WITH_TASKS}
 
 
 @dataclass
@@ -33,21 +36,14 @@ class Outcome:
     """What came of a call: a result or an error, and what came before. `unanswered` are the questions for which there
     was no answer, `unused` the answers for which there was no question."""
 
-    answer: Json = field(default_factory=dict)
-    notifications: list[Json] = field(default_factory=list)
+    result: Json = field(default_factory=dict)
+    error: Json | None = None
+    progress: list[Json] = field(default_factory=list)
+    messages: list[Json] = field(default_factory=list)  # of the log
     unanswered: list[str] = field(default_factory=list)
     unused: list[str] = field(default_factory=list)
     secs: float = 0.0
     is_late: bool = False  # it was cancelled because its time was over
-
-    @property
-    def result(self) -> Json:
-        result: Json = self.answer.get("result", {})
-        return result
-
-    @property
-    def error(self) -> Json | None:
-        return self.answer.get("error")
 
     @property
     def is_error(self) -> bool:
@@ -73,17 +69,8 @@ class Outcome:
         """The end of what the tool wrote to stderr."""
         return str(self.result.get("_meta", {}).get("stderr", ""))
 
-    @property
-    def progress(self) -> list[Json]:
-        return [each["params"] for each in self.notifications if each["method"] == "notifications/progress"]
 
-    @property
-    def messages(self) -> list[Json]:
-        """The log messages."""
-        return [each["params"] for each in self.notifications if each["method"] == "notifications/message"]
-
-
-class ProjectClient(ProcessClient):
+class ProjectClient(McpClient):
     """`capabilities` is "all", "none", or an object as the protocol has it. Raises NoAnswer where the server ends."""
 
     def __init__(
@@ -98,18 +85,26 @@ class ProjectClient(ProcessClient):
         self._answers: Mapping[str, Any] = {}
         self._outcome = Outcome()
         if isinstance(capabilities, str):
-            tasks = WITH_TASKS if BY_NAME[revision].era == Era.STATELESS else {}
-            capabilities = {**ALL, **tasks} if capabilities == "all" else {}
+            capabilities = ALL if capabilities == "all" else {}
         env = {**os.environ, "MCPGREEN_RESULT_META": "always", **(environment or {})}
         words = (*program_words(os.environ), "serve", "--project-root", self._root)
-        super().__init__(
-            Connection(words, env=env, cwd=self._root),
-            give_up_at=time.monotonic() + PATIENCE_SECS,
-            revision=BY_NAME[revision],
-            capabilities=capabilities,
-            answer=self._answer_to,
-            on_notification=self._keep,
-        )
+        self._connection = Connection(words, env=env, cwd=self._root)
+        try:
+            super().__init__(
+                self._connection.send,
+                self._connection.receive,
+                give_up_at=time.monotonic() + PATIENCE_SECS,
+                revision=BY_NAME[revision],
+                capabilities=capabilities,
+                answer=self._answer_to,
+                on_notification=self._keep,
+            )
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        self._connection.close()
 
     def call(
         self,
@@ -127,9 +122,10 @@ class ProjectClient(ProcessClient):
         began_at = time.monotonic()
         self.give_up_at = began_at + within_secs
         try:
-            outcome.answer = self.play("tools/call", params)
+            response = self.play("tools/call", params)
+            outcome.result, outcome.error = response.get("result", {}), response.get("error")
         except Refused as refused:
-            outcome.answer = {"error": refused.error}
+            outcome.error = refused.error
         except TimeoutError:
             outcome.is_late = True
             self.give_up_at = time.monotonic() + CANCEL_SECS
@@ -144,13 +140,15 @@ class ProjectClient(ProcessClient):
         return self.exchange(method, params or {})
 
     def _keep(self, notification: Json) -> None:
-        if len(self._outcome.notifications) < MAX_NOTIFICATIONS:
-            self._outcome.notifications.append(notification)
+        kinds = {"notifications/progress": self._outcome.progress, "notifications/message": self._outcome.messages}
+        kept = kinds.get(notification["method"])
+        if kept is not None and len(kept) < MAX_NOTIFICATIONS:
+            kept.append(notification["params"])
 
     def _answer_to(self, method: str, params: Json) -> Json:
         if method == "roots/list":
             return {"result": {"roots": [{"uri": Path(self._root).as_uri()}]}}
-        if method not in (ELICIT, SAMPLE):
+        if method not in NO_ANSWER:
             return unknown(method)
         fields = params.get("requestedSchema", {}).get("properties", {})
         asked = [block.get("text", "") for each in params.get("messages", ()) for block in blocks_of(each)]
@@ -158,11 +156,6 @@ class ProjectClient(ProcessClient):
         for name, answer in self._answers.items():
             if name in fields or (name and name.casefold() in words.casefold()):
                 self._outcome.unused = [each for each in self._outcome.unused if each != name]
-                return {"result": _sampled(answer) if method == SAMPLE and isinstance(answer, str) else answer}
+                return {"result": sampled(answer) if method == SAMPLE and isinstance(answer, str) else answer}
         self._outcome.unanswered.append(words[:SHOWN_CHARS])
-        return {"result": CANCEL} if method == ELICIT else {"error": {"code": -1, "message": "There is no answer."}}
-
-
-def _sampled(text: str) -> Json:
-    content = {"type": "text", "text": text}
-    return {"role": "assistant", "content": content, "model": "test", "stopReason": "endTurn"}
+        return NO_ANSWER[method]

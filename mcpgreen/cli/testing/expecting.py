@@ -8,7 +8,7 @@ from __future__ import annotations
 import difflib
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from itertools import islice
 from typing import Any
 
@@ -16,7 +16,6 @@ from mcpgreen.cli.testing.client import PATIENCE_SECS, Outcome
 from mcpgreen.cli.testing.files import ToolTest
 from mcpgreen.errors import ProjectError
 from mcpgreen.files.regular_files import content_of, replacing
-from mcpgreen.protocol.revision_fields import SERVER_INFO
 from mcpgreen.protocol.schemas.validator import BadSchema, compile_schema
 from mcpgreen.text import jsontext
 from mcpgreen.text.json_types import Json
@@ -26,9 +25,8 @@ MAX_PROBLEMS = 20  # that are named
 SHOWN_CHARS = 300
 DIFF_LINES = 40
 MAX_DIFFED_LINES = 500  # the time of a diff grows with the square
-STEP = re.compile(r'\.?([^.\[\]"]+)|\[(\d+)\]|\.?\["([^"]+)"\]')
+STEP = re.compile(r'\["([^"]+)"\]|\[(\d+)\]|([^.\[\]]+)')
 ABSENT: Any = object()
-OURS = ("exitCode", "stderr", SERVER_INFO)  # in `_meta`, of the server or of the tests
 # What a text can be compared with, if it need not be equal.
 MATCHERS: dict[str, tuple[str, Callable[[str, str], object]]] = {
     "contains": ("a text with", lambda part, text: part in text),
@@ -69,7 +67,11 @@ def _problems(outcome: Outcome, test: ToolTest, root: str) -> Iterator[str]:
     for path, wanted in expect.get("json", {}).items():
         yield from _mismatches(path, value_at(result, path), wanted)
     if "schema" in expect:
-        yield from _schema_problems(outcome.structured, expect["schema"])
+        try:
+            found = compile_schema(expect["schema"], noun="member").problems(outcome.structured)
+        except BadSchema as error:
+            found = [str(error)]
+        yield from (f"schema: {each}" for each in found)
     count, wanted = len(outcome.progress), expect.get("progress")
     if (wanted is False and count) or (wanted and count < wanted):
         yield f"progress: expected {'none' if wanted is False else f'at least {int(wanted)}'}\n   found {count}"
@@ -79,14 +81,12 @@ def _problems(outcome: Outcome, test: ToolTest, root: str) -> Iterator[str]:
 
 def value_at(value: Any, path: str) -> Any:
     """Return the value at a path such as `content[0].text` or `structuredContent["a.b"]`, or ABSENT."""
-    end = 0
-    for step in STEP.finditer(path):
-        key: str | int = int(step[2]) if step[2] else step[1] or step[3]
-        is_there = isinstance(value, list) and type(key) is int and key < len(value)
-        if step.start() != end or not (is_there or (isinstance(value, dict) and key in value)):
+    for name, index, word in STEP.findall(path):
+        try:
+            value = value[int(index)] if index and isinstance(value, list) else value[name or word]
+        except (KeyError, IndexError, TypeError):
             return ABSENT
-        value, end = value[key], step.end()
-    return value if end == len(path) else ABSENT
+    return value
 
 
 def _text_mismatches(what: str, text: str, wanted: Any) -> Iterator[str]:
@@ -108,27 +108,12 @@ def _mismatches(what: str, found: Any, wanted: Any) -> Iterator[str]:
             yield f"{what}: {each} is not a regular expression: {error}"
 
 
-def _schema_problems(structured: Any, schema: Json) -> list[str]:
-    if structured is None:
-        return ["schema: the result has no structuredContent"]
-    try:
-        return [f"schema: {each}" for each in compile_schema(schema, noun="member").problems(structured)]
-    except BadSchema as error:
-        return [f"schema: {error}"]
-
-
 def _snapshot_of(outcome: Outcome, test: ToolTest, root: str) -> Json:
-    """Return what is compared: the result or the error, apart from what the test leaves out."""
-    kept = {name: value for name, value in outcome.result.items() if name not in ("_meta", "resultType")}
-    meta = {name: value for name, value in outcome.result.get("_meta", {}).items() if name not in OURS}
-    kept |= {"_meta": meta} if meta else {}
-    snapshot: Json = without_root(kept if outcome.error is None else {"error": outcome.error}, root)
+    """Return what is compared: the error, or the result without `_meta` and the members that the test leaves out."""
     rules = test.expect["snapshot"]
-    for path in rules.get("without", ()) if isinstance(rules, dict) else ():
-        place, _, key = path.rpartition(".")
-        holder = value_at(snapshot, place)
-        if isinstance(holder, dict):
-            holder.pop(key, None)
+    without = rules.get("without", ()) if isinstance(rules, dict) else ()
+    kept = {name: value for name, value in outcome.result.items() if name not in ("_meta", "resultType")}
+    snapshot: Json = without_root({"error": outcome.error} if outcome.error else kept, root, without)
     return snapshot
 
 
@@ -145,17 +130,17 @@ def _snapshot_problems(found: Json, path: str, root: str) -> Iterator[str]:
         yield from (f"snapshot: {each}" for each in differences(wanted, found))
 
 
-def without_root(value: Any, root: str) -> Any:
-    """Return a copy in which the path of the project has no meaning."""
+def without_root(value: Any, root: str, without: Collection[str] = ()) -> Any:
+    """Return a copy in which the path of the project has no meaning, and members with these names are left out."""
     if isinstance(value, dict):
-        return {name: without_root(each, root) for name, each in value.items()}
+        return {name: without_root(each, root, without) for name, each in value.items() if name not in without}
     if isinstance(value, list):
-        return [without_root(each, root) for each in value]
+        return [without_root(each, root, without) for each in value]
     return value.replace(root, "<project>") if isinstance(value, str) else value
 
 
 def differences(wanted: Any, found: Any, path: str = "") -> Iterator[str]:
-    """Yield what differs between two JSON values, with the path of each place."""
+    """Yield what differs between two JSON values, with the path of each place. 1 is 1.0, but not true."""
     if isinstance(wanted, dict) and isinstance(found, dict):
         for name in {**wanted, **found}:
             inner = f'{path}["{name}"]' if re.search(r'[.\[\]"]', name) else f"{path}.{name}".lstrip(".")
@@ -168,7 +153,7 @@ def differences(wanted: Any, found: Any, path: str = "") -> Iterator[str]:
         yield f"{path}: expected nothing\n   found {_shown(found)}"
     elif found is ABSENT:
         yield f"{path}: expected {_shown(wanted)}\n   found nothing there"
-    elif not is_same(wanted, found):
+    elif isinstance(wanted, bool) != isinstance(found, bool) or wanted != found:
         if isinstance(wanted, str) and isinstance(found, str) and "\n" in wanted + found:
             yield "\n".join([f"{path}: (- expected, + found)", *_diff(wanted, found)])
         else:
@@ -176,12 +161,7 @@ def differences(wanted: Any, found: Any, path: str = "") -> Iterator[str]:
 
 
 def is_same(one: Any, other: Any) -> bool:
-    """Tell whether two JSON values are equal: 1 is 1.0, but not true."""
-    if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(is_same(one[key], other[key]) for key in one)
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(is_same, one, other))
-    return isinstance(one, bool) == isinstance(other, bool) and bool(one == other)
+    return next(differences(one, other), None) is None
 
 
 def _shown(value: Any) -> str:
@@ -189,13 +169,11 @@ def _shown(value: Any) -> str:
     return text if len(text) <= SHOWN_CHARS else f"{text[:SHOWN_CHARS]}..."
 
 
-def _diff(wanted: str, found: str) -> list[str]:
-    """Return the lines of a small diff, or the first line that differs if the texts are long."""
+def _diff(wanted: str, found: str) -> Iterator[str]:
+    """Yield the lines of a small diff, from the first line that differs."""
     before, after = wanted.splitlines(), found.splitlines()
-    if max(len(before), len(after)) > MAX_DIFFED_LINES:
-        pairs = enumerate(zip(before, after, strict=False))
-        first = next((number for number, (one, other) in pairs if one != other), min(len(before), len(after)))
-        before, after = before[first : first + 3], after[first : first + 3]
-    lines = [*islice(difflib.unified_diff(before, after, n=1, lineterm=""), 2, DIFF_LINES + 3)]
-    more = ["..."] if len(lines) > DIFF_LINES else []
-    return [f"   {line[:SHOWN_CHARS]}" for line in lines[:DIFF_LINES]] + more
+    pairs = enumerate(zip(before, after, strict=False))
+    first = next((number for number, (one, other) in pairs if one != other), min(len(before), len(after)))
+    shown = slice(max(0, first - 1), first + MAX_DIFFED_LINES)
+    lines = difflib.unified_diff(before[shown], after[shown], n=1, lineterm="")
+    yield from (f"   {line[:SHOWN_CHARS]}" for line in islice(lines, 3, DIFF_LINES))

@@ -20,7 +20,6 @@ from mcpgreen.cli.making.drafts import filled
 from mcpgreen.errors import ProjectError, UsageError
 from mcpgreen.files.regular_files import content_of
 from mcpgreen.project.project import Project
-from mcpgreen.protocol.revisions import LATEST_HANDSHAKE
 from mcpgreen.protocol.schemas.validator import compile_schema
 from mcpgreen.text import jsontext
 from mcpgreen.text.json_types import Json
@@ -39,22 +38,13 @@ class ToolTest(NamedTuple):
     line: int
     name: str
     tool: str
-    arguments: Json
-    environment: dict[str, str]
-    revision: str
-    capabilities: Json | str
-    answers: Json
-    skip: str | None
+    start: Json  # what `ProjectClient` is told
+    call: Json  # the same for its `call`
     expect: Json
 
     @property
     def title(self) -> str:
         return f"{self.shown_file}: {self.name}"
-
-    @property
-    def start(self) -> Json:
-        """What `ProjectClient` has to be told: equal for tests that can share a server."""
-        return {"environment": self.environment, "revision": self.revision, "capabilities": self.capabilities}
 
     @property
     def snapshot(self) -> str:
@@ -68,25 +58,18 @@ def _file_name(name: str) -> str:
 
 
 def find_files(project: Project, places: Sequence[str]) -> list[str]:
-    """Return the files of a project, or of these places. Raises UsageError."""
+    """Return the files of a project, or of these places. Raises UsageError if there are none."""
     tests = Path(project.root, "tests")
-    found = [*sorted(tests.glob(f"*{SUFFIX}")), *sorted(Path(project.tools_dir).glob(f"*/*{SUFFIX}"))]
-    if places:
-        found = [file for place in places for file in _files_at(Path(place))]
+    found = [] if places else [*tests.glob(f"*{SUFFIX}"), *Path(project.tools_dir).glob(f"*/*{SUFFIX}")]
+    for place in map(Path, places):
+        found += place.rglob(f"*{SUFFIX}") if place.is_dir() else [place]
     if not found:
+        where = " ".join(places) or f"tests/*{SUFFIX} or tools/*/*{SUFFIX}"
         remedy = "mcpgreen scaffold test NAME writes one for the tool NAME"
-        raise UsageError(f"There are no tests: no file tests/*{SUFFIX} or tools/*/*{SUFFIX}. {remedy}.")
+        raise UsageError(f"There are no files with tests: {where}. {remedy}.")
     if len(found) > MAX_FILES:
         raise UsageError(f"There are more than {MAX_FILES} files with tests; name some of them.")
-    return list(dict.fromkeys(os.path.abspath(file) for file in found))
-
-
-def _files_at(place: Path) -> list[Path]:
-    files = sorted(place.rglob(f"*{SUFFIX}")) if place.is_dir() else [place]
-    if not place.exists() or not files:
-        what = f"has no files *{SUFFIX}" if place.exists() else "does not exist"
-        raise UsageError(f"{place} {what}.")
-    return files
+    return sorted({os.path.abspath(file) for file in found})
 
 
 def read_tests(files: Sequence[str], project: Project) -> tuple[list[ToolTest], list[str]]:
@@ -129,19 +112,11 @@ def _faults(test: Json, file: Json, names: set[str]) -> Iterator[str]:
 
 
 def _test_of(path: str, shown: str, line: int, file: Json, test: Json) -> ToolTest:
-    client = {**file.get("client", {}), **test.get("client", {})}
-    environment = {**file.get("environment", {}), **test.get("environment", {})}
-    return ToolTest(
-        file=path,
-        shown_file=shown,
-        line=line,
-        name=test["name"],
-        tool=test.get("tool") or file["tool"],
-        arguments=test.get("arguments", {}),
-        environment={name: str(each) for name, each in environment.items()},
-        revision=client.get("revision", LATEST_HANDSHAKE.name),
-        capabilities=client.get("capabilities", "all"),
-        answers=test.get("answers", {}),
-        skip=test.get("skip"),
-        expect=test.get("expect", {}),
-    )
+    variables = {**file.get("environment", {}), **test.get("environment", {})}
+    environment = {name: str(value) for name, value in variables.items()}
+    start = {"environment": environment, **file.get("client", {}), **test.get("client", {})}
+    call: Json = {name: test[name] for name in ("arguments", "answers") if name in test}
+    expect = test.get("expect", {})
+    if "withinSecs" in expect:
+        call["within_secs"] = expect["withinSecs"]
+    return ToolTest(path, shown, line, test["name"], test.get("tool") or file["tool"], start, call, expect)

@@ -16,38 +16,33 @@ from mcpgreen.catalog.tree_scan import survey
 from mcpgreen.cli.commands import Options
 from mcpgreen.cli.connection import NoAnswer
 from mcpgreen.cli.opening import open_named
-from mcpgreen.cli.output import DIM, GREEN, RED, harmless, has_colour, painted, print_json, put, say, tell
-from mcpgreen.cli.testing.client import PATIENCE_SECS, ProjectClient
+from mcpgreen.cli.output import GREEN, RED, has_colour, painted, put, say, tell
+from mcpgreen.cli.testing.client import ProjectClient
 from mcpgreen.cli.testing.expecting import problems_with
 from mcpgreen.cli.testing.files import ToolTest, find_files, read_tests
 from mcpgreen.errors import McpgreenError, UsageError
 from mcpgreen.project.project import Project
-from mcpgreen.text.json_types import Json
 
 STDERR_LINES = 10
 LOOK_SECS = 0.5  # between two looks at files, with --watch
+BAR_CHARS = 40
+CLEAR_LINE = "\r\x1b[2K"
 MADE_BY_RUNS = ("snapshots", "__pycache__")
-STYLES = {"passed": GREEN, "failed": RED, "skipped": DIM}
 
 
 class Result(NamedTuple):
+    """A test has passed if there are no problems."""
+
     test: ToolTest
     problems: Sequence[str] = ()
     secs: float = 0.0
     stderr: str = ""
 
     @property
-    def outcome(self) -> str:
-        return "skipped" if self.test.skip is not None else "failed" if self.problems else "passed"
-
-    @property
-    def stderr_lines(self) -> list[str]:
-        lines = self.stderr.rstrip("\n").splitlines()[-STDERR_LINES:] if self.problems else []
-        return [f"stderr: {line}" for line in lines if line.strip()]
-
-    def as_json(self) -> Json:
-        about = {"file": self.test.shown_file, "line": self.test.line, "name": self.test.name, "tool": self.test.tool}
-        return {**about, "outcome": self.outcome, "secs": round(self.secs, 3), "problems": list(self.problems)}
+    def lines(self) -> list[str]:
+        """The lines about a test that failed: what differs, and the end of stderr."""
+        said = self.stderr.rstrip("\n").splitlines()[-STDERR_LINES:] if self.problems else []
+        return [*"\n".join(self.problems).splitlines(), *(f"stderr: {line}" for line in said if line.strip())]
 
 
 def run(options: Options) -> int:
@@ -90,30 +85,26 @@ def _run_once(project: Project, options: Options) -> int:
     if not chosen:
         raise UsageError(f"No test matches -k {wanted}." if tests else "The files have no tests.")
     began_at = time.time()
-    results = run_tests(chosen, project, updates=options["--update"])
-    done = list(results if options["--json"] else _reported(results, len(chosen)))
+    results = list(_reported(run_tests(chosen, project, updates=options["--update"]), len(chosen)))
     if options["--junit"]:
         from mcpgreen.cli.testing.junit import write_junit
 
-        write_junit(options["--junit"], done, began_at=began_at)
-    counts = {outcome: sum(result.outcome == outcome for result in done) for outcome in STYLES}
-    secs = time.time() - began_at
-    if options["--json"]:
-        print_json({**counts, "secs": round(secs, 3), "tests": [result.as_json() for result in done]})
-    else:
-        text = ", ".join(f"{count} {outcome}" for outcome, count in counts.items() if count)
-        put(painted(f"{text} in {secs:.1f} s", RED if counts["failed"] else GREEN, sys.stdout) + "\n", sys.stdout)
-    return 1 if counts["failed"] else 0
+        write_junit(options["--junit"], results, began_at=began_at)
+    failed = sum(bool(result.problems) for result in results)
+    counts = {"passed": len(results) - failed, "failed": failed}
+    text = ", ".join(f"{count} {outcome}" for outcome, count in counts.items() if count)
+    text += f" in {time.time() - began_at:.1f} s"
+    put(painted(text, RED if failed else GREEN, sys.stdout) + "\n", sys.stdout)
+    return 1 if failed else 0
 
 
 def has_words(title: str, expression: str) -> bool:
     """Tell whether a title fits words joined by `and`, `or` and `not`, of which `or` binds least."""
-
-    def fits(term: str) -> bool:
-        word = term.strip().removeprefix("not ").strip()
-        return (word in title.casefold()) != term.strip().startswith("not ")
-
-    return any(all(map(fits, each.split(" and "))) for each in expression.casefold().split(" or "))
+    alternatives = [map(str.strip, each.split(" and ")) for each in expression.casefold().split(" or ")]
+    return any(
+        all((word.removeprefix("not ").strip() in title.casefold()) != word.startswith("not ") for word in words)
+        for words in alternatives
+    )
 
 
 def run_tests(tests: Sequence[ToolTest], project: Project, *, updates: bool = False) -> Iterator[Result]:
@@ -121,17 +112,13 @@ def run_tests(tests: Sequence[ToolTest], project: Project, *, updates: bool = Fa
     client, start = None, None
     with ExitStack() as servers:
         for test in tests:
-            if test.skip is not None:
-                yield Result(test)
-                continue
             began_at = time.monotonic()
             try:
                 if client is None or test.start != start:
                     servers.close()
                     client = servers.enter_context(closing(ProjectClient(project.root, **test.start)))
                     start = test.start
-                within_secs = test.expect.get("withinSecs", PATIENCE_SECS)
-                outcome = client.call(test.tool, test.arguments, answers=test.answers, within_secs=within_secs)
+                outcome = client.call(test.tool, **test.call)
             except (NoAnswer, TimeoutError) as error:
                 client = None
                 yield Result(test, [f"the server did not answer: {error}"], time.monotonic() - began_at)
@@ -141,30 +128,21 @@ def run_tests(tests: Sequence[ToolTest], project: Project, *, updates: bool = Fa
 
 
 def _reported(results: Iterator[Result], total: int) -> Iterator[Result]:
-    """Print the results while they come: at a terminal only those that matter, and a bar."""
-    if not has_colour(sys.stdout):
-        for result in results:
+    """Print the results while they come: at a terminal only failures, and a bar."""
+    has_bar = has_colour(sys.stdout)
+    for number, result in enumerate(results, 1):
+        put(CLEAR_LINE if has_bar else "", sys.stdout)
+        if result.problems or not has_bar:
             _print(result)
-            yield result
-        return
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-
-    columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}", markup=False))
-    with Progress(*columns, transient=True) as progress:
-        task = progress.add_task("", total=total)
-        for result in results:
-            progress.update(task, advance=1, description=harmless(result.test.title))
-            if result.outcome != "passed":
-                progress.stop()
-                _print(result)
-                progress.start()
-            yield result
+        if has_bar and number < total:
+            bar = "#" * (BAR_CHARS * number // total)
+            put(f"[{bar:.<{BAR_CHARS}}] {number}/{total}", sys.stdout)
+        yield result
 
 
 def _print(result: Result) -> None:
-    style = STYLES[result.outcome]
-    put(painted(result.outcome, style, sys.stdout), sys.stdout)
-    more = f": {result.test.skip}" if result.test.skip else f" ({result.secs:.2f} s)"
-    say(f" {result.test.title}{more}\n")
-    for line in "\n".join([*result.problems, *result.stderr_lines]).splitlines():
+    outcome, style = ("failed", RED) if result.problems else ("passed", GREEN)
+    put(painted(outcome, style, sys.stdout), sys.stdout)
+    say(f" {result.test.title} ({result.secs:.2f} s)\n")
+    for line in result.lines:
         say(f"    {line}\n")

@@ -8,7 +8,7 @@ from typing import Any
 from gevent.event import Event
 from gevent.pool import Group
 
-from mcpgreen.cli.client import WITH_TASKS, Answer, Cancelled, Client, Refused
+from mcpgreen.cli.mcp_client import WITH_TASKS, Answer, Cancelled, McpClient, Refused, unknown
 from mcpgreen.cli.trying.person import CAPABILITIES
 from mcpgreen.engine.frames import Frames
 from mcpgreen.engine.server import Server
@@ -23,7 +23,7 @@ HOUR_SECS = 3600.0
 __all__ = ["Cancelled", "LocalClient", "Refused"]
 
 
-class LocalClient(Client):
+class LocalClient(McpClient):
     """Without `answer`, it has no capabilities, unless they are given. With `has_tasks`, it supports tasks, as the
     newest revision has them unless there is a `revision`. `call_number` is the server's number of the last request that
     it did not answer at once."""
@@ -50,9 +50,12 @@ class LocalClient(Client):
             extensions = {**capabilities.get("extensions", {}), **WITH_TASKS["extensions"]}
             capabilities = {**capabilities, "extensions": extensions}
         revision = revision or (NEWEST if has_tasks else LATEST_HANDSHAKE)
-        super().__init__(revision=revision, capabilities=capabilities, answer=answer, **options)
+        super().__init__(
+            self._send, self._wait, revision=revision, capabilities=capabilities, answer=answer or unknown, **options
+        )
 
     def close(self) -> None:
+        """Leave the server, which cancels what is in flight."""
         self._askers.kill(block=False)
         self.server.disconnect(self._link)
 
@@ -61,18 +64,18 @@ class LocalClient(Client):
         self._askers.kill(block=False)
         self._wake()
 
-    def send(self, message: Json) -> None:
+    def _send(self, message: Json) -> None:
         if "frame" in self.server.services.events.wants:
             self._frames.tell_incoming(jsontext.dumps(message), message)
         self._link.receive(message)
         if "method" in message and (call := self._link.stream.in_flight.get(message.get("id", ""))):
             self.call_number = call.number
 
-    def hear(self, until: float) -> None:
+    def _wait(self, until: float) -> None:
         self._heard.wait(min(max(0.0, until - time.monotonic()), HOUR_SECS))  # no timer is for ever
 
-    def reply_later(self, question: Json) -> None:
-        self._askers.spawn(self.reply, question)
+    def reply(self, question: Json) -> None:
+        self._askers.spawn(super().reply, question)
 
     def _receive(self, line: Line, call: Answerable | None) -> None:
         if "frame" in self.server.services.events.wants:

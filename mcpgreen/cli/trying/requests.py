@@ -23,8 +23,8 @@ from mcpgreen.cli.checking.inputs import unseen_inputs
 from mcpgreen.cli.checking.places import description_beside
 from mcpgreen.cli.checking.remedies import explained
 from mcpgreen.cli.checking.validate import left_out
-from mcpgreen.cli.client import Refused, result_in
 from mcpgreen.cli.commands import Options
+from mcpgreen.cli.mcp_client import Refused, ignore, result_in
 from mcpgreen.cli.opening import open_named, seconds
 from mcpgreen.cli.output import print_json, say, tell
 from mcpgreen.cli.trying.local_client import LocalClient
@@ -297,7 +297,7 @@ def _call(server: Server, calls: Iterable[Json], options: Options) -> int:
     on_notification = bars.tell if bars is not None else _print_frame if options["--verbose"] else None
     meta = {} if on_notification is None else {"_meta": {"progressToken": "run-tool"}}
     answer, has_tasks = answer_for(options["--answer"]), options["--task"]
-    client = LocalClient(server, answer=answer, on_notification=on_notification, has_tasks=has_tasks)
+    client = LocalClient(server, answer=answer, on_notification=on_notification or ignore, has_tasks=has_tasks)
     statuses = [_call_once(client, {**params, **meta}, options, screen, bars) for params in calls]
     if options["--verbose"]:
         _report_start(server, options["NAME"])

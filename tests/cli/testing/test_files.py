@@ -55,13 +55,14 @@ def test_a_file_has_values_for_all_its_tests(tmp_path: Path) -> None:
     text = "tool: x\nenvironment: {A: 1, B: b}\nclient: {capabilities: none}\ntests:\n"
     text += "  - name: one\n  - {name: two, tool: y, environment: {B: c}, client: {revision: '2024-11-05'}}\n"
     one, two = read(tmp_path, text)[0]
-    assert (one.tool, one.environment, one.revision, one.line) == ("x", {"A": "1", "B": "b"}, "2025-11-25", 5)
-    assert (two.tool, two.environment, two.revision) == ("y", {"A": "1", "B": "c"}, "2024-11-05")
-    assert (two.capabilities, one.start == two.start) == ("none", False)
+    assert (one.tool, one.line) == ("x", 5)
+    assert one.start == {"environment": {"A": "1", "B": "b"}, "capabilities": "none"}
+    assert (two.tool, two.line) == ("y", 6)
+    assert two.start == {"environment": {"A": "1", "B": "c"}, "capabilities": "none", "revision": "2024-11-05"}
 
 
 def the_test(expect: dict[str, Any], directory: str = "") -> ToolTest:
-    return ToolTest(f"{directory}/a.test.yaml", "a.test.yaml", 1, "n", "t", {}, {}, "", "all", {}, None, expect)
+    return ToolTest(f"{directory}/a.test.yaml", "a.test.yaml", 1, "n", "t", {}, {}, expect)
 
 
 RESULT = {"content": [{"type": "text", "text": "one\ntwo\n"}], "structuredContent": {"n": 1, "a.b": [True]}}
@@ -90,8 +91,7 @@ NOT_MET: dict[str, Any] = {
     + [(key, value, False) for key, values in NOT_MET.items() for value in values],
 )
 def test_an_expectation_is_met_or_the_difference_is_shown(key: str, value: Any, is_met: bool) -> None:
-    note = {"method": "notifications/progress", "params": {}}
-    outcome = Outcome({"result": {**RESULT, "_meta": {"exitCode": 0}}}, [note, note])
+    outcome = Outcome({**RESULT, "_meta": {"exitCode": 0}}, progress=[{}, {}])
     problems = problems_with(outcome, the_test({key: value}), "/nowhere")
     assert (problems == []) == is_met, problems
     assert all(
@@ -102,21 +102,23 @@ def test_an_expectation_is_met_or_the_difference_is_shown(key: str, value: Any, 
 
 
 def test_what_nobody_expects_is_a_problem() -> None:
-    error = {"error": {"code": -32602, "message": "Unknown tool: x"}}
-    assert problems_with(Outcome(error), the_test({}), "") == ["expected a result\n   found an error: Unknown tool: x"]
-    assert problems_with(Outcome(error), the_test({"error": {"contains": "Unknown"}}), "") == []
-    assert problems_with(Outcome({"result": {"content": [], "isError": True}}), the_test({}), "") != []
-    asked = Outcome({"result": RESULT}, unanswered=["Sure?"], unused=["name"])
+    error = {"code": -32602, "message": "Unknown tool: x"}
+    assert problems_with(Outcome(error=error), the_test({}), "") == [
+        "expected a result\n   found an error: Unknown tool: x"
+    ]
+    assert problems_with(Outcome(error=error), the_test({"error": {"contains": "Unknown"}}), "") == []
+    assert problems_with(Outcome({"content": [], "isError": True}), the_test({}), "") != []
+    asked = Outcome(RESULT, unanswered=["Sure?"], unused=["name"])
     assert len(problems_with(asked, the_test({}), "")) == 2
-    late = problems_with(Outcome({}, is_late=True), the_test({"withinSecs": 2}), "")
+    late = problems_with(Outcome(is_late=True), the_test({"withinSecs": 2}), "")
     assert late == ["withinSecs: the call was cancelled after 2 s"]
 
 
 def test_a_snapshot_is_compared_apart_from_what_is_left_out(tmp_path: Path) -> None:
-    test = the_test({"snapshot": {"without": ["structuredContent.n"]}}, str(tmp_path))
-    at_first = Outcome({"result": {**RESULT, "structuredContent": {"n": 1, "path": f"{tmp_path}/x"}}})
-    later = Outcome({"result": {**RESULT, "structuredContent": {"n": 2, "path": f"{tmp_path}/x"}}})
-    other = Outcome({"result": {**RESULT, "structuredContent": {"n": 2, "path": "/elsewhere"}}})
+    test = the_test({"snapshot": {"without": ["n"]}}, str(tmp_path))
+    at_first = Outcome({**RESULT, "structuredContent": {"n": 1, "path": f"{tmp_path}/x"}})
+    later = Outcome({**RESULT, "structuredContent": {"n": 2, "path": f"{tmp_path}/x"}})
+    other = Outcome({**RESULT, "structuredContent": {"n": 2, "path": "/elsewhere"}})
 
     assert "mcpgreen test --update writes it" in problems_with(at_first, test, str(tmp_path))[0]
     assert problems_with(at_first, test, str(tmp_path), updates=True) == []
@@ -151,17 +153,16 @@ ATTRIBUTES = {
     "testsuites": (set(), set()),
     "testsuite": (
         {"name", "timestamp", "hostname", "tests", "failures", "errors", "time"},
-        {"id", "package", "skipped"},
+        {"id", "package"},
     ),
     "testcase": ({"name", "classname", "time"}, set()),
     "failure": ({"type"}, {"message"}),
-    "skipped": (set(), set()),
     **dict.fromkeys(("properties", "system-out", "system-err"), (set(), set())),
 }
 CHILDREN = {
     "testsuites": r"(testsuite )*",
     "testsuite": r"properties (testcase )*system-out system-err ",
-    "testcase": r"(skipped |failure )?",
+    "testcase": r"(failure )?",
 }
 
 
@@ -169,8 +170,8 @@ def test_the_junit_report_has_the_form_that_ci_servers_read(tmp_path: Path) -> N
     report = tmp_path / "report.xml"
     test = the_test({})
     failed = Result(test, ["text: \x1b[31m<b>\0 & \ud800"], 0.25)
-    others = [test._replace(skip="later"), test._replace(shown_file="b.test.yaml")]
-    write_junit(str(report), [Result(test, secs=0.5), failed, *map(Result, others)], began_at=0)
+    other = Result(test._replace(shown_file="b.test.yaml"))
+    write_junit(str(report), [Result(test, secs=0.5), failed, other], began_at=0)
 
     top = ElementTree.parse(report).getroot()
     for element in top.iter():
@@ -178,7 +179,7 @@ def test_the_junit_report_has_the_form_that_ci_servers_read(tmp_path: Path) -> N
         assert required <= element.attrib.keys() <= required | allowed, element.attrib
         assert re.fullmatch(CHILDREN.get(element.tag, ""), "".join(f"{child.tag} " for child in element))
     first, second = top
-    counts = [first.get(name) for name in ("tests", "failures", "errors", "skipped", "time", "timestamp")]
-    assert counts == ["3", "1", "0", "1", "0.750", "1970-01-01T00:00:00"]
+    counts = [first.get(name) for name in ("tests", "failures", "errors", "time", "timestamp")]
+    assert counts == ["2", "1", "0", "0.750", "1970-01-01T00:00:00"]
     assert second.get("name") == "b.test.yaml"
     assert first.findtext("testcase/failure") == "a.test.yaml:1\ntext: \ufffd[31m<b>\ufffd & \ufffd"

@@ -1,7 +1,7 @@
 """A client of a server, of any revision: it sends requests, answers questions, retries, follows tasks and cancels.
 
-It does not know where the server is. A subclass does: `connection.ProcessClient` for one in another process,
-`trying.local_client.LocalClient` for one in this process. Each passes the server's messages to `take`.
+It does not know where the server is: a `connection.Connection` leads to another process, and
+`trying.local_client.LocalClient` is for a server in this process.
 
 Rule: nothing here needs gevent, so that pytest can use it without being changed.
 """
@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import re
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from math import inf
 from typing import Any
 
@@ -44,56 +44,50 @@ class Cancelled(McpgreenError):
     """The client has cancelled its request, so there is no answer."""
 
 
-class Client(ABC):
-    """Waits for the answer to each request, at most until `give_up_at`. `answer` answers what a script asks meanwhile.
+def unknown(method: str, params: Json | None = None) -> Json:
+    """An `Answer` for what a client does not support."""
+    return {"error": {"code": -32601, "message": f"This client does not answer {method}."}}
+
+
+def sampled(text: str) -> Json:
+    """Return what a model would answer."""
+    content = {"type": "text", "text": text}
+    return {"role": "assistant", "content": content, "model": "person", "stopReason": "endTurn"}
+
+
+def ignore(frame: Json) -> None:
+    pass
+
+
+@dataclass(eq=False)
+class McpClient:
+    """Waits for the answer to each request, at most until `give_up_at`. `receive` waits for the next message of the
+    server until a time, and returns it, unless it went to `take` already. `answer` answers what a script asks.
     `on_sent` gets each request. `on_task` gets each state of a task; without it, its messages count as progress."""
 
-    def __init__(
-        self,
-        *,
-        revision: Revision = LATEST_HANDSHAKE,
-        capabilities: Json,
-        answer: Answer | None = None,
-        on_notification: OnFrame | None = None,
-        on_sent: OnFrame | None = None,
-        on_task: OnFrame | None = None,
-        log_level: str | None = None,
-        give_up_at: float = inf,
-    ) -> None:
-        self.give_up_at = give_up_at  # as of `time.monotonic`
+    send: OnFrame
+    receive: Callable[[float], Any]
+    capabilities: Json
+    revision: Revision = LATEST_HANDSHAKE
+    answer: Answer = unknown
+    on_notification: OnFrame = ignore
+    on_sent: OnFrame = ignore
+    on_task: OnFrame | None = None
+    log_level: str | None = None
+    give_up_at: float = inf  # as of `time.monotonic`
+
+    def __post_init__(self) -> None:
         self.server_info: Any = None
         self.task_id = ""  # of what is being played
         self._task_state = ("", "")  # with its message
-        self._revision = revision
-        self._capabilities = capabilities
-        self._answer = answer
-        self._on_notification = on_notification
-        self._on_sent = on_sent
-        self._on_task = on_task
-        self._log_level = log_level
         self._last_id = 0
         self._responses: dict[object, Json | Cancelled | None] = {}  # to the requests that are open
-        if revision.era == Era.HANDSHAKE:
-            params = {"protocolVersion": revision.name, "capabilities": capabilities, "clientInfo": INFO}
+        if self.revision.era == Era.HANDSHAKE:
+            params = {"protocolVersion": self.revision.name, "capabilities": self.capabilities, "clientInfo": INFO}
             self.server_info = self.ask("initialize", params).get("serverInfo")
-            self._send(method="notifications/initialized")
-            if log_level is not None:
-                self.ask("logging/setLevel", {"level": log_level})
-
-    @abstractmethod
-    def send(self, message: Json) -> None: ...
-
-    @abstractmethod
-    def hear(self, until: float) -> None:
-        """Wait until the server has sent something, or the time is over."""
-
-    @abstractmethod
-    def close(self) -> None:
-        """Leave the server, which cancels what is in flight."""
-
-    def reply_later(self, question: Json) -> None:
-        """Answer a question: at once here, beside everything else in subclasses that can."""
-        self.reply(question)
+            self.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
+            if self.log_level is not None:
+                self.ask("logging/setLevel", {"level": self.log_level})
 
     def ask(self, method: str, params: Json) -> Json:
         """Send a request and return its result. Raises Refused, TimeoutError and Cancelled."""
@@ -102,13 +96,12 @@ class Client(ABC):
     def all_of(self, method: str, member: str) -> list[Json]:
         """Return all items of a list, from all its pages."""
         items: list[Json] = []
-        params: Json = {}
-        while True:
+        params: Json | None = {}
+        while params is not None:
             page = self.ask(method, params)
-            items += page[member]
-            if not page.get("nextCursor"):
-                return items
-            params = {"cursor": page["nextCursor"]}
+            items += page.get(member, ())
+            params = {"cursor": page["nextCursor"]} if page.get("nextCursor") else None
+        return items
 
     def play(self, method: str, params: Json) -> Json:
         """Send a request, answer its questions, and follow its task to the end. Return the last response, as a whole.
@@ -116,9 +109,8 @@ class Client(ABC):
         self.task_id, self._task_state = "", ("", "")
         response = self.exchange(method, params)
         while (result := response.get("result", {})).get("resultType") == "input_required":
-            state = {key: result[key] for key in ("requestState",) if key in result}
-            answers = self._answers_to(result["inputRequests"])
-            response = self.exchange(method, {**params, "inputResponses": answers, **state})
+            answers = {"inputResponses": self._answers_to(result["inputRequests"])}
+            response = self.exchange(method, {**params, **answers, "requestState": result["requestState"]})
         if result.get("resultType") == "task":
             return self._followed(result)
         if "task" in params and "task" in result:
@@ -131,8 +123,9 @@ class Client(ABC):
         if self.task_id:
             self.exchange("tasks/cancel", {"taskId": self.task_id})
             return
-        for request_id in list(self._responses):
-            self._withdraw(request_id)
+        for request_id in [each for each, response in self._responses.items() if response is None]:
+            cancelled = {"requestId": request_id, "reason": "The user has cancelled it."}
+            self.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": cancelled})
             self._responses[request_id] = Cancelled()
 
     def exchange(self, method: str, params: Json) -> Json:
@@ -140,18 +133,14 @@ class Client(ABC):
         self._last_id += 1
         request_id = self._last_id
         request = {"jsonrpc": "2.0", "id": request_id, "method": method, "params": self._envelope(method, params)}
-        if self._on_sent is not None:
-            self._on_sent(request)
+        self.on_sent(request)
         self._responses[request_id] = None
-        try:
-            self.send(request)
-            while (response := self._responses[request_id]) is None:
-                if time.monotonic() >= self.give_up_at:
-                    self._withdraw(request_id)
-                    raise TimeoutError(f"{method}: no answer in time")
-                self.hear(self.give_up_at)
-        finally:
-            del self._responses[request_id]
+        self.send(request)
+        while (response := self._responses[request_id]) is None:
+            if time.monotonic() >= self.give_up_at:
+                raise TimeoutError(f"{method}: no answer in time")
+            self._hear(self.give_up_at)
+        del self._responses[request_id]
         if isinstance(response, Cancelled):
             raise response
         return response
@@ -166,42 +155,34 @@ class Client(ABC):
             if request_id in self._responses:
                 self._responses[request_id] = message
         elif "id" in message:
-            self.reply_later(message)
+            self.reply(message)
         elif method == "notifications/tasks/status":
             self._take_task(message["params"])
-        elif self._on_notification is not None:
-            self._on_notification(message)
+        else:
+            self.on_notification(message)
+
+    def _hear(self, until: float) -> None:
+        message = self.receive(until)
+        if message is not None:
+            self.take(message)
 
     def reply(self, question: Json) -> None:
-        method = question["method"]
+        """Answer a question of the server."""
         with suppress(Cancelled):
-            answer = self._answer(method, question.get("params", {})) if self._answer else unknown(method)
-            self._send(id=question["id"], **answer)
-
-    def _send(self, **members: Any) -> None:
-        self.send({"jsonrpc": "2.0", **members})
-
-    def _withdraw(self, request_id: object) -> None:
-        reason = "Nobody waits for the answer any more."
-        self._send(method="notifications/cancelled", params={"requestId": request_id, "reason": reason})
+            answer = self.answer(question["method"], question.get("params", {}))
+            self.send({"jsonrpc": "2.0", "id": question["id"], **answer})
 
     def _envelope(self, method: str, params: Json) -> Json:
         """Return a copy of the params, which for a stateless request describe the client."""
-        if self._revision.era == Era.HANDSHAKE and method not in EXTENSION_OF:
+        if self.revision.era == Era.HANDSHAKE and method not in EXTENSION_OF:
             return {**params}
-        meta: Json = {PROTOCOL_VERSION: NEWEST.name, CLIENT_CAPABILITIES: self._capabilities, CLIENT_INFO: INFO}
-        meta |= {} if self._log_level is None else {LOG_LEVEL: self._log_level}
+        meta: Json = {PROTOCOL_VERSION: NEWEST.name, CLIENT_CAPABILITIES: self.capabilities, CLIENT_INFO: INFO}
+        meta |= {} if self.log_level is None else {LOG_LEVEL: self.log_level}
         return {**params, "_meta": {**meta, **params.get("_meta", {})}}
 
     def _answers_to(self, asked: Json) -> Json:
         """Raises Refused if there is no answer, as when a person does not want to answer for a model."""
-        answers: Json = {}
-        for key, question in asked.items():
-            answer = self._answer(question["method"], question.get("params", {})) if self._answer else None
-            answers[key] = result_in(
-                answer or {"error": {"code": InternalError.code, "message": "There is no answer."}}
-            )
-        return answers
+        return {key: result_in(self.answer(each["method"], each.get("params", {}))) for key, each in asked.items()}
 
     def _followed(self, task: Json) -> Json:
         """Look at the task until it ends; return its result or error as a response. Raises Refused."""
@@ -227,7 +208,7 @@ class Client(ABC):
                 self.ask("tasks/update", {**named, "inputResponses": answers})
             next_look_at = time.monotonic() + LOOK_SECS
             while time.monotonic() < next_look_at:
-                self.hear(next_look_at)
+                self._hear(next_look_at)
 
     def _take_task(self, task: Json) -> None:
         """Report a task if it has changed."""
@@ -236,17 +217,13 @@ class Client(ABC):
         state, self._task_state = self._task_state, (task["status"], message)
         if self._task_state == state:
             return
-        if self._on_task is not None:
-            self._on_task(task)
-        elif self._on_notification is not None and message:
+        if self.on_task is not None:
+            self.on_task(task)
+        elif message:
             found = PERCENT.fullmatch(message)
             progress = {"progress": int(found[1]), "total": 100} if found else {"progress": 0}
             params = {**progress, "message": found[2] if found else message}
-            self._on_notification({"method": "notifications/progress", "params": params})
-
-
-def unknown(method: str) -> Json:
-    return {"error": {"code": -32601, "message": f"This client does not answer {method}."}}
+            self.on_notification({"method": "notifications/progress", "params": params})
 
 
 def result_in(response: Json) -> Json:
