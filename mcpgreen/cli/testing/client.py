@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,13 +20,8 @@ from mcpgreen.protocol.revisions import BY_NAME, LATEST_HANDSHAKE
 from mcpgreen.text.json_types import Json
 
 PATIENCE_SECS = 600.0  # for an answer, if a test says nothing; a tool has a time limit of its own
-CANCEL_SECS = 2.0
 MAX_NOTIFICATIONS = 10_000
 SHOWN_CHARS = 200
-NO_ANSWER: dict[str, Json] = {
-    ELICIT: {"result": {"action": "cancel"}},
-    SAMPLE: {"error": {"code": -1, "message": "There is no answer."}},
-}
 ALL: Json = {"elicitation": {"form": {}, "url": {}}, "sampling": {"tools": {}}, "roots": {}, **WITH_TASKS}
 
 
@@ -43,7 +37,6 @@ class Outcome:
     unanswered: list[str] = field(default_factory=list)
     unused: list[str] = field(default_factory=list)
     secs: float = 0.0
-    is_late: bool = False  # it was cancelled because its time was over
 
     @property
     def is_error(self) -> bool:
@@ -115,7 +108,7 @@ class ProjectClient(McpClient):
         within_secs: float = PATIENCE_SECS,
     ) -> Outcome:
         """Call a tool, answer its questions, and follow its task to the end. `answers` are found by a field of the form
-        that the tool asks for, or by words in its question."""
+        that the tool asks for, or by words in its question. Raises TimeoutError."""
         self._answers = answers or {}
         outcome = self._outcome = Outcome(unused=list(self._answers))
         params: Json = {"name": name, "arguments": arguments or {}, "_meta": {"progressToken": "progress"}}
@@ -126,11 +119,6 @@ class ProjectClient(McpClient):
             outcome.result, outcome.error = response.get("result", {}), response.get("error")
         except Refused as refused:
             outcome.error = refused.error
-        except TimeoutError:
-            outcome.is_late = True
-            self.give_up_at = time.monotonic() + CANCEL_SECS
-            with suppress(TimeoutError):
-                self.cancel()
         outcome.secs = time.monotonic() - began_at
         return outcome
 
@@ -148,7 +136,7 @@ class ProjectClient(McpClient):
     def _answer_to(self, method: str, params: Json) -> Json:
         if method == "roots/list":
             return {"result": {"roots": [{"uri": Path(self._root).as_uri()}]}}
-        if method not in NO_ANSWER:
+        if method not in (ELICIT, SAMPLE):
             return unknown(method)
         fields = params.get("requestedSchema", {}).get("properties", {})
         asked = [block.get("text", "") for each in params.get("messages", ()) for block in blocks_of(each)]
@@ -158,4 +146,4 @@ class ProjectClient(McpClient):
                 self._outcome.unused = [each for each in self._outcome.unused if each != name]
                 return {"result": sampled(answer) if method == SAMPLE and isinstance(answer, str) else answer}
         self._outcome.unanswered.append(words[:SHOWN_CHARS])
-        return NO_ANSWER[method]
+        return {"result": {"action": "cancel"}} if method == ELICIT else unknown(method)

@@ -81,8 +81,7 @@ def read_tests(files: Sequence[str], project: Project) -> tuple[list[ToolTest], 
     tests: list[ToolTest] = []
     faults: list[str] = []
     for path in files:
-        shown = os.path.relpath(path, project.root)
-        shown = path if shown.startswith(os.pardir) else shown
+        shown = project.shown(path)
         try:
             raw = content_of(path, MAX_FILE_BYTES)
             value = yaml_text.value_of(raw, is_strict=True)
@@ -117,6 +116,5 @@ def _test_of(path: str, shown: str, line: int, file: Json, test: Json) -> ToolTe
     start = {"environment": environment, **file.get("client", {}), **test.get("client", {})}
     call: Json = {name: test[name] for name in ("arguments", "answers") if name in test}
     expect = test.get("expect", {})
-    if "withinSecs" in expect:
-        call["within_secs"] = expect["withinSecs"]
+    call |= {"within_secs": expect["withinSecs"]} if "withinSecs" in expect else {}
     return ToolTest(path, shown, line, test["name"], test.get("tool") or file["tool"], start, call, expect)

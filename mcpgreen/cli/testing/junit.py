@@ -11,14 +11,11 @@ import socket
 from collections.abc import Sequence
 from datetime import datetime, timezone
 from itertools import groupby
-from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
+from mcpgreen.cli.testing.running import Result
 from mcpgreen.errors import ProjectError
 from mcpgreen.files.regular_files import replacing
-
-if TYPE_CHECKING:
-    from mcpgreen.cli.testing.running import Result
 
 UNFIT = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # characters that XML cannot have
 MAX_CHARS = 20_000  # of the text of a failure
@@ -31,13 +28,13 @@ def write_junit(path: str, results: Sequence[Result], *, began_at: float) -> Non
     about["timestamp"] = datetime.fromtimestamp(began_at, timezone.utc).strftime("%Y-%m-%dT%H:%M:%S")
     for number, (file, group) in enumerate(groupby(results, lambda result: result.test.shown_file)):
         done = list(group)
-        about |= {"id": str(number), "name": file, "time": f"{sum(result.secs for result in done):.3f}"}
+        about |= {"id": str(number), "name": file, "time": f"{sum(result.outcome.secs for result in done):.3f}"}
         about |= {"tests": str(len(done)), "failures": str(sum(bool(result.problems) for result in done))}
         suite = ElementTree.SubElement(top, "testsuite", about)
         ElementTree.SubElement(suite, "properties")
         for result in done:
-            about_case = {"name": result.test.name, "classname": file, "time": f"{result.secs:.3f}"}
-            case = ElementTree.SubElement(suite, "testcase", about_case)
+            case = ElementTree.SubElement(suite, "testcase", name=result.test.name, classname=file)
+            case.set("time", f"{result.outcome.secs:.3f}")
             if result.problems:
                 failure = ElementTree.SubElement(case, "failure", message=result.lines[0], type="unexpected")
                 failure.text = "\n".join([f"{file}:{result.test.line}", *result.lines])[:MAX_CHARS]

@@ -17,7 +17,7 @@ from mcpgreen.cli.commands import Options
 from mcpgreen.cli.connection import NoAnswer
 from mcpgreen.cli.opening import open_named
 from mcpgreen.cli.output import GREEN, RED, has_colour, painted, put, say, tell
-from mcpgreen.cli.testing.client import ProjectClient
+from mcpgreen.cli.testing.client import Outcome, ProjectClient
 from mcpgreen.cli.testing.expecting import problems_with
 from mcpgreen.cli.testing.files import ToolTest, find_files, read_tests
 from mcpgreen.errors import McpgreenError, UsageError
@@ -34,14 +34,13 @@ class Result(NamedTuple):
     """A test has passed if there are no problems."""
 
     test: ToolTest
+    outcome: Outcome
     problems: Sequence[str] = ()
-    secs: float = 0.0
-    stderr: str = ""
 
     @property
     def lines(self) -> list[str]:
         """The lines about a test that failed: what differs, and the end of stderr."""
-        said = self.stderr.rstrip("\n").splitlines()[-STDERR_LINES:] if self.problems else []
+        said = self.outcome.stderr.rstrip("\n").splitlines()[-STDERR_LINES:] if self.problems else []
         return [*"\n".join(self.problems).splitlines(), *(f"stderr: {line}" for line in said if line.strip())]
 
 
@@ -60,10 +59,8 @@ def _run_after_changes(project: Project, options: Options) -> int:
     status, tested = 0, None
     with suppress(KeyboardInterrupt):
         while True:
-            found = survey(project, tops, without=MADE_BY_RUNS).fingerprint
-            if found == tested:
+            while (found := survey(project, tops, without=MADE_BY_RUNS).fingerprint) == tested:
                 time.sleep(LOOK_SECS)
-                continue
             tested = found
             try:
                 status = _run_once(project, options)
@@ -76,8 +73,7 @@ def _run_after_changes(project: Project, options: Options) -> int:
 
 def _run_once(project: Project, options: Options) -> int:
     tests, faults = read_tests(find_files(project, options["PATH"]), project)
-    for fault in faults:
-        tell(f"mcpgreen: error: {fault}\n")
+    tell("".join(f"mcpgreen: error: {fault}\n" for fault in faults))
     if faults:
         return 2
     wanted = options["-k"] or ""
@@ -91,9 +87,8 @@ def _run_once(project: Project, options: Options) -> int:
 
         write_junit(options["--junit"], results, began_at=began_at)
     failed = sum(bool(result.problems) for result in results)
-    counts = {"passed": len(results) - failed, "failed": failed}
-    text = ", ".join(f"{count} {outcome}" for outcome, count in counts.items() if count)
-    text += f" in {time.time() - began_at:.1f} s"
+    counts = f"{len(results) - failed} passed" + f", {failed} failed" * bool(failed)
+    text = f"{counts} in {time.time() - began_at:.1f} s"
     put(painted(text, RED if failed else GREEN, sys.stdout) + "\n", sys.stdout)
     return 1 if failed else 0
 
@@ -121,10 +116,10 @@ def run_tests(tests: Sequence[ToolTest], project: Project, *, updates: bool = Fa
                 outcome = client.call(test.tool, **test.call)
             except (NoAnswer, TimeoutError) as error:
                 client = None
-                yield Result(test, [f"the server did not answer: {error}"], time.monotonic() - began_at)
+                lost = Outcome(secs=time.monotonic() - began_at)
+                yield Result(test, lost, [f"the server did not answer: {error}"])
             else:
-                problems = problems_with(outcome, test, project.root, updates=updates)
-                yield Result(test, problems, outcome.secs, outcome.stderr)
+                yield Result(test, outcome, problems_with(outcome, test, project.root, updates=updates))
 
 
 def _reported(results: Iterator[Result], total: int) -> Iterator[Result]:
@@ -143,6 +138,6 @@ def _reported(results: Iterator[Result], total: int) -> Iterator[Result]:
 def _print(result: Result) -> None:
     outcome, style = ("failed", RED) if result.problems else ("passed", GREEN)
     put(painted(outcome, style, sys.stdout), sys.stdout)
-    say(f" {result.test.title} ({result.secs:.2f} s)\n")
+    say(f" {result.test.title} ({result.outcome.secs:.2f} s)\n")
     for line in result.lines:
         say(f"    {line}\n")

@@ -61,7 +61,6 @@ class LocalClient(McpClient):
 
     def cancel(self) -> None:
         super().cancel()
-        self._askers.kill(block=False)
         self._wake()
 
     def _send(self, message: Json) -> None:
