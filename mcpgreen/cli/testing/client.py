@@ -53,9 +53,8 @@ class Outcome:
         return self.result.get("structuredContent")
 
     @property
-    def exit_code(self) -> int | None:
-        code = self.result.get("_meta", {}).get("exitCode")
-        return code if isinstance(code, int) else None
+    def exit_code(self) -> Any:
+        return self.result.get("_meta", {}).get("exitCode")
 
     @property
     def stderr(self) -> str:
@@ -140,7 +139,7 @@ class ProjectClient(McpClient):
             return unknown(method)
         fields = params.get("requestedSchema", {}).get("properties", {})
         asked = [block.get("text", "") for each in params.get("messages", ()) for block in blocks_of(each)]
-        words = " ".join(map(str, [params.get("message", ""), *asked]))
+        words = " ".join(map(str, [params.get("message", ""), *asked])).strip()
         for name, answer in self._answers.items():
             if name in fields or (name and name.casefold() in words.casefold()):
                 self._outcome.unused = [each for each in self._outcome.unused if each != name]

@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, suppress
+from itertools import chain
 from typing import NamedTuple
 
 from mcpgreen.catalog.tree_scan import survey
@@ -125,14 +126,15 @@ def run_tests(tests: Sequence[ToolTest], project: Project, *, updates: bool = Fa
 def _reported(results: Iterator[Result], total: int) -> Iterator[Result]:
     """Print the results while they come: at a terminal only failures, and a bar."""
     has_bar = has_colour(sys.stdout)
-    for number, result in enumerate(results, 1):
+    for number, result in enumerate(chain([None], results)):
         put(CLEAR_LINE if has_bar else "", sys.stdout)
-        if result.problems or not has_bar:
+        if result is not None and (result.problems or not has_bar):
             _print(result)
         if has_bar and number < total:
             bar = "#" * (BAR_CHARS * number // total)
             put(f"[{bar:.<{BAR_CHARS}}] {number}/{total}", sys.stdout)
-        yield result
+        if result is not None:
+            yield result
 
 
 def _print(result: Result) -> None:
