@@ -50,7 +50,7 @@ def unknown(method: str, params: Json | None = None) -> Json:
 
 
 def sampled(text: str) -> Json:
-    """Return what a model would answer."""
+    """Return the result of a request to sample, with this text of the model."""
     content = {"type": "text", "text": text}
     return {"role": "assistant", "content": content, "model": "person", "stopReason": "endTurn"}
 

@@ -165,7 +165,7 @@ def _shown(value: Any) -> str:
 
 def _diff(wanted: str, found: str) -> Iterator[str]:
     """Yield the lines of a small diff, from the first line that differs."""
-    before, after = wanted.splitlines(), found.splitlines()
+    before, after = wanted.split("\n"), found.split("\n")
     pairs = enumerate(zip(before, after, strict=False))
     first = next((number for number, (one, other) in pairs if one != other), min(len(before), len(after)))
     shown = slice(max(0, first - 1), first + MAX_DIFFED_LINES)

@@ -90,14 +90,13 @@ def read_tests(files: Sequence[str], project: Project) -> tuple[list[ToolTest], 
             continue
         problems = of_files.problems(value)
         faults += [f"{shown}:1: {problem}" for problem in problems]
-        if not problems:
-            marks, names = yaml_text.marks_in(raw), set[str]()
-            for index, test in enumerate(value["tests"]):
-                line = marks.get(("tests", index), (1, 1))[0]
-                problems = of_tests.problems(test) or list(_faults(test, value, names))
-                faults += [f"{shown}:{line}: {problem}" for problem in problems]
-                if not problems:
-                    tests.append(_test_of(path, shown, line, value, test))
+        marks, names = yaml_text.marks_in(raw), set[str]()
+        for index, test in enumerate([] if problems else value["tests"]):
+            line = marks.get(("tests", index), (1, 1))[0]
+            problems = of_tests.problems(test) or list(_faults(test, value, names))
+            faults += [f"{shown}:{line}: {problem}" for problem in problems]
+            if not problems:
+                tests.append(_test_of(path, shown, line, value, test))
     return tests, faults
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import sys
 from pathlib import Path
@@ -12,8 +13,9 @@ import pytest
 from tests.cli.test_commands import mcpgreen
 from tests.support.programs import completed
 from tests.support.project import ProjectBuilder
+from tests.support.terminal import at_terminal
 from tests.support.waiting import eventually, is_alive
-from tests.support.wire import Wire, clean_environment, command_of_tests
+from tests.support.wire import LATEST_HANDSHAKE, MODERN, Wire, clean_environment, command_of_tests
 
 ENV = {"MCPGREEN_LAUNCHER": str(command_of_tests())}
 
@@ -94,3 +96,24 @@ def test_the_plugin_loads_nothing_until_a_test_needs_it(tested: ProjectBuilder) 
     options = ["-q", "-W", "error", "-p", "no:cacheprovider", "--rootdir", str(tested.root), str(tested.root / "tests")]
     done = completed([sys.executable, "-m", "pytest", *options], env=clean_environment(ENV), cwd=tested.root)
     assert "2 passed" in done.stdout, done.stdout
+
+
+@pytest.mark.parametrize("revision", [LATEST_HANDSHAKE, MODERN])
+def test_questions_and_tasks_come_to_their_end(project: ProjectBuilder, revision: str) -> None:
+    asking = "import mcp_tool\nmcp_tool.progress(50, 'half')\nprint(mcp_tool.confirm('Sure?'), "
+    project.python_tool("asks", asking + "mcp_tool.sample('Say hi', max_tokens=9))", task="always")
+    answers = "{sure: {action: accept, content: {confirmed: true}}, say hi: Hi!}"
+    # Of a task, a client sees only the messages that last until it looks.
+    expect = "{text: {matches: '^True .*Hi!'}" + (", progress: true}" if revision == LATEST_HANDSHAKE else "}")
+    test = f"{{name: asks, client: {{revision: '{revision}'}}, answers: {answers}, expect: {expect}}}"
+    project.write("tests/asks.test.yaml", f"tool: asks\ntests:\n  - {test}\n")
+    done = mcpgreen("test", cwd=project.root, env=ENV)
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout
+
+
+def test_a_terminal_shows_failures_and_a_bar(tested: ProjectBuilder) -> None:
+    tested.write("tests/say.test.yaml", "tool: say\ntests: [{name: one}, {name: two, expect: {text: x}}]\n")
+    said = at_terminal(["test"], cwd=tested.root, env=ENV).raw
+    bars = re.findall(r"\[([#.]+)\] (\d)/2", said)
+    assert [(len(bar), bar.count("#"), number) for bar, number in bars] == [(40, 0, "0"), (40, 20, "1")]
+    assert (": one" in said, "tests/say.test.yaml: two" in said, "1 passed, 1 failed" in said) == (False, True, True)
