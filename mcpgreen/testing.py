@@ -14,12 +14,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
-    from mcpgreen.cli.testing.client import Client
+    from mcpgreen.cli.testing.client import ProjectClient
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -31,12 +32,13 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.fixture
-def mcpgreen_client(request: pytest.FixtureRequest) -> Iterator[Client]:
+def mcpgreen_client(request: pytest.FixtureRequest) -> Iterator[ProjectClient]:
     """A client of the project's server, which is started for this test."""
-    from mcpgreen.cli.testing.client import Client
+    from mcpgreen.cli.testing.client import ProjectClient
 
     options: dict[str, Any] = {"project": request.config.getini("mcpgreen_project")}
     for mark in reversed(list(request.node.iter_markers("mcpgreen"))):  # the nearest counts last
         options |= mark.kwargs
-    with Client(os.path.join(request.config.rootpath, options.pop("project")), **options) as client:
+    project_root = os.path.join(request.config.rootpath, options.pop("project"))
+    with closing(ProjectClient(project_root, **options)) as client:
         yield client

@@ -1,4 +1,5 @@
-"""The JSON Schemas of the files that a project consists of, made from the rules by which the files are read.
+"""The JSON Schemas of the files that a project consists of, made from the rules by which the files are read. That of
+tests is itself the rule, and written by hand, apart from its revisions.
 
 Rule: a schema knows the fields that the reader knows, and forbids only what the reader refuses: other fields are the
 author's own.
@@ -14,9 +15,11 @@ from mcpgreen.catalog import prompts, resources, tools
 from mcpgreen.catalog.apps import resources as pages
 from mcpgreen.catalog.descriptions.metadata import ANNOTATION_RULES, Rule
 from mcpgreen.catalog.manual.registration import KINDS, REQUIRED_FIELDS
+from mcpgreen.cli.making.drafts import filled
 from mcpgreen.cli.schema import FILES
-from mcpgreen.cli.testing import files
+from mcpgreen.cli.testing.files import SCHEMA
 from mcpgreen.project.project import TEXT_FIELDS
+from mcpgreen.protocol.revisions import LATEST_HANDSHAKE, NEWEST_FIRST
 
 Json = dict[str, Any]
 
@@ -93,7 +96,7 @@ def text_of(kind: str) -> str:
 def schema_of(kind: str) -> Json:
     head = {"$schema": DIALECT, "title": FILES[kind]}
     if kind == "test":
-        return {**head, **files.SCHEMA}
+        return {**head, **_test()}
     if kind == "register":
         return {**head, **_register()}
     if kind == "server":
@@ -124,6 +127,13 @@ def _fields(kind: str) -> dict[str, Json]:
         members: dict[str, Json] = {name: dict(rule.schema) for name, rule in pages.META_RULES.items()}
         fields["meta"] = {"type": "object", "properties": members}
     return fields
+
+
+def _test() -> Json:
+    schema: Json = json.loads(filled(SCHEMA))
+    revision = {"enum": NEWEST_FIRST, "description": f"Default: {LATEST_HANDSHAKE.name}"}
+    schema["definitions"]["client"]["properties"]["revision"] = revision
+    return schema
 
 
 def _register() -> Json:

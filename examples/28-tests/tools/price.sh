@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Add tax to a price.
 # @arg price number  The price without tax
+# shellcheck source=/dev/null
 source "${MCP_SDK:?}/tool-sdk.sh"
 
 price=$(mcp_args_get .price)

@@ -9,6 +9,7 @@ import os
 import shutil
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from typing import NamedTuple
 
 from mcpgreen.catalog.tools import discover_tools
@@ -19,17 +20,15 @@ from mcpgreen.cli.clients.install import ClientFile
 from mcpgreen.cli.clients.launch import launch_of, unset_keys
 from mcpgreen.cli.clients.table import FORMATS, Client
 from mcpgreen.cli.connection import Connection, NoAnswer
+from mcpgreen.cli.mcp_client import McpClient, Refused
 from mcpgreen.errors import ProjectError, UsageError
 from mcpgreen.project.project import Project
-from mcpgreen.protocol.revisions import LATEST_HANDSHAKE
 from mcpgreen.running.scripts import shebang
 from mcpgreen.settings.settings import ROWS, Settings, load
 from mcpgreen.text.json_types import Json
 
 START_SECS = 30.0
 SLOW_SECS = 10.0  # some clients give up after this
-MAX_LINE_BYTES = 10 << 20  # the limit of clients
-MAX_PAGES = 64
 MOST_NAMED = 5
 COMMAND_KEYS, ENV_KEYS = ("command", "cmd"), ("env", "envs", "environment")
 PROJECT_FILE = "project file: "  # of an origin
@@ -108,7 +107,7 @@ def start_checks(start: Start, project: Project, settings: Settings) -> Iterator
     yield from _overruled(start, settings)
     try:
         took_secs, info, tools = _try_server(start)
-    except NoAnswer as error:
+    except (NoAnswer, TimeoutError, Refused) as error:
         yield Check("start", ERROR, str(error), "run the same command in a terminal; mcpgreen doctor checks the rest")
         return
     name = info.get("name", "a server without a name")
@@ -166,56 +165,14 @@ def _some(names: list[str]) -> str:
 
 def _try_server(start: Start) -> tuple[float, Json, list[str]]:
     """Start the server, initialize, list its tools, and stop it. Return the time to the first answer, the server's info
-    and the names of its tools. Raises NoAnswer."""
+    and the names of its tools. Raises NoAnswer, TimeoutError and Refused."""
     began_at = time.monotonic()
     # Popen would look for the program on our PATH; the client has its own.
     words = (shutil.which(start.words[0], path=start.env["PATH"]) or start.words[0], *start.words[1:])
-    connection = Connection(words, env=start.env, cwd=start.cwd, max_line_bytes=MAX_LINE_BYTES)
-    session = _Session(connection, began_at + START_SECS)
-    try:
-        info = session.ask("initialize", _INITIALIZE).get("serverInfo")
+    connection = Connection(words, env=start.env, cwd=start.cwd)
+    with closing(connection):
+        client = McpClient(connection.send, connection.receive, capabilities={}, give_up_at=began_at + START_SECS)
         took_secs = time.monotonic() - began_at
-        connection.send({"method": "notifications/initialized"})
-        return took_secs, info if isinstance(info, dict) else {}, session.tool_names()
-    except NoAnswer as error:
-        raise NoAnswer(f"{error}{connection.last_words()}") from error
-    finally:
-        connection.close()
-
-
-_INITIALIZE = {
-    "protocolVersion": LATEST_HANDSHAKE.name,
-    "capabilities": {},
-    "clientInfo": {"name": "mcpgreen doctor", "version": "1"},
-}
-
-
-class _Session:
-    def __init__(self, connection: Connection, give_up_at: float) -> None:
-        self._connection = connection
-        self._give_up_at = give_up_at
-        self._last_id = 0
-
-    def ask(self, method: str, params: Json) -> Json:
-        self._last_id += 1
-        self._connection.send({"id": self._last_id, "method": method, "params": params})
-        while True:
-            message = self._connection.receive(self._give_up_at)
-            if message is None:
-                raise NoAnswer(f"{method}: no answer in {START_SECS:.0f} s")
-            if isinstance(message, dict) and message.get("id") == self._last_id and "method" not in message:
-                if not isinstance(message.get("result"), dict):
-                    raise NoAnswer(f"{method} returned an error: {str(message.get('error'))[:200]}")
-                result: Json = message["result"]
-                return result
-
-    def tool_names(self) -> list[str]:
-        names: list[str] = []
-        params: Json = {}
-        for _ in range(MAX_PAGES):
-            page = self.ask("tools/list", params)
-            names += [str(tool.get("name")) for tool in page.get("tools", ())]
-            if not page.get("nextCursor"):
-                break
-            params = {"cursor": page["nextCursor"]}
-        return names
+        tools = client.all_of("tools/list", "tools")
+    info = client.server_info if isinstance(client.server_info, dict) else {}
+    return took_secs, info, [str(tool.get("name")) for tool in tools]

@@ -336,10 +336,8 @@ def _add_tests(draft: Draft, root: str) -> str:
 
 def _add_test(draft: Draft, root: str, tool_name: str, arguments: object) -> str:
     """Add a file with a first test of a tool."""
-    is_plain = tool_name[:1].isalpha() and tool_name.lower() not in ("null", "true", "false")
-    values = {"name": tool_name if is_plain else json.dumps(tool_name)}
     place = os.path.join(root, "tests", f"{tool_name}.test.yaml")
-    draft[place] = filled("items/test.yaml", arguments=json.dumps(arguments, ensure_ascii=False), **values)
+    draft[place] = filled("items/test.yaml", name=json.dumps(tool_name), arguments=json.dumps(arguments))
     return place
 
 

@@ -89,7 +89,7 @@ class Replay:
             try:
                 yield from self._step(index, recorded)
             except NoAnswer as error:
-                text = f"the server does not answer: {error}{self.connection.last_words()}"
+                text = f"the server does not answer: {error}"
                 yield Difference(recorded.number, self._title(recorded.frame), [text])
                 return
         details = self._differing_notes()

@@ -8,173 +8,133 @@ from __future__ import annotations
 import difflib
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from itertools import islice
 from typing import Any
 
-from mcpgreen.cli.testing.client import PATIENCE_SECS, Outcome
+from mcpgreen.cli.testing.client import Outcome
 from mcpgreen.cli.testing.files import ToolTest
 from mcpgreen.errors import ProjectError
 from mcpgreen.files.regular_files import content_of, replacing
-from mcpgreen.protocol.revision_fields import SERVER_INFO
 from mcpgreen.protocol.schemas.validator import BadSchema, compile_schema
 from mcpgreen.text import jsontext
 from mcpgreen.text.json_types import Json
 
 MAX_SNAPSHOT_BYTES = 16 << 20
-MAX_DIFFERENCES = 20  # that are named
+MAX_PROBLEMS = 20  # that are named
 SHOWN_CHARS = 300
 DIFF_LINES = 40
 MAX_DIFFED_LINES = 500  # the time of a diff grows with the square
-STEP = re.compile(r'\.?([^.\[\]"]+)|\[(\d+)\]|\.?\["([^"]+)"\]')
+STEP = re.compile(r'\["([^"]+)"\]|\[(\d+)\]|([^.\[\]]+)')
 ABSENT: Any = object()
-OURS = ("exitCode", "stderr", SERVER_INFO)  # in `_meta`, of the server or of the tests
+# What a text can be compared with, if it need not be equal.
+MATCHERS: dict[str, Callable[[str, str], object]] = {
+    "contains": lambda part, text: part in text,
+    "matches": lambda pattern, text: re.search(pattern, text, re.MULTILINE),
+}
 
 
 def problems_with(outcome: Outcome, test: ToolTest, root: str, *, updates: bool = False) -> list[str]:
     """Return what differs from the expectations of a test. With `updates`, its snapshot is written, not compared."""
+    if updates and test.expect.get("snapshot"):
+        os.makedirs(os.path.dirname(test.snapshot), exist_ok=True)
+        with replacing(test.snapshot, mode=0o644) as file:
+            file.write(jsontext.pretty(_snapshot_of(outcome, test, root)).encode("utf-8", "surrogatepass"))
+    problems = list(islice(_problems(outcome, test, root), MAX_PROBLEMS + 1))
+    return problems[:MAX_PROBLEMS] + ["..."] * (len(problems) > MAX_PROBLEMS)
+
+
+def _problems(outcome: Outcome, test: ToolTest, root: str) -> Iterator[str]:
     expect, result = test.expect, outcome.result
-    if outcome.is_late:
-        return [f"withinSecs: the call was cancelled after {expect.get('withinSecs', PATIENCE_SECS):g} s"]
-    problems = [f"answers: the tool asked “{each}”, and the test has no answer to it" for each in outcome.unanswered]
-    problems += [f"answers: the tool did not ask for “{each}”" for each in outcome.unused]
-    if outcome.error is not None and "error" not in expect and not expect.get("snapshot"):
-        return [*problems, f"expected a result\n   found an error: {outcome.text}"]
+    for each in outcome.unanswered:
+        yield f"answers: the tool asked “{each}”, and the test has no answer to it"
+    for each in outcome.unused:
+        yield f"answers: the tool did not ask for “{each}”"
     if "error" in expect:
-        found = outcome.text if outcome.error is not None else ABSENT
-        problems += _mismatches("error", found, expect["error"])
-    elif outcome.error is None and bool(result.get("isError")) != expect.get("isError", False):
-        problems.append(_unequal("isError", expect.get("isError", False), bool(result.get("isError")), outcome.text))
-    if "exitCode" in expect and outcome.exit_code != expect["exitCode"]:
-        problems.append(_unequal("exitCode", expect["exitCode"], outcome.exit_code))
+        yield from _text_mismatches("error", ABSENT if outcome.error is None else outcome.text, expect["error"])
+    elif outcome.error is None:
+        for each in differences(expect.get("isError", False), bool(result.get("isError")), "isError"):
+            yield f"{each}: {_shown(outcome.text)}"
+    elif not expect.get("snapshot"):
+        yield f"expected a result\n   found an error: {outcome.text}"
+        return
+    if "exitCode" in expect:
+        yield from differences(expect["exitCode"], outcome.exit_code, "exitCode")
     if "text" in expect:
-        problems += _mismatches("text", outcome.text, expect["text"])
+        yield from _text_mismatches("text", outcome.text, expect["text"])
     for path, wanted in expect.get("json", {}).items():
-        problems += _mismatches(path, value_at(result, path), wanted)
+        yield from _mismatches(path, value_at(result, path), wanted)
     if "schema" in expect:
-        problems += _schema_problems(outcome.structured, expect["schema"])
-    problems += _progress_problems(len(outcome.progress), expect.get("progress"))
+        try:
+            found = compile_schema(expect["schema"], noun="member").problems(outcome.structured)
+        except BadSchema as error:
+            found = [str(error)]
+        yield from (f"schema: {each}" for each in found)
+    count, wanted = len(outcome.progress), expect.get("progress")
+    if (wanted is False and count) or (wanted and count < wanted):
+        yield f"progress: expected {'none' if wanted is False else f'at least {int(wanted)}'}\n   found {count}"
     if expect.get("snapshot"):
-        problems += _snapshot_problems(outcome, test, root, updates=updates)
-    return problems
+        yield from _snapshot_problems(_snapshot_of(outcome, test, root), test.snapshot, root)
 
 
 def value_at(value: Any, path: str) -> Any:
     """Return the value at a path such as `content[0].text` or `structuredContent["a.b"]`, or ABSENT."""
-    end = 0
-    for step in STEP.finditer(path):
-        key: str | int = int(step[2]) if step[2] else step[1] or step[3]
-        is_there = isinstance(value, list) and type(key) is int and key < len(value)
-        if step.start() != end or not (is_there or (isinstance(value, dict) and key in value)):
+    for name, index, word in STEP.findall(path):
+        try:
+            value = value[int(index)] if index and isinstance(value, list) else value[name or word]
+        except (KeyError, IndexError, TypeError):
             return ABSENT
-        value, end = value[key], step.end()
-    return value if end == len(path) else ABSENT
+    return value
+
+
+def _text_mismatches(what: str, text: str, wanted: Any) -> Iterator[str]:
+    for each in wanted if isinstance(wanted, list) else [wanted]:
+        yield from _mismatches(what, text, each.rstrip("\n") if isinstance(each, str) else each)
 
 
 def _mismatches(what: str, found: Any, wanted: Any) -> Iterator[str]:
-    if what in ("text", "error") and isinstance(wanted, list):
-        for each in wanted:
-            yield from _mismatches(what, found, each)
+    if found is ABSENT or not isinstance(wanted, dict) or not wanted or not wanted.keys() <= MATCHERS.keys():
+        yield from differences(wanted, found, what)
         return
-    matchers = (
-        wanted if isinstance(wanted, dict) and wanted and wanted.keys() <= _MATCHERS.keys() else {"equals": wanted}
-    )
-    if found is ABSENT:
-        yield f"{what}: expected {_shown(wanted)}\n   found nothing there"
-        return
-    for name, each in matchers.items():
-        if name == "equals":
-            if what == "text" and isinstance(each, str):
-                each = each.rstrip("\n")
-            if not is_same(found, each):
-                yield _unequal(what, each, found)
-        elif not _MATCHERS[name](found if isinstance(found, str) else jsontext.dumps(found).decode("ascii"), each):
-            yield f"{what}: expected {_WORDS[name]} {_shown(each)}\n   found {_shown(found)}"
+    text = found if isinstance(found, str) else jsontext.dumps(found).decode("ascii")
+    for name, each in wanted.items():
+        try:
+            if not MATCHERS[name](str(each), text):
+                yield f"{what}: expected a text that {name} {_shown(each)}\n   found {_shown(found)}"
+        except re.error as error:
+            yield f"{what}: {each} is not a regular expression: {error}"
 
 
-_MATCHERS: dict[str, Any] = {
-    "contains": lambda found, each: each in found,
-    "matches": lambda found, each: re.search(each, found, re.MULTILINE),
-    "equals": None,
-}
-_WORDS = {"contains": "a text with", "matches": "a match of"}
-
-
-def _unequal(what: str, wanted: Any, found: Any, more: str = "") -> str:
-    if isinstance(wanted, str) and isinstance(found, str) and "\n" in wanted + found:
-        return "\n".join([f"{what}: (- expected, + found)", *diff(wanted, found)])
-    return f"{what}: expected {_shown(wanted)}\n   found {_shown(found)}" + (f": {_shown(more)}" if more else "")
-
-
-def diff(wanted: str, found: str) -> list[str]:
-    """Return the lines of a small diff, or the first line that differs if the texts are long."""
-    before, after = wanted.splitlines(), found.splitlines()
-    if max(len(before), len(after)) > MAX_DIFFED_LINES:
-        pairs = enumerate(zip(before, after, strict=False))
-        first = next((number for number, (one, other) in pairs if one != other), min(len(before), len(after)))
-        before, after = before[first : first + 3], after[first : first + 3]
-    lines = [*islice(difflib.unified_diff(before, after, n=1, lineterm=""), 2, DIFF_LINES + 3)]
-    more = ["..."] if len(lines) > DIFF_LINES else []
-    return [f"   {line[:SHOWN_CHARS]}" for line in lines[:DIFF_LINES]] + more
-
-
-def _schema_problems(structured: Any, schema: Json) -> list[str]:
-    if structured is None:
-        return ["schema: the result has no structuredContent"]
-    try:
-        return [f"schema: {each}" for each in compile_schema(schema, noun="member").problems(structured)]
-    except BadSchema as error:
-        return [f"schema: {error}"]
-
-
-def _progress_problems(count: int, wanted: bool | int | None) -> list[str]:
-    if wanted is False and count:
-        return [f"progress: expected none\n   found {count} reports"]
-    if wanted and count < wanted:
-        return [f"progress: expected at least {int(wanted)}\n   found {count}"]
-    return []
-
-
-def _snapshot_problems(outcome: Outcome, test: ToolTest, root: str, *, updates: bool) -> list[str]:
-    kept = {name: value for name, value in outcome.result.items() if name not in ("_meta", "resultType")}
-    meta = {name: value for name, value in outcome.result.get("_meta", {}).items() if name not in OURS}
-    kept |= {"_meta": meta} if meta else {}
-    found = without_root(kept if outcome.error is None else {"error": outcome.error}, root)
+def _snapshot_of(outcome: Outcome, test: ToolTest, root: str) -> Json:
+    """Return what is compared: the error, or the result without `_meta` and the members that the test leaves out."""
     rules = test.expect["snapshot"]
-    for path in rules.get("without", ()) if isinstance(rules, dict) else ():
-        place, _, key = path.rpartition(".")
-        holder = value_at(found, place) if place else found
-        if isinstance(holder, dict):
-            holder.pop(key, None)
-    shown = os.path.relpath(test.snapshot, root)
-    if updates:
-        os.makedirs(os.path.dirname(test.snapshot), exist_ok=True)
-        with replacing(test.snapshot, mode=0o644) as file:
-            file.write(jsontext.pretty(found).encode("utf-8", "surrogatepass"))
-        return []
-    if not os.path.lexists(test.snapshot):
-        return [f"snapshot: there is no {shown} yet; mcpgreen test --update writes it"]
+    without = rules.get("without", ()) if isinstance(rules, dict) else ()
+    kept = {name: value for name, value in outcome.result.items() if name not in ("_meta", "resultType")}
+    snapshot: Json = without_root({"error": outcome.error} if outcome.error else kept, root, without)
+    return snapshot
+
+
+def _snapshot_problems(found: Json, path: str, root: str) -> Iterator[str]:
     try:
-        wanted = jsontext.loads(content_of(test.snapshot, MAX_SNAPSHOT_BYTES))
+        wanted = jsontext.loads(content_of(path, MAX_SNAPSHOT_BYTES))
     except (ProjectError, ValueError) as error:
-        return [f"snapshot: {shown}: {error}"]
-    changes = list(islice(differences(wanted, found), MAX_DIFFERENCES + 1))
-    return [f"snapshot: {each}" for each in changes[:MAX_DIFFERENCES]] + ["snapshot: ..."] * (
-        len(changes) > MAX_DIFFERENCES
-    )
+        reason = error.reason if isinstance(error, ProjectError) else error
+        yield f"snapshot: {os.path.relpath(path, root)}: {reason}; mcpgreen test --update writes it"
+    else:
+        yield from (f"snapshot: {each}" for each in differences(wanted, found))
 
 
-def without_root(value: Any, root: str) -> Any:
-    """Return a copy in which the path of the project has no meaning."""
+def without_root(value: Any, root: str, without: Collection[str] = ()) -> Any:
+    """Return a copy in which the path of the project has no meaning, and members with these names are left out."""
     if isinstance(value, dict):
-        return {name: without_root(each, root) for name, each in value.items()}
+        return {name: without_root(each, root, without) for name, each in value.items() if name not in without}
     if isinstance(value, list):
-        return [without_root(each, root) for each in value]
+        return [without_root(each, root, without) for each in value]
     return value.replace(root, "<project>") if isinstance(value, str) else value
 
 
 def differences(wanted: Any, found: Any, path: str = "") -> Iterator[str]:
-    """Yield what differs between two JSON values, with the path of each place."""
+    """Yield what differs between two JSON values, with the path of each place. 1 is 1.0, but not true."""
     if isinstance(wanted, dict) and isinstance(found, dict):
         for name in {**wanted, **found}:
             inner = f'{path}["{name}"]' if re.search(r'[.\[\]"]', name) else f"{path}.{name}".lstrip(".")
@@ -187,19 +147,27 @@ def differences(wanted: Any, found: Any, path: str = "") -> Iterator[str]:
         yield f"{path}: expected nothing\n   found {_shown(found)}"
     elif found is ABSENT:
         yield f"{path}: expected {_shown(wanted)}\n   found nothing there"
-    elif not is_same(wanted, found):
-        yield _unequal(path, wanted, found)
+    elif isinstance(wanted, bool) != isinstance(found, bool) or wanted != found:
+        if isinstance(wanted, str) and isinstance(found, str) and "\n" in wanted + found:
+            yield "\n".join([f"{path}: (- expected, + found)", *_diff(wanted, found)])
+        else:
+            yield f"{path}: expected {_shown(wanted)}\n   found {_shown(found)}"
 
 
 def is_same(one: Any, other: Any) -> bool:
-    """Tell whether two JSON values are equal: 1 is 1.0, but not true."""
-    if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(is_same(one[key], other[key]) for key in one)
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(is_same, one, other))
-    return isinstance(one, bool) == isinstance(other, bool) and bool(one == other)
+    return next(differences(one, other), None) is None
 
 
 def _shown(value: Any) -> str:
     text = jsontext.pretty(value).strip() if isinstance(value, str) else jsontext.dumps(value).decode("ascii")
     return text if len(text) <= SHOWN_CHARS else f"{text[:SHOWN_CHARS]}..."
+
+
+def _diff(wanted: str, found: str) -> Iterator[str]:
+    """Yield the lines of a small diff, from the first line that differs."""
+    before, after = wanted.split("\n"), found.split("\n")
+    pairs = enumerate(zip(before, after, strict=False))
+    first = next((number for number, (one, other) in pairs if one != other), min(len(before), len(after)))
+    shown = slice(max(0, first - 1), first + MAX_DIFFED_LINES)
+    lines = difflib.unified_diff(before[shown], after[shown], n=1, lineterm="")
+    yield from (f"   {line[:SHOWN_CHARS]}" for line in islice(lines, 3, DIFF_LINES))

@@ -21,6 +21,7 @@ import gevent
 from mcpgreen import journal
 from mcpgreen.catalog.descriptions.metadata import is_instant
 from mcpgreen.cli.commands import Options
+from mcpgreen.cli.mcp_client import Answer, sampled, unknown
 from mcpgreen.cli.output import tell
 from mcpgreen.errors import McpgreenError, UsageError
 from mcpgreen.protocol.input.requests import ELICIT, SAMPLE, blocks_of, problems_with_form
@@ -45,8 +46,6 @@ MAX_FILE_BYTES = 10 << 20
 TYPES = {"integer": (int,), "number": (int, float), "array": (list,), "object": (dict,)}
 TRUTHS = {"true": True, "yes": True, "y": True, "on": True, "1": True}
 TRUTHS |= {"false": False, "no": False, "n": False, "off": False, "0": False}
-
-Answer = Callable[[str, Json], Json]  # takes a method and its params; returns `{"result": ...}` or `{"error": ...}`
 
 
 def arguments_of(text: str, given: str = "--args") -> Json:
@@ -183,15 +182,11 @@ def answer_for(words: Sequence[str]) -> Answer | None:
     return answer_at_terminal if sys.stdin.isatty() and sys.stderr.isatty() else None
 
 
-def unknown(method: str) -> Json:
-    return {"error": {"code": -32601, "message": f"This client does not answer {method}."}}
-
-
 def answer_prepared(words: Sequence[str], method: str, params: Json) -> Json:
     """Answer with the words that were given with the command."""
     if method == SAMPLE:
         text = values_of(words, {}).get(SAMPLED)
-        return _sampled(text) if isinstance(text, str) else _unanswered(method, [SAMPLED], REFUSAL)
+        return {"result": sampled(text)} if isinstance(text, str) else _unanswered(method, [SAMPLED], REFUSAL)
     if method != ELICIT or params.get("mode") == "url":
         return _unanswered(method, [], {"result": {"action": "decline"}})
     schema = params["requestedSchema"]
@@ -291,12 +286,7 @@ def _sample(params: Json) -> Json:
         for block in blocks_of(message):
             _say(f"[{message.get('role')}] {block.get('text', '(' + str(block.get('type')) + ')')}")
     text = _read("Answer for the model (press Return to decline): ").strip()
-    return _sampled(text) if text else REFUSAL
-
-
-def _sampled(text: str) -> Json:
-    content = {"type": "text", "text": text}
-    return {"result": {"role": "assistant", "content": content, "model": "person", "stopReason": "endTurn"}}
+    return {"result": sampled(text)} if text else REFUSAL
 
 
 def _options(about: Json) -> list[tuple[str, str]]:

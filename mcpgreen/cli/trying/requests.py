@@ -6,6 +6,7 @@ from __future__ import annotations
 import base64
 import difflib
 import os
+import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -23,15 +24,17 @@ from mcpgreen.cli.checking.places import description_beside
 from mcpgreen.cli.checking.remedies import explained
 from mcpgreen.cli.checking.validate import left_out
 from mcpgreen.cli.commands import Options
+from mcpgreen.cli.mcp_client import Refused, ignore, result_in
 from mcpgreen.cli.opening import open_named, seconds
 from mcpgreen.cli.output import print_json, say, tell
-from mcpgreen.cli.trying.local_client import LocalClient, Refused
+from mcpgreen.cli.trying.local_client import LocalClient
 from mcpgreen.cli.trying.person import answer_for, arguments_of, calls_of, values_of
 from mcpgreen.cli.trying.screen import Bars, Screen, print_outcome, wants_json
 from mcpgreen.engine.server import Server
 from mcpgreen.errors import InternalError, InvalidParams, McpgreenError, RpcError, UsageError
 from mcpgreen.features.tools import terms_of
 from mcpgreen.project.project import Project, find_project, require_tmp_root
+from mcpgreen.protocol.revision_fields import SERVER_INFO
 from mcpgreen.protocol.revisions import SKILLS_EXTENSION
 from mcpgreen.running.hooks import sourced_variables
 from mcpgreen.running.warm_python import why_fresh
@@ -294,7 +297,7 @@ def _call(server: Server, calls: Iterable[Json], options: Options) -> int:
     on_notification = bars.tell if bars is not None else _print_frame if options["--verbose"] else None
     meta = {} if on_notification is None else {"_meta": {"progressToken": "run-tool"}}
     answer, has_tasks = answer_for(options["--answer"]), options["--task"]
-    client = LocalClient(server, answer=answer, on_notification=on_notification, has_tasks=has_tasks)
+    client = LocalClient(server, answer=answer, on_notification=on_notification or ignore, has_tasks=has_tasks)
     statuses = [_call_once(client, {**params, **meta}, options, screen, bars) for params in calls]
     if options["--verbose"]:
         _report_start(server, options["NAME"])
@@ -303,7 +306,11 @@ def _call(server: Server, calls: Iterable[Json], options: Options) -> int:
 
 def _call_once(client: LocalClient, params: Json, options: Options, screen: Screen, bars: Bars | None) -> int:
     try:
-        result = client.call(params)
+        result = result_in(client.play("tools/call", params))
+    except KeyboardInterrupt:
+        if client.task_id:
+            _take_leave(client, params["name"])
+        raise
     except Refused as refused:
         if bars is None:
             print_json({"_mcpToolError": True, **refused.error})
@@ -315,7 +322,17 @@ def _call_once(client: LocalClient, params: Json, options: Options, screen: Scre
     finally:
         if bars is not None:
             bars.close()
+    if result.pop("resultType", None):
+        result.get("_meta", {}).pop(SERVER_INFO, None)
     return print_outcome(result, options, screen, as_json=bars is None)
+
+
+def _take_leave(client: LocalClient, tool: str) -> None:
+    services = client.server.services
+    goes_on = services.snapshot("tools").by_name[tool].description.task_survives_client is not False
+    word = "The task goes on." if goes_on else "The task ends, because the tool has taskSurvivesClient: false."
+    root = shlex.quote(services.project.root)
+    tell(f"{word} To see it: mcpgreen tasks show {client.task_id} --project-root {root}\n")
 
 
 def _report_start(server: Server, name: str) -> None:

@@ -18,6 +18,7 @@ NAMES = {
     *("python", "packages", "loop", "jq", "bash", "project", "permissions", "settings", "hooks", "registry", "items"),
     "client",
 }
+REFUSAL = '{"jsonrpc": "2.0", "id": 1, "error": {"code": -32600, "message": "go away"}}'
 
 
 def doctor(project: ProjectBuilder, *flags: str, env: dict[str, str] | None = None) -> tuple[int, Any]:
@@ -186,6 +187,7 @@ def test_an_entry_that_undoes_what_the_project_says_is_named(correct: ProjectBui
         ({"command": "no-such-program"}, "entry", "cannot find no-such-program"),
         ({"command": "/bin/sh", "args": ["-c", "echo oh no >&2; exit 3"]}, "start", "(status 3); its stderr: oh no"),
         ({"command": "/bin/sh", "args": ["-c", "echo hello; cat"]}, "start", "output is not JSON: 'hello'"),
+        ({"command": "/bin/sh", "args": ["-c", f"echo '[]'; echo '{REFUSAL}'; cat"]}, "start", "go away"),
         ({"command": "/bin/sh", "args": ["-c", "exit 0"], "cwd": "/no/such/place"}, "entry", "does not exist"),
     ],
 )

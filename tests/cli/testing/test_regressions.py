@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
@@ -37,13 +38,15 @@ def broken(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[ProjectBu
     yield project, session
 
 
-def test_twenty_regressions_are_caught_by_tests(broken: tuple[ProjectBuilder, Path]) -> None:
-    done = mcpgreen("test", "--json", cwd=broken[0].root, env=ENV)
+def test_twenty_regressions_are_caught_by_tests(broken: tuple[ProjectBuilder, Path], tmp_path: Path) -> None:
+    report = tmp_path / "report.xml"
+    done = mcpgreen("test", "--junit", str(report), cwd=broken[0].root, env=ENV)
 
-    report = json.loads(done.stdout)
-    failed = {each["tool"] for each in report["tests"] if each["outcome"] == "failed"}
+    cases = ElementTree.parse(report).getroot().findall("testsuite/testcase")
+    tools = [(case.attrib["classname"].removeprefix("tests/").removesuffix(".test.yaml"), len(case)) for case in cases]
+    failed = {tool for tool, problems in tools if problems}
     assert (done.returncode, failed, len(failed)) == (1, {*REGRESSIONS}, 20), done.stdout
-    assert {each["tool"] for each in report["tests"]} == tools_in_project().keys()
+    assert {tool for tool, _ in tools} == tools_in_project().keys()
 
 
 def test_twenty_regressions_are_caught_by_a_replay(broken: tuple[ProjectBuilder, Path]) -> None:
