@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from mcpgreen.cli.recording.files import Recording
+from mcpgreen.cli.recording.files import fitted
 from tests.cli.test_commands import mcpgreen
+from tests.support.http import Serve
 from tests.support.project import ProjectBuilder
 from tests.support.questions import ASK
 from tests.support.waiting import eventually
@@ -24,6 +25,8 @@ print(ask({{'who': form('Who?', name=TEXT)}})['who']['result']['content']['name'
 SECRET = {"type": "object", "properties": {"phrase": {"type": "string", "format": "password"}, "q": {"type": "string"}}}
 TELL = 'printf %s "$MCP_TOOL_ARGS_JSON"; echo " $SERVICE_TOKEN" >&2'
 CAPABLE = {"elicitation": {}}
+META = {"io.modelcontextprotocol/clientCapabilities": CAPABLE}
+HEAD = '{"recording": 1, "root": "/", "rules": {"members": [], "texts": [["%s", ""]]}}'
 ANSWER = {"action": "accept", "content": {"name": "Ada"}}
 
 
@@ -53,11 +56,48 @@ def test_a_recording_has_everything_but_secrets(project: ProjectBuilder, tmp_pat
     assert not [each for each in ("open-sesame", "a-key", "of-the-environment", "made-now") if each in text]
     head, *lines = lines_of(session)
     assert (head["recording"], head["root"], head["server"]["name"]) == (1, str(project.root), "test-project")
-    calls = [each["frame"] for each in lines if each.get("frame", {}).get("method") == "tools/call"]
+    calls = [each["message"] for each in lines if each["message"].get("method") == "tools/call"]
     assert calls[0]["params"]["arguments"] == {"phrase": "[redacted]", "q": "seen", "apiKey": "[redacted]"}
     assert [each["from"] for each in lines][:2] == ["client", "server"]
     assert [each["secs"] for each in lines] == sorted(each["secs"] for each in lines)
     assert stat.S_IMODE(session.stat().st_mode) == 0o600
+
+
+def test_what_was_secret_once_is_hidden_in_all_that_follows(project: ProjectBuilder, tmp_path: Path) -> None:
+    """In questions, log messages and the results of tasks, which do not name the call that they are about, and in what
+    follows an answer of the user."""
+    project.python_tool(
+        "asker",
+        f"""{ASK}
+phrase = json.loads(os.environ["MCP_TOOL_ARGS_JSON"])["phrase"]
+control({{"method": "notifications/message", "params": {{"level": "info", "data": "log " + phrase}}}})
+answer = ask({{'who': form('Who is ' + phrase + '?', name=TEXT, pin=TEXT)}})['who']['result']['content']
+print(json.dumps({{"told": {{phrase: "was " + answer["pin"]}}}}))
+""",
+        inputSchema=SECRET,
+    )
+    project.tool("later", "printf '%s' \"$MCP_TOOL_ARGS_JSON\"", inputSchema=SECRET, outputSchema=SECRET, task="auto")
+    session = tmp_path / "session.jsonl"
+    with recording_of(project, session) as wire:
+        wire.handshake(capabilities=CAPABLE)
+        request = wire.start_request("tools/call", {"name": "asker", "arguments": {"phrase": "open-sesame"}})
+        answer = {"action": "accept", "content": {"name": "Ada", "pin": "pin-of-ada"}}
+        wire.send({"jsonrpc": "2.0", "id": wire.notice("elicitation/create")["id"], "result": answer})
+        assert "pin-of-ada" in wire.response(request)["result"]["content"][0]["text"]
+        params = {"name": "later", "arguments": {"phrase": "close-sesame"}, "task": {}}
+        task = wire.result("tools/call", params)["task"]
+        wire.result("tasks/result", {"taskId": task["taskId"]})
+        modern = {"name": "asker", "arguments": {"phrase": "shut-sesame"}}
+        asked = wire.modern("tools/call", modern, meta=META)["result"]
+        answers = dict.fromkeys(asked["inputRequests"], answer)
+        retry = {**modern, "inputResponses": answers, "requestState": asked["requestState"]}
+        wire.modern("tools/call", retry, meta=META)
+        assert wire.stop() == 0
+
+    text = session.read_text(encoding="utf-8")
+    assert "Who is [redacted]?" in text and "log [redacted]" in text and asked["requestState"] not in text
+    assert '"properties":{"name":{"type":"string"},"pin":{"type":"string"}}' in text
+    assert not [each for each in ("open-sesame", "pin-of-ada", "close-sesame", "shut-sesame") if each in text]
 
 
 def test_a_replay_does_not_mind_what_is_different_each_time(project: ProjectBuilder, tmp_path: Path) -> None:
@@ -137,34 +177,48 @@ def test_recording_takes_the_place_of_serving_and_overwrites_nothing(project: Pr
 def test_a_server_that_cannot_record_serves(project: ProjectBuilder) -> None:
     with recording_of(project, Path("/nowhere/session.jsonl")) as wire:
         wire.handshake()
-        eventually(lambda: "nothing is recorded" in wire.stderr)
+        eventually(lambda: "nothing more is recorded" in wire.stderr)
 
 
-def test_a_message_that_is_long_or_odd_is_only_mentioned(project: ProjectBuilder, tmp_path: Path) -> None:
+def test_what_is_large_or_odd_is_only_mentioned(project: ProjectBuilder, tmp_path: Path) -> None:
+    """What a client sends must be searched for secrets, so the recording ends if it is too large for that."""
     from tests.support.constants import variables_of
 
     session = tmp_path / "session.jsonl"
-    with recording_of(project, session, variables_of({"MAX_FRAME_BYTES": 500})) as wire:
+    project.tool("large", "head -c 1000 /dev/zero | tr '\\0' x")
+    with recording_of(project, session, variables_of({"MAX_FRAME_BYTES": 800})) as wire:
         wire.handshake()
-        wire.request("ping", {"_meta": {"text": "x" * 500}})
-        wire.send(
-            {"jsonrpc": "2.0", "id": [1], "method": "ping"}, {"jsonrpc": "2.0", "id": 9, "method": "ping", "params": []}
-        )
+        wire.call_tool("large")
+        odd: Json = {"jsonrpc": "2.0", "id": [1], "method": "ping"}
+        wire.send(odd, {**odd, "id": 9, "params": []})
+        wire.request("ping", {"_meta": {"text": "x" * 800}})
+        wire.request("ping")
+        eventually(lambda: "nothing more is recorded" in wire.stderr)
         assert wire.stop() == 0
-    assert [each.keys() - {"from", "secs"} for each in lines_of(session) if "tooLong" in each][-1] == {"tooLong"}
+    _, *lines = lines_of(session)
+    assert [each["from"] for each in lines if each["message"] is None] == ["server", "client", "client"]
+    assert lines[-1]["message"]["id"] == 9
     done = mcpgreen("replay", str(session), "--project-root", str(project.root))
-    assert (done.returncode, done.stdout.count("it was not recorded as a whole")) == (1, 3), done.stdout
+    assert (done.returncode, done.stdout.count("it was not recorded, so it is not sent")) == (1, 2), done.stdout
     with Wire(None, arguments=("replay", str(session), "--serve")) as player:
-        player.send(
-            {"jsonrpc": "2.0", "id": {}, "method": "ping"}, {"jsonrpc": "2.0", "id": 1, "method": "ping", "params": 1}
-        )
+        player.send(odd, {**odd, "id": 1, "params": 1})
         player.handshake()
         assert player.stop() == 0
 
 
 @pytest.mark.parametrize(
     "text",
-    ["", "{}", '{"recording": 2}', "[]", '{"recording": 1}\nno', '{"recording": 1, "rules": {"texts": [["(", ""]]}}'],
+    [
+        "",
+        "{}",
+        "no",
+        '{"recording": 2}',
+        "[]",
+        HEAD % "(",
+        f"{HEAD % ''}\nno",
+        f"{HEAD % ''}\n[]",
+        f"{HEAD % ''}\n{{}}",
+    ],
 )
 def test_a_file_that_is_no_recording_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "file").write_text(text, encoding="utf-8")
@@ -173,8 +227,13 @@ def test_a_file_that_is_no_recording_is_refused(tmp_path: Path, text: str) -> No
 
 
 def test_what_a_recording_hides_fits_any_value() -> None:
-    recording = Recording.__new__(Recording)
-    recording.root, recording.rules, recording._texts = "", {"members": ["pid"]}, []
-    wanted = {"token": "[redacted]", "text": "key [redacted] used", "pid": 1}
-    assert not list(recording.differences(wanted, {"token": {"a": 1}, "text": "key x\ny used", "pid": 2}, ""))
-    assert list(recording.differences(wanted, {"token": "", "text": "no key x used"}, ""))
+    wanted = {"token": "[redacted]", "text": ["key [redacted] used"]}
+    assert fitted(wanted, {"token": {"a": 1}, "text": ["key x\ny used"]}) == wanted
+    assert fitted(wanted, found := {"token": "", "text": ["no key x used", 1]}) == {**found, "token": "[redacted]"}
+
+
+def test_nothing_is_recorded_over_http(project: ProjectBuilder, serve: Serve, tmp_path: Path) -> None:
+    session = tmp_path / "session.jsonl"
+    server = serve(record=str(session))
+    eventually(lambda: "nothing is recorded: " in server.stderr)
+    assert not session.exists()
