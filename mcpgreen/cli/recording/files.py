@@ -35,7 +35,7 @@ class Recording:
 
     def __init__(self, path: str, root: str = "") -> None:
         """Raises ProjectError."""
-        self.words: dict[str, str] = {}  # values of members then, and what they are now: clients send some of them back
+        self._words: dict[str, str] = {}  # values of members then, and what they are now
         self.messages: list[Recorded] = []
         try:
             head, *lines = map(jsontext.loads, content_of(path, MAX_FILE_BYTES).splitlines())
@@ -54,8 +54,17 @@ class Recording:
     def differences(self, recorded: Json, live: Json) -> list[str]:
         """Say what differs, apart from secrets and what is different each time."""
         (wanted, then), (found, now) = self._plain(recorded), self._plain(live)
-        self.words.update(zip(then, now, strict=False))
+        self._words.update(zip(then, now, strict=False))
         return list(differences(wanted, fitted(wanted, found)))
+
+    def translated(self, message: Json) -> Json:
+        """Return a copy of what the client sent, with the words that the server uses now."""
+
+        def word_now(_: Json, __: str, value: Any) -> Any:
+            return self._words.get(value, value) if isinstance(value, str) else value
+
+        copy: Json = jsontext.rewritten(message, word_now)
+        return copy
 
     def shown(self, value: Json) -> str:
         return jsontext.dumps(self._plain(value)[0]).decode("ascii")
@@ -74,6 +83,10 @@ class Recording:
             return value
 
         return jsontext.rewritten(value, stand_in), values
+
+
+def is_request(message: Json) -> bool:
+    return {"id", "method"} <= message.keys()
 
 
 def fitted(wanted: Any, found: Any) -> Any:

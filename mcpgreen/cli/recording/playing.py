@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 
 from mcpgreen import journal
 from mcpgreen.cli.output import print_json
-from mcpgreen.cli.recording.files import Recording, fitted
-from mcpgreen.cli.testing.expecting import is_same
+from mcpgreen.cli.recording.files import Recording, fitted, is_request
 from mcpgreen.engine.recorder import is_message
 from mcpgreen.errors import InvalidParams
 from mcpgreen.protocol.admission import PROTOCOL_VERSION
@@ -47,7 +46,7 @@ def play(recording: Recording) -> int:
             replies = _replies_to(message, exchanges)
         for number, reply in enumerate(replies, 1):
             print_json(reply)
-            if {"id", "method"} <= reply.keys():
+            if is_request(reply):
                 waiting[reply["id"]] = replies[number:]
                 break
     return 0
@@ -56,7 +55,7 @@ def play(recording: Recording) -> int:
 def _replies_to(request: Json, exchanges: list[Exchange]) -> list[Json]:
     """Return what was sent for such a request, with the id and the progress token of this one."""
     about, own_token = _about(request)
-    fitting = [each for each in exchanges if is_same(each.about, fitted(each.about, about))]
+    fitting = [each for each in exchanges if each.about == fitted(each.about, about)]
     if not fitting:
         text = f"The recording has no answer to {request['method']} with these params."
         return [{"jsonrpc": "2.0", "id": request["id"], "error": {"code": InvalidParams.code, "message": text}}]
@@ -84,7 +83,7 @@ def _exchanges_in(recording: Recording) -> list[Exchange]:
     exchanges: list[Exchange] = []
     pending: dict[object, Exchange] = {}
     for _, sender, message in recording.messages:
-        if sender == "client" and {"id", "method"} <= message.keys():
+        if sender == "client" and is_request(message):
             pending[message["id"]] = Exchange(*_about(message), [])
         elif sender == "server" and "method" in message and pending:
             token = message.get("params", {}).get(TOKEN)

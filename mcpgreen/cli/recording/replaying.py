@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections import Counter
 from typing import NamedTuple
 
 from mcpgreen.cli.clients.launch import program_words
@@ -16,11 +17,10 @@ from mcpgreen.cli.commands import Options
 from mcpgreen.cli.connection import Connection, NoAnswer
 from mcpgreen.cli.opening import open_named
 from mcpgreen.cli.output import GREEN, RED, painted, print_json, put, say
-from mcpgreen.cli.recording.files import Recorded, Recording
+from mcpgreen.cli.recording.files import Recorded, Recording, is_request
 from mcpgreen.cli.recording.playing import TOKEN, play
 from mcpgreen.errors import UsageError
 from mcpgreen.logs.secrets import Secrets, is_secret_name
-from mcpgreen.text import jsontext
 from mcpgreen.text.json_types import Json
 
 VARIABLE = "MCPGREEN_RECORD"
@@ -83,67 +83,58 @@ class Replay:
         self.answers = 0  # that were compared
         self._recording = recording
         self._requests: dict[object, Json] = {}  # as they were sent, by id
-        self._open: set[object] = set()  # the ids of those that the server has not answered
         self._answers: dict[object, Json] = {}  # that are not compared yet
-        said = [each for each in recording.messages if each.sender == "server"]
-        self._questions = [each for each in said if {"id", "method"} <= each.message.keys()]  # that have not come yet
-        self._replies = {
-            each.message["id"]: each.message
-            for each in recording.messages
-            if each.sender == "client" and "id" in each.message and "method" not in each.message
-        }
-        self._notes: dict[str, set[str]] = {"missing": set(), "new": set()}
+        self._questions = [each for each in recording.messages if each.sender == "server" and is_request(each.message)]
+        sent = [each.message for each in recording.messages if each.sender == "client"]
+        self._replies = {each["id"]: each for each in sent if "id" in each and "method" not in each}
+        self._line = 0  # of the recording, where we are
+        self._said: dict[str, Counter[str]] = {"missing": Counter(), "new": Counter()}  # besides answers
 
     def play(self) -> None:
         """Play the session, and put what differs into `found`."""
-        for recorded in self._recording.messages:
-            try:
-                if recorded.sender == "client":
-                    self._send(recorded)
-                else:
-                    self._compare(recorded)
-            except NoAnswer as error:
-                self._report(recorded, [f"the server does not answer: {error}{self.connection.last_words()}"])
-                return
-        then, now = self._notes["missing"], self._notes["new"]
-        details = [f"missing: {each}" for each in sorted(then - now)] + [f"new: {each}" for each in sorted(now - then)]
-        if details:
-            self.found.append(Difference(1, "notifications", details))
+        try:
+            for line, sender, message in self._recording.messages:
+                self._line = line
+                if sender == "client":
+                    self._send(message)
+                elif "method" in message:
+                    self._note("missing", message)
+                elif message.get("id") in self._requests:
+                    self._compare(message, self._requests[message["id"]])
+        except NoAnswer as error:
+            self._report("a message", [f"the server does not answer: {error}{self.connection.last_words()}"])
+            return
+        then, now = self._said.values()
+        details = [f"missing: {each}" for each in (then - now).elements()]
+        details += [f"new: {each}" for each in (now - then).elements()]
+        self._report("questions and notifications", details)
 
-    def _send(self, recorded: Recorded) -> None:
-        words = self._recording.words
-        message = jsontext.rewritten(
-            recorded.message, lambda _, __, value: words.get(value, value) if isinstance(value, str) else value
-        )
+    def _report(self, what: str, details: list[str]) -> None:
+        if details:
+            self.found.append(Difference(self._line, what, details))
+
+    def _send(self, message: Json) -> None:
+        message = self._recording.translated(message)
         if not message:
-            self._report(recorded, ["it was not recorded, so it is not sent"])
+            self._report("a message", ["it was not recorded, so it is not sent"])
         elif "method" in message:  # an answer is sent when the server asks
             if "id" in message:
                 self._requests[message["id"]] = message
             if message["method"] != POLLED:
-                self._open.update({message["id"]} if "id" in message else ())
                 self.connection.send(message)
 
-    def _compare(self, recorded: Recorded) -> None:
-        """Wait for the answer to the same request, and compare it. How often a client looks at a task that works does
-        not matter."""
-        message, until = recorded.message, time.monotonic() + ANSWER_SECS
-        request = self._requests.get(message.get("id"))
-        if "method" in message and "id" in message:
-            while recorded in self._questions and self._open and self._hear(until):
-                pass
-            if recorded in self._questions:
-                self._questions.remove(recorded)
-                self._report(recorded, ["the server does not ask this"])
-        elif "method" in message:
-            self._note("missing", message)
-        elif request is not None and not (request["method"] == POLLED and _is_working(message)):
-            self.answers += 1
-            live = self._answer_to(request, until)
-            missing = [f"no answer within {ANSWER_SECS:g} s"]
-            self._report(recorded, missing if live is None else self._recording.differences(message, live))
+    def _compare(self, message: Json, request: Json) -> None:
+        """Wait for the answer to the same request, and compare it."""
+        if request["method"] == POLLED and _is_working(message):
+            return  # how often a client looks at a task depends on the time
+        self.answers += 1
+        live = self._answer_to(request)
+        params = request.get("params", {})
+        details = self._recording.differences(message, live) if live else [f"no answer within {ANSWER_SECS:g} s"]
+        self._report(f"{request['method']} {params.get('name') or params.get('uri') or ''}".strip(), details)
 
-    def _answer_to(self, request: Json, until: float) -> Json | None:
+    def _answer_to(self, request: Json) -> Json | None:
+        until = time.monotonic() + ANSWER_SECS
         is_poll = request["method"] == POLLED
         while True:
             if is_poll:
@@ -157,47 +148,36 @@ class Replay:
             time.sleep(POLL_SECS)
 
     def _hear(self, until: float) -> bool:
-        """Take the next message of the server; return False if there is none in time."""
+        """Take the next message of the server, and answer a question as the client did. Return False if there is none
+        in time."""
         message = self.connection.receive(until)
         if message is None:
             return False
         if "method" not in message:
             self._answers[message.get("id")] = message
-            self._open.discard(message.get("id"))
-        elif "id" in message:
-            self._answer(message)
-        else:
-            self._note("new", message)
+            return True
+        self._note("new", message)
+        if "id" in message:
+
+            def distance(asked: Recorded) -> tuple[bool, int]:
+                return asked.message.get("params") != message.get("params"), abs(asked.line - self._line)
+
+            same = [each for each in self._questions if each.message["method"] == message["method"]]
+            reply = REFUSAL
+            if same:
+                asked = min(same, key=distance)
+                self._questions.remove(asked)
+                reply = self._replies.get(asked.message["id"], REFUSAL)
+            self.connection.send({**reply, "id": message["id"]})
         return True
 
-    def _answer(self, question: Json) -> None:
-        """Answer a question as the client answered the recorded one that is most like it."""
-        same = [each for each in self._questions if each.message["method"] == question["method"]]
-        reply = REFUSAL
-        if same:
-            recorded = min(same, key=lambda each: each.message.get("params") != question.get("params"))
-            self._questions.remove(recorded)
-            reply = self._replies.get(recorded.message["id"], REFUSAL)
-            then, now = ({**each, "id": None} for each in (recorded.message, question))  # ids are those of a session
-            self._report(recorded, self._recording.differences(then, now))
-        else:
-            self._notes["new"].add(self._recording.shown({**question, "id": None}))
-        self.connection.send({**reply, "id": question["id"]})
-
     def _note(self, kind: str, message: Json) -> None:
-        """Keep a notification. Of progress, only whether there is any."""
-        method, params = message["method"], message.get("params", {})
-        if method in (LOG, PROGRESS):
-            shown = f"for {params.get(TOKEN)}" if method == PROGRESS else self._recording.shown(params)
-            self._notes[kind].add(f"{method} {shown}")
-
-    def _report(self, recorded: Recorded, details: list[str]) -> None:
-        message = recorded.message
-        asked = message if "method" in message else self._requests.get(message.get("id"), {})
-        params = asked.get("params", {})
-        name = params.get("name") or params.get("uri") or params.get("message") or ""
-        if details:
-            self.found.append(Difference(recorded.line, f"{asked.get('method', 'a message')} {name}".strip(), details))
+        """Keep a question or a notification that matters. Of progress, only whether there is any."""
+        method, params, said = message["method"], message.get("params", {}), self._said[kind]
+        if method == PROGRESS:
+            said[f"{method} for {params.get(TOKEN)}"] = 1
+        elif method == LOG or "id" in message:
+            said[f"{method} {self._recording.shown(params)}"] += 1
 
 
 def _is_working(answer: Json) -> bool:
