@@ -12,7 +12,7 @@ from itertools import zip_longest
 from typing import Any, NamedTuple
 
 from mcpgreen.cli.testing.expecting import differences
-from mcpgreen.engine.recorder import MAX_FILE_BYTES, VERSION, is_message
+from mcpgreen.engine.recorder import MAX_FILE_BYTES, RULES, VERSION, is_message
 from mcpgreen.errors import ProjectError
 from mcpgreen.files.regular_files import content_of
 from mcpgreen.logs.secrets import HIDDEN
@@ -37,19 +37,24 @@ class Recording:
         """Raises ProjectError."""
         self._words: dict[str, str] = {}  # values of members then, and what they are now
         self.messages: list[Recorded] = []
+        head, *lines = content_of(path, MAX_FILE_BYTES).splitlines() or [b""]
+        number = 1
         try:
-            head, *lines = map(jsontext.loads, content_of(path, MAX_FILE_BYTES).splitlines())
-            if head["recording"] != VERSION:
+            about = jsontext.loads(head)
+            if about["recording"] != VERSION:
                 raise ValueError("it is of another version")
-            self._members = frozenset(head["rules"]["members"])
-            roots = "|".join(map(re.escape, sorted((head["root"], root or head["root"]), key=len, reverse=True)))
-            texts = [[roots, "<project>"], *head["rules"]["texts"]]
+            rules = {**RULES, **about.get("rules", {})}
+            self._members = frozenset(rules["members"])
+            roots = sorted({root, about.get("root", root)}, key=len, reverse=True)
+            texts = [["|".join(map(re.escape, roots)), "<project>"], *rules["texts"]]
             self._texts = [(re.compile(pattern), instead) for pattern, instead in texts]
             for number, line in enumerate(lines, 2):
-                message = line["message"] if is_message(line["message"]) else {}
-                self.messages.append(Recorded(number, line["from"], message))
+                value = jsontext.loads(line)
+                self.messages.append(Recorded(number, value["from"], value["message"] or {}))
+                if value["message"] is not None and not is_message(value["message"]):
+                    raise ValueError("the message is not one of JSON-RPC")
         except (KeyError, TypeError, ValueError, re.error) as error:
-            raise ProjectError(path, f"this is no recording that can be used: {error!r}") from error
+            raise ProjectError(f"{path}:{number}", f"this is no recording that can be used: {error}") from error
 
     def differences(self, recorded: Json, live: Json) -> list[str]:
         """Say what differs, apart from secrets and what is different each time."""

@@ -42,7 +42,7 @@ def record(options: Options) -> int:
     """Become a server that records its session. The command can stand in a client's configuration."""
     words = options["WORD"]
     if words[0] != "serve" or any(word.startswith("--http") for word in words):
-        raise UsageError("only sessions over stdio are recorded: write -- serve, without --http.")
+        raise UsageError("record needs mcpgreen serve over stdio: write -- serve --project-root DIR.")
     program = program_words(os.environ)
     os.environ[VARIABLE] = os.path.abspath(os.path.expanduser(options["FILE"]))
     os.execv(program[0], [*program, *words])
