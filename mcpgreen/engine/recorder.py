@@ -47,7 +47,10 @@ TOO_LARGE = "a message of the client is too large to be searched for secrets"
 ENVELOPE = ("jsonrpc", "id", "method")  # without secrets
 RULES: Json = {
     # Values of these members are different each time, and clients send some of them back.
-    "members": [STATE, "taskId", "nextCursor", "elicitationId", "createdAt", "lastUpdatedAt", "statusMessage", "pid"],
+    "members": [
+        *(STATE, "taskId", "nextCursor", "elicitationId", "createdAt", "lastUpdatedAt", "statusMessage", "pid"),
+        *("ttl", "ttlMs"),
+    ],
     "texts": [
         [r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d([.,]\d+)?)?(Z|[+-]\d\d:?\d\d)?", "<time>"],
         [r"\b\d\d:\d\d:\d\d([.,]\d+)?\b", "<time>"],
@@ -81,6 +84,7 @@ class Recorder:
 
     def _take(self, event: Event) -> None:
         if self._waiting_bytes <= MAX_WAITING_BYTES:  # otherwise the recording ends
+            # A longer line cannot be searched for secrets without holding the server.
             line = whole(event.fields["line"]) if event.fields["bytes"] <= MAX_FRAME_BYTES else b""
             self._waiting_bytes += len(line) + WAITING_BYTES
             self._waiting.put((event.at, "client" if event.fields["way"] == "in" else "server", line))
@@ -110,17 +114,18 @@ class Recorder:
                 raise OSError(errno.EFBIG, "messages come too fast")
             self._waiting_bytes -= len(line) + WAITING_BYTES
             about = {"secs": round(at - self._began_at, 4), "from": sender}
+            if not line and sender == "client":
+                raise OSError(errno.EFBIG, TOO_LARGE)
             try:
                 frame = jsontext.loads(line, turns.pause)
-            except ValueError as error:
-                if sender == "client":
-                    raise OSError(errno.EFBIG, TOO_LARGE) from error
+            except ValueError:  # it is too long, or has too many parts
                 frame = None
             for message in frame if isinstance(frame, list) else [frame]:
-                can_be_kept = is_message(message) and jsontext.is_writable(message)
-                if can_be_kept and sender == "client":
+                turns.pause()
+                is_sound = is_message(message) and jsontext.is_writable(message)
+                if is_sound and sender == "client":
                     self._learn_secrets(message)
-                yield {**about, "message": self._without_secrets(message, turns) if can_be_kept else None}
+                yield {**about, "message": self._without_secrets(message, turns) if is_sound else None}
 
     def _without_secrets(self, message: Json, turns: Turns) -> Any:
         secrets = self._services.confidential.always.with_those([Secrets(self._names)])

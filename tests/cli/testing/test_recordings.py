@@ -16,6 +16,7 @@ from tests.support.project import ProjectBuilder
 from tests.support.questions import ASK
 from tests.support.waiting import eventually
 from tests.support.wire import Wire, command_of_tests
+from tests.tasks.clients import WITH_TASKS
 
 Json = dict[str, Any]
 ASKER = f"""{ASK}
@@ -130,6 +131,30 @@ def test_a_replay_does_not_mind_what_is_different_each_time(project: ProjectBuil
     session.write_text("\n".join([json.dumps(rules), *lines]), encoding="utf-8")
     done = mcpgreen(*replay, env=env)
     assert (done.returncode, done.stdout) == (0, "5 answers, 0 differences\n"), done.stdout
+
+
+def test_a_replay_looks_at_a_task_until_it_has_ended(project: ProjectBuilder, tmp_path: Path) -> None:
+    project.tool("slow", 'until [ -e "$MCPGREEN_PROJECT_ROOT/go" ]; do sleep 0.02; done; echo done', task="always")
+    session = tmp_path / "session.jsonl"
+    capable = {"io.modelcontextprotocol/clientCapabilities": WITH_TASKS}
+    with recording_of(project, session) as wire:
+        wire.handshake()
+        older = wire.result("tools/call", {"name": "slow", "task": {}})["task"]
+        modern = wire.modern("tools/call", {"name": "slow"}, meta=capable)["result"]
+        assert wire.result("tasks/get", {"taskId": older["taskId"]})["status"] == "working"
+        project.write("go", "")
+        eventually(lambda: wire.result("tasks/get", {"taskId": older["taskId"]})["status"] == "completed")
+        wire.result("tasks/result", {"taskId": older["taskId"]})
+        look = lambda: wire.modern("tasks/get", {"taskId": modern["taskId"]}, meta=capable)["result"]  # noqa: E731
+        eventually(lambda: look()["status"] == "completed")
+        assert wire.stop() == 0
+
+    assert older["taskId"] in session.read_text(encoding="utf-8")
+    done = mcpgreen("replay", str(session), cwd=project.root, env={"MCPGREEN_LAUNCHER": str(command_of_tests())})
+    assert (done.returncode, done.stdout) == (0, "6 answers, 0 differences\n"), done.stdout
+    project.tool("slow", "sleep 0.3; echo do", task="always")
+    done = mcpgreen("replay", str(session), cwd=project.root, env={"MCPGREEN_LAUNCHER": str(command_of_tests())})
+    assert (done.returncode, done.stdout.count("differs tasks/")) == (1, 2), done.stdout
 
 
 def test_a_recording_answers_a_client_as_the_server_did(project: ProjectBuilder, tmp_path: Path) -> None:
