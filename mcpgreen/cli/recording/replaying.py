@@ -102,7 +102,7 @@ class Replay:
                 elif message.get("id") in self._requests:
                     self._compare(message, self._requests[message["id"]])
         except NoAnswer as error:
-            self._report("a message", [f"the server does not answer: {error}{self.connection.last_words()}"])
+            self._report("a message", [f"the server does not answer: {error}"])
             return
         then, now = self._said.values()
         details = [f"missing: {each}" for each in (then - now).elements()]
@@ -148,28 +148,30 @@ class Replay:
             time.sleep(POLL_SECS)
 
     def _hear(self, until: float) -> bool:
-        """Take the next message of the server, and answer a question as the client did. Return False if there is none
-        in time."""
+        """Take the next message of the server, and reply if it is a question. Return False if none comes in time."""
         message = self.connection.receive(until)
         if message is None:
             return False
         if "method" not in message:
             self._answers[message.get("id")] = message
-            return True
-        self._note("new", message)
-        if "id" in message:
-
-            def distance(asked: Recorded) -> tuple[bool, int]:
-                return asked.message.get("params") != message.get("params"), abs(asked.line - self._line)
-
-            same = [each for each in self._questions if each.message["method"] == message["method"]]
-            reply = REFUSAL
-            if same:
-                asked = min(same, key=distance)
-                self._questions.remove(asked)
-                reply = self._replies.get(asked.message["id"], REFUSAL)
-            self.connection.send({**reply, "id": message["id"]})
+        else:
+            self._note("new", message)
+            if "id" in message:
+                self.connection.send({**self._reply_to(message), "id": message["id"]})
         return True
+
+    def _reply_to(self, question: Json) -> Json:
+        """Return what the client said to the recorded question that is most like this one, or else the nearest."""
+
+        def distance(asked: Recorded) -> tuple[bool, int]:
+            return asked.message.get("params") != question.get("params"), abs(asked.line - self._line)
+
+        same = [each for each in self._questions if each.message["method"] == question["method"]]
+        if not same:
+            return REFUSAL
+        asked = min(same, key=distance)
+        self._questions.remove(asked)
+        return self._replies.get(asked.message["id"], REFUSAL)
 
     def _note(self, kind: str, message: Json) -> None:
         """Keep a question or a notification that matters. Of progress, only whether there is any."""
