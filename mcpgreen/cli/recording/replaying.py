@@ -10,13 +10,12 @@ import os
 import sys
 import time
 from collections import Counter
-from typing import NamedTuple
 
 from mcpgreen.cli.clients.launch import program_words
 from mcpgreen.cli.commands import Options
 from mcpgreen.cli.connection import Connection, NoAnswer
 from mcpgreen.cli.opening import open_named
-from mcpgreen.cli.output import GREEN, RED, painted, print_json, put, say
+from mcpgreen.cli.output import GREEN, RED, painted, put, say
 from mcpgreen.cli.recording.files import Recorded, Recording, is_request
 from mcpgreen.cli.recording.playing import TOKEN, play
 from mcpgreen.errors import UsageError
@@ -30,12 +29,6 @@ POLL_SECS = 0.1
 POLLED = "tasks/get"
 LOG, PROGRESS = "notifications/message", "notifications/progress"
 REFUSAL: Json = {"error": {"code": -1, "message": "The recording has no answer to this question."}}
-
-
-class Difference(NamedTuple):
-    line: int  # of the recording
-    what: str
-    details: list[str]
 
 
 def record(options: Options) -> int:
@@ -53,45 +46,39 @@ def replay(options: Options) -> int:
     if options["--serve"]:
         return play(Recording(options["FILE"]))
     project, _, _ = open_named(options)
-    env = {name: value for name, value in os.environ.items() if name != VARIABLE}
-    words = (*program_words(os.environ), "serve", "--project-root", project.root)
-    session = Replay(Recording(options["FILE"], project.root), Connection(words, env=env, cwd=project.root))
+    session = Replay(Recording(options["FILE"], project.root), project.root, options["FILE"])
     try:
         session.play()
     finally:
         session.connection.close()
-    # What a recording hides must not be in a report either.
-    hide = Secrets(values=[value for name, value in env.items() if is_secret_name(name)]).text
-    found = [each._replace(details=[hide(detail) for detail in each.details[:MAX_SHOWN]]) for each in session.found]
-    if options["--json"]:
-        print_json({"answers": session.answers, "differences": [each._asdict() for each in found]})
-        return 1 if found else 0
-    for each in found:
-        put(painted("differs", RED, sys.stdout), sys.stdout)
-        details = "\n".join(each.details).replace("\n", "\n    ")
-        say(f" {each.what} ({options['FILE']}:{each.line})\n    {details}\n")
     count = f"{session.answers} answer{'s' * (session.answers != 1)}"
-    text = f"{count}, {len(found)} difference{'s' * (len(found) != 1)}"
-    put(painted(text, RED if found else GREEN, sys.stdout) + "\n", sys.stdout)
-    return 1 if found else 0
+    text = f"{count}, {session.differences} difference{'s' * (session.differences != 1)}"
+    put(painted(text, RED if session.differences else GREEN, sys.stdout) + "\n", sys.stdout)
+    return 1 if session.differences else 0
 
 
 class Replay:
-    def __init__(self, recording: Recording, connection: Connection) -> None:
-        self.connection = connection
-        self.found: list[Difference] = []
+    """A session with a server for the project at `root`. Says what differs from the recording in the file `path`."""
+
+    def __init__(self, recording: Recording, root: str, path: str) -> None:
+        env = {name: value for name, value in os.environ.items() if name != VARIABLE}
+        self.connection = Connection((*program_words(env), "serve", "--project-root", root), env=env, cwd=root)
         self.answers = 0  # that were compared
+        self.differences = 0
+        # What a recording hides must not be in a report either.
+        self._hide = Secrets(values=[value for name, value in env.items() if is_secret_name(name)]).text
+        self._path = path
+        self._line = 0  # of the recording, where we are
         self._recording = recording
         self._requests: dict[object, Json] = {}  # as they were sent, by id
         self._answers: dict[object, Json] = {}  # that are not compared yet
         self._questions = [each for each in recording.messages if each.sender == "server" and is_request(each.message)]
         sent = [each.message for each in recording.messages if each.sender == "client"]
         self._replies = {each["id"]: each for each in sent if "id" in each and "method" not in each}
-        self._line = 0  # of the recording, where we are
         self._said: dict[str, Counter[str]] = {"missing": Counter(), "new": Counter()}  # besides answers
 
     def play(self) -> None:
-        """Play the session, and put what differs into `found`."""
+        """Play the session, and say what differs."""
         try:
             for line, sender, message in self._recording.messages:
                 self._line = line
@@ -111,7 +98,10 @@ class Replay:
 
     def _report(self, what: str, details: list[str]) -> None:
         if details:
-            self.found.append(Difference(self._line, what, details))
+            self.differences += 1
+            put(painted("differs", RED, sys.stdout), sys.stdout)
+            shown = "\n".join(map(self._hide, details[:MAX_SHOWN])).replace("\n", "\n    ")
+            say(f" {what} ({self._path}:{self._line})\n    {shown}\n")
 
     def _send(self, message: Json) -> None:
         message = self._recording.translated(message)
