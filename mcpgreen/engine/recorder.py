@@ -17,7 +17,7 @@ import time
 from collections import deque
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import Any
+from typing import IO, Any
 
 import gevent
 from gevent.queue import SimpleQueue
@@ -96,9 +96,9 @@ class Recorder:
             journal.info("recording to %s", path)
             with open(fd, "wb", buffering=0) as file:
                 for value in self._values():
-                    gevent.get_hub().threadpool.apply(file.write, (jsontext.dumps(value) + b"\n",))
-                    if file.tell() > MAX_FILE_BYTES:
-                        raise OSError(errno.EFBIG, "the recording has become too large")
+                    problem = gevent.get_hub().threadpool.apply(_append, (file, jsontext.dumps(value) + b"\n"))
+                    if problem is not None:
+                        raise problem
         except OSError as error:
             journal.error("nothing more is recorded: %s: %s", path, error.strerror)
         finally:
@@ -173,6 +173,15 @@ def is_message(value: Any) -> bool:
     params = value.get("params", {})
     is_sound = isinstance(params, dict) and isinstance(params.get("_meta", {}), dict)
     return is_sound and ("id" not in value or normal_id(value["id"]) is not None)
+
+
+def _append(file: IO[bytes], line: bytes) -> OSError | None:
+    """Return an error, because gevent prints what is raised in a thread."""
+    try:
+        is_full = file.tell() + file.write(line) > MAX_FILE_BYTES
+    except OSError as error:
+        return error
+    return OSError(errno.EFBIG, f"it has more than {MAX_FILE_BYTES >> 20} MiB") if is_full else None
 
 
 def _new_file(path: str) -> tuple[str, int]:

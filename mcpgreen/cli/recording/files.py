@@ -12,13 +12,14 @@ from itertools import zip_longest
 from typing import Any, NamedTuple
 
 from mcpgreen.cli.testing.expecting import differences
-from mcpgreen.engine.recorder import MAX_FILE_BYTES, RULES, VERSION, is_message
+from mcpgreen.engine.recorder import RULES, VERSION, is_message
 from mcpgreen.errors import ProjectError
 from mcpgreen.files.regular_files import content_of
 from mcpgreen.logs.secrets import HIDDEN
 from mcpgreen.text import jsontext
 from mcpgreen.text.json_types import Json
 
+MAX_BYTES = 300 << 20
 ANY = "<any>"
 
 
@@ -37,7 +38,8 @@ class Recording:
         """Raises ProjectError."""
         self._words: dict[str, str] = {}  # values of members then, and what they are now
         self.messages: list[Recorded] = []
-        head, *lines = content_of(path, MAX_FILE_BYTES).splitlines() or [b""]
+        content = content_of(path, MAX_BYTES)
+        head, *lines = content[: content.rfind(b"\n")].split(b"\n")  # the last line may not be there as a whole
         number = 1
         try:
             about = jsontext.loads(head)

@@ -128,7 +128,7 @@ def test_a_replay_does_not_mind_what_is_different_each_time(project: ProjectBuil
     head, *lines = session.read_text(encoding="utf-8").splitlines()
     rules = json.loads(head)
     rules["rules"]["texts"].append([r"port \d+", "port"])
-    session.write_text("\n".join([json.dumps(rules), *lines]), encoding="utf-8")
+    session.write_text("\n".join([json.dumps(rules), *lines, '{"torn": ']), encoding="utf-8")
     done = mcpgreen(*replay, env=env)
     assert (done.returncode, done.stdout) == (0, "5 answers, 0 differences\n"), done.stdout
 
@@ -246,7 +246,7 @@ def test_what_is_large_or_odd_is_only_mentioned(project: ProjectBuilder, tmp_pat
     ],
 )
 def test_a_file_that_is_no_recording_is_refused(tmp_path: Path, text: str) -> None:
-    (tmp_path / "file").write_text(text, encoding="utf-8")
+    (tmp_path / "file").write_text(f"{text}\n", encoding="utf-8")
     done = mcpgreen("replay", str(tmp_path / "file"), "--serve")
     assert (done.returncode, "mcpgreen: error: " in done.stderr, "Traceback" in done.stderr) == (1, True, False)
 
