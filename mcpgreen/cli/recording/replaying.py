@@ -65,7 +65,7 @@ class Replay:
         self.connection = Connection((*program_words(env), "serve", "--project-root", root), env=env, cwd=root)
         self.answers = 0  # that were compared
         self.differences = 0
-        # What a recording hides must not be in a report either.
+        # What a recording hides is not compared, and must not be in a report either.
         self._hide = Secrets(values=[value for name, value in env.items() if is_secret_name(name)]).text
         self._path = path
         self._line = 0  # of the recording, where we are
@@ -169,7 +169,7 @@ class Replay:
         if method == PROGRESS:
             said[f"{method} for {params.get(TOKEN)}"] = 1
         elif method == LOG or "id" in message:
-            said[f"{method} {self._recording.shown(params)}"] += 1
+            said[self._hide(f"{method} {self._recording.shown(params)}")] += 1
 
 
 def _is_working(answer: Json) -> bool:

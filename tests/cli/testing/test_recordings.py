@@ -103,24 +103,26 @@ print(json.dumps({{"told": {{phrase: "was " + answer["pin"]}}}}))
 
 def test_a_replay_does_not_mind_what_is_different_each_time(project: ProjectBuilder, tmp_path: Path) -> None:
     """Secrets, times, processes, pages and states, in a project that has moved and a file whose rules were edited."""
+    project.tool("log", 'source "$MCP_SDK/tool-sdk.sh"; mcp_log info log "$SERVICE_TOKEN"', env=["SERVICE_TOKEN"])
     project.tool(
         "tell", f'{TELL}; date -Is; echo "pid $$"; echo "$PWD"; echo "port $RANDOM"; mktemp -u', inputSchema=SECRET
     )
     project.tool("second", "head -c 100000 /dev/zero | tr '\\0' x; echo $RANDOM")
     session = tmp_path / "session.jsonl"
-    with recording_of(project, session, {"MCPGREEN_PAGE_SIZE": "1"}) as wire:
+    with recording_of(project, session, {"MCPGREEN_PAGE_SIZE": "1", "SERVICE_TOKEN": "of-the-environment"}) as wire:
         wire.handshake()
         cursor = wire.result("tools/list")["nextCursor"]
         wire.result("tools/list", {"cursor": cursor})
         wire.call_tool("tell", {"phrase": "open-sesame"})
         wire.call_tool("second")
+        wire.call_tool("log")
         wire.start_request("tools/call", {"name": "tell", "arguments": {"phrase": "cancelled"}}, id="gone")
         wire.notify("notifications/cancelled", {"requestId": "gone"})
         assert wire.stop() == 0
     moved = tmp_path / "elsewhere"
     project.root.rename(moved)
     replay = ("replay", str(session), "--project-root", str(moved))
-    env = {"MCPGREEN_LAUNCHER": str(command_of_tests()), "MCPGREEN_PAGE_SIZE": "1"}
+    env = {"MCPGREEN_LAUNCHER": str(command_of_tests()), "MCPGREEN_PAGE_SIZE": "1", "SERVICE_TOKEN": "of-today"}
 
     done = mcpgreen(*replay, env=env)
     assert (done.returncode, done.stdout.count("differs ")) == (1, 1), done.stdout
@@ -130,7 +132,7 @@ def test_a_replay_does_not_mind_what_is_different_each_time(project: ProjectBuil
     rules["rules"]["texts"].append([r"port \d+", "port"])
     session.write_text("\n".join([json.dumps(rules), *lines, '{"torn": ']), encoding="utf-8")
     done = mcpgreen(*replay, env=env)
-    assert (done.returncode, done.stdout) == (0, "5 answers, 0 differences\n"), done.stdout
+    assert (done.returncode, done.stdout) == (0, "6 answers, 0 differences\n"), done.stdout
 
 
 def test_a_replay_looks_at_a_task_until_it_has_ended(project: ProjectBuilder, tmp_path: Path) -> None:
