@@ -103,7 +103,9 @@ print(json.dumps({{"told": {{phrase: "was " + answer["pin"]}}}}))
 
 def test_a_replay_does_not_mind_what_is_different_each_time(project: ProjectBuilder, tmp_path: Path) -> None:
     """Secrets, times, processes, pages and states, in a project that has moved and a file whose rules were edited."""
-    project.tool("log", 'source "$MCP_SDK/tool-sdk.sh"; mcp_log info log "$SERVICE_TOKEN"', env=["SERVICE_TOKEN"])
+    project.tool(
+        "log", 'source "$MCP_SDK/tool-sdk.sh"; mcp_log error log "\\"seen $SERVICE_TOKEN\\""', env=["SERVICE_TOKEN"]
+    )
     project.tool(
         "tell", f'{TELL}; date -Is; echo "pid $$"; echo "$PWD"; echo "port $RANDOM"; mktemp -u', inputSchema=SECRET
     )
