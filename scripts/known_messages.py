@@ -68,6 +68,17 @@ MESSAGES: dict[str, tuple[Known, ...]] = {
             "The system allows fewer open files than `http_max_connections` needs.",
             "Raise the system's limit with `ulimit -n` (systemd: `LimitNOFILE=`), or lower the setting.",
         ),
+        Known(
+            "nothing more is recorded: …: …",
+            "The recording of a session has ended: its file cannot be written, or one of its limits is reached.",
+            "The end of the line says which. The server goes on. See [Record and "
+            "replay](testing.md#record-and-replay).",
+        ),
+        Known(
+            "nothing is recorded: the setting record needs a server over stdio, for a single client",
+            "`MCPGREEN_RECORD` is set for a server over HTTP.",
+            "Record a session over stdio. See [Record and replay](testing.md#record-and-replay).",
+        ),
     ),
     "A tool is not listed": (
         Known(

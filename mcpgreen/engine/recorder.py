@@ -1,171 +1,194 @@
-"""Record a session: a line of JSON for each frame, with its time, for `mcpgreen replay`.
+"""Record a session over stdio: a line of JSON for each message, with its time, for `mcpgreen replay`.
 
-The first line has the project, and rules for comparing, which people may edit. A frame is kept as it is, apart from
-its secrets, which are hidden as in the log. Sealed states get a number instead.
+The first line has the project, and rules for comparing, which people may edit. Messages are kept as they are, apart
+from what is secret: by its name, by the schema of a tool that was called, or as a value that the client has sent as a
+secret before. So the recording ends at a message of the client that is too large to be searched. A message of the
+server that is too large is only mentioned.
 
-Rule: recording never holds or stops a call. Frames wait, within a limit, for a greenlet that hides what is secret in
-turns, and lines are written in a thread. What does not fit is counted.
+Rule: recording never holds or stops a call. Messages wait, within a limit, for a greenlet that hides what is secret in
+turns, and lines are written in a thread. If it all takes too long, the recording ends.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import time
 from collections import deque
+from collections.abc import Iterator
 from contextlib import suppress
-from datetime import datetime, timezone
-from typing import Any
+from typing import IO, Any
 
 import gevent
-from gevent.event import Event
+from gevent.queue import SimpleQueue
 
 from mcpgreen import journal
 from mcpgreen.errors import RpcError
-from mcpgreen.events import stream as events
-from mcpgreen.features.call import Call
+from mcpgreen.events.stream import Event
 from mcpgreen.features.services import Services
 from mcpgreen.files.regular_files import new_file
 from mcpgreen.logs.secrets import HIDDEN, Secrets
-from mcpgreen.protocol.messages import Line, size_of, whole
+from mcpgreen.protocol.messages import normal_id, whole
 from mcpgreen.running.shares import Turns
 from mcpgreen.text import jsontext
 from mcpgreen.text.json_types import Json
 
 VERSION = 1
-MAX_FRAME_BYTES = 1 << 20  # a longer one is only mentioned
+MAX_FRAME_BYTES = 1 << 20
 MAX_TEXT_CHARS = 1 << 16  # that can be searched for secrets without holding the server; the rest is hidden
 MAX_WAITING_BYTES = 16 << 20
+WAITING_BYTES = 256  # of memory for each message, besides its line
 MAX_FILE_BYTES = 256 << 20
-MAX_NAMES = 1000  # of files that exist already
+MAX_FILES = 1000  # with the same name, apart from their numbers
+MAX_RECENT = 100  # messages of the client whose secret values are hidden in those that follow
 LAST_WRITE_SECS = 2.0
 STATE = "requestState"
-# What two sessions may differ in. Values of these members are different each time, and clients send some of them back.
-VOLATILE = (STATE, "taskId", "nextCursor", "elicitationId", "createdAt", "lastUpdatedAt", "statusMessage", "pid")
+TOO_LARGE = "a message of the client is too large to be searched for secrets"
+ENVELOPE = ("jsonrpc", "id", "method")  # without secrets
 RULES: Json = {
-    "members": list(VOLATILE),
+    # Values of these members are different each time, and clients send some of them back.
+    "members": [
+        *(STATE, "taskId", "nextCursor", "elicitationId", "createdAt", "lastUpdatedAt", "statusMessage", "pid"),
+        *("ttl", "ttlMs"),
+    ],
     "texts": [
         [r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d([.,]\d+)?)?(Z|[+-]\d\d:?\d\d)?", "<time>"],
         [r"\b\d\d:\d\d:\d\d([.,]\d+)?\b", "<time>"],
         [r"\b(pid|PID)([ =:]+)\d+", r"\1\2<pid>"],
         [r"/tmp/[\w./+-]+", "<temporary>"],
     ],
-    "notifications": ["notifications/message", "notifications/progress"],
-    "waitSecs": 30,
 }
 
 
-class Recorder:
-    def __init__(self, services: Services, path: str) -> None:
-        """Raises OSError if the file cannot be made."""
-        self._services = services
-        self.path, self._fd = _new(path)
-        self._began_at = time.monotonic()
-        self._waiting: deque[tuple[float, str, Line, Call | None]] = deque()
-        self._waiting_bytes = self._written_bytes = self._lost = 0
-        self._states: dict[str, str] = {}
-        self._news = Event()
-        self._is_over = False
-        at = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
-        about = {"root": services.project.root, "server": services.identity.info}
-        self._head: Json = {"recording": VERSION, "at": at, **about, "rules": RULES}
-        self._greenlet = gevent.spawn(self._run)
+class Fields(dict[str, Any]):
+    """The `properties` of a schema: what describes a secret is not secret."""
 
-    def take(self, event: events.Event) -> None:
-        """Record a frame; it is written later."""
-        told = event.fields
-        self._add("client" if told["way"] == "in" else "server", told["line"], event.call)
+
+class Recorder:
+    """Records what the stream of events tells of frames, from now on until `close`."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._waiting: SimpleQueue[tuple[float, str, bytes] | None] = SimpleQueue()
+        self._waiting_bytes = 0
+        self._names: frozenset[str] = frozenset()  # that schemas declare as secret
+        self._recent: deque[Secrets] = deque(maxlen=MAX_RECENT)
+        self._began_at = time.time()
+        self._writing = gevent.spawn(self._write)
+        services.events.read(self._take, ("frame",))
 
     def close(self) -> None:
         """Write what waits, for a moment at most."""
-        self._is_over = True
-        self._news.set()
-        self._greenlet.join(LAST_WRITE_SECS)
-        self._greenlet.kill(block=False)
-        with suppress(OSError):
-            os.close(self._fd)
+        self._waiting.put(None)
+        self._writing.join(LAST_WRITE_SECS)
 
-    def _add(self, sender: str, line: Line, call: Call | None) -> None:
-        size = size_of(line)
-        if self._waiting_bytes + size > MAX_WAITING_BYTES:
-            self._lost += 1
-            return
-        self._waiting_bytes += size
-        self._waiting.append((time.monotonic() - self._began_at, sender, line, call))
-        self._news.set()
+    def _take(self, event: Event) -> None:
+        if self._waiting_bytes <= MAX_WAITING_BYTES:  # otherwise the recording ends
+            # A longer line cannot be searched for secrets without holding the server.
+            line = whole(event.fields["line"]) if event.fields["bytes"] <= MAX_FRAME_BYTES else b""
+            self._waiting_bytes += len(line) + WAITING_BYTES
+            self._waiting.put((event.at, "client" if event.fields["way"] == "in" else "server", line))
 
-    def _run(self) -> None:
-        turns = Turns()
-        is_open = self._write(self._head)
-        while is_open and (self._waiting or not self._is_over):
-            self._news.wait()
-            self._news.clear()
-            while is_open and self._waiting:
-                secs, sender, line, call = self._waiting.popleft()
-                self._waiting_bytes -= size_of(line)
-                is_open = self._write({"secs": round(secs, 4), "from": sender, **self._about(line, call, turns)})
-            if self._lost:
-                lost, self._lost = self._lost, 0
-                is_open = is_open and self._write({"lost": lost})
-
-    def _about(self, line: Line, call: Call | None, turns: Turns) -> Json:
+    def _write(self) -> None:
+        path = os.path.join(self._services.project.root, self._services.settings.record)
         try:
-            frame = jsontext.loads(whole(line)) if size_of(line) <= MAX_FRAME_BYTES else None
-        except ValueError:  # it has too many parts
-            frame = None
-        if frame is None:
-            return {"tooLong": size_of(line)}
-        return {"frame": self._without_secrets(frame, self._secrets_of(frame, call), turns)}
+            path, fd = _new_file(path)
+            journal.info("recording to %s", path)
+            with open(fd, "wb", buffering=0) as file:
+                for value in self._values():
+                    problem = gevent.get_hub().threadpool.apply(_append, (file, jsontext.dumps(value) + b"\n"))
+                    if problem is not None:
+                        raise problem
+        except OSError as error:
+            journal.error("nothing more is recorded: %s: %s", path, error.strerror)
+        finally:
+            self._services.events.read(self._take, ())
 
-    def _secrets_of(self, frame: object, call: Call | None) -> Secrets:
-        confidential = self._services.confidential
-        if call is not None:
-            return confidential.of(call.method, {**call.params, "arguments": call.arguments})
-        found = confidential.always
-        for each in frame if isinstance(frame, list) else [frame]:
-            if isinstance(each, dict) and isinstance(params := each.get("params"), dict):
-                if confidential.is_unknown(each.get("method"), params):
-                    with suppress(RpcError, OSError):
-                        self._services.snapshot("tools")  # its schema says what is secret
-                found = found.with_those([confidential.of(each.get("method"), params)])
-        return found
+    def _values(self) -> Iterator[Json]:
+        turns = Turns()
+        about: Json = {"root": self._services.project.root, "server": self._services.identity.info}
+        yield {"recording": VERSION, "at": round(self._began_at), **about, "rules": RULES}
+        while (taken := self._waiting.get()) is not None:
+            at, sender, line = taken
+            if self._waiting_bytes > MAX_WAITING_BYTES:
+                raise OSError(errno.EFBIG, "messages come too fast")
+            self._waiting_bytes -= len(line) + WAITING_BYTES
+            about = {"secs": round(at - self._began_at, 4), "from": sender}
+            if not line and sender == "client":
+                raise OSError(errno.EFBIG, TOO_LARGE)
+            try:
+                frame = jsontext.loads(line, turns.pause)
+            except ValueError:  # it is too long, or has too many parts
+                frame = None
+            for message in frame if isinstance(frame, list) else [frame]:
+                turns.pause()
+                is_sound = is_message(message) and jsontext.is_writable(message)
+                if is_sound and sender == "client":
+                    self._learn_secrets(message)
+                yield {**about, "message": self._without_secrets(message, turns) if is_sound else None}
 
-    def _without_secrets(self, value: Any, secrets: Secrets, turns: Turns) -> Any:
-        turns.pause()
-        if isinstance(value, str):
+    def _without_secrets(self, message: Json, turns: Turns) -> Any:
+        secrets = self._services.confidential.always.with_those([Secrets(self._names)])
+
+        def without(members: Json, name: str, value: Any) -> Any:
+            turns.pause()
+            if members is message and name in ENVELOPE:
+                return value
+            if name == STATE and isinstance(value, str):
+                return f"state-{jsontext.digest(value)[:16]}"
+            if name == "properties" and members.get("type") == "object" and isinstance(value, dict):
+                return Fields(value)
+            is_schema = isinstance(members, Fields) and isinstance(value, dict)
+            if secrets.hides_in(members, name) and not isinstance(value, bool) and not is_schema:
+                return HIDDEN
+            if not isinstance(value, str):
+                return value
+            for earlier in self._recent:
+                turns.pause()
+                value = earlier.without_known_values(value)
             shown = secrets.text(value, limit_chars=MAX_TEXT_CHARS, turn=turns.pause)
             return shown + HIDDEN if len(value) > MAX_TEXT_CHARS else shown
-        if isinstance(value, list):
-            return [self._without_secrets(each, secrets, turns) for each in value]
-        if not isinstance(value, dict):
-            return value
-        copy: Json = {}
-        for name, each in value.items():
-            if name == STATE and isinstance(each, str):
-                copy[name] = self._states.setdefault(each, f"state-{len(self._states) + 1}")
-            elif secrets.hides_in(value, name) and not isinstance(each, bool):
-                copy[name] = HIDDEN
-            else:
-                copy[name] = self._without_secrets(each, secrets, turns)
-        return copy
 
-    def _write(self, value: Json) -> bool:
-        """Write a line; return False if it was the last."""
-        line = jsontext.dumps(value) + b"\n"
-        self._written_bytes += len(line)
-        is_full = self._written_bytes > MAX_FILE_BYTES
-        try:
-            gevent.get_hub().threadpool.apply(os.write, (self._fd, b'{"full":true}\n' if is_full else line))
-        except OSError as error:
-            journal.warning("the recording %s ends here: %s", self.path, error.strerror)
-            return False
-        return not is_full
+        return jsontext.rewritten(message, without)
+
+    def _learn_secrets(self, message: Json) -> None:
+        """Remember what is secret in a message of the client. Raises OSError if it cannot be searched."""
+        confidential, method, params = self._services.confidential, message.get("method"), message.get("params", {})
+        if confidential.is_unknown(method, params):
+            with suppress(RpcError, OSError):
+                self._services.snapshot("tools")  # its schema says what is secret
+        self._names |= confidential.of(method, params).names
+        names = Secrets(self._names)
+        found = names.with_values_in(message)
+        if found.hides_all:
+            raise OSError(errno.EFBIG, TOO_LARGE)
+        if found is not names:
+            self._recent.append(found)
 
 
-def _new(path: str) -> tuple[str, int]:
+def is_message(value: Any) -> bool:
+    """Tell whether this is a message of JSON-RPC, with what MCP has in it."""
+    if not isinstance(value, dict) or not isinstance(value.get("method", ""), str):
+        return False
+    params = value.get("params", {})
+    is_sound = isinstance(params, dict) and isinstance(params.get("_meta", {}), dict)
+    return is_sound and ("id" not in value or normal_id(value["id"]) is not None)
+
+
+def _append(file: IO[bytes], line: bytes) -> OSError | None:
+    """Return an error, because gevent prints what is raised in a thread."""
+    try:
+        is_full = file.tell() + file.write(line) > MAX_FILE_BYTES
+    except OSError as error:
+        return error
+    return OSError(errno.EFBIG, f"it has more than {MAX_FILE_BYTES >> 20} MiB") if is_full else None
+
+
+def _new_file(path: str) -> tuple[str, int]:
     """Create a file that only we can read; if the name is taken, with a number in it."""
     stem, suffix = os.path.splitext(path)
-    for number in range(1, MAX_NAMES):
+    for number in range(1, MAX_FILES):
         name = path if number == 1 else f"{stem}-{number}{suffix}"
         with suppress(FileExistsError):
             return name, new_file(name)
-    raise FileExistsError(17, "there are too many recordings of this name", path)
+    raise FileExistsError(errno.EEXIST, "there are too many recordings of this name")

@@ -326,8 +326,8 @@ class Diagnostics(Values):
         "Whether `mcpgreen watch`, `trace` and `dev`, started by the same user, may see what happens in the server. "
         "While nobody looks, that costs nothing.")
     record = setting(directory, "", doc=
-        "A file to which the server writes its session over stdio, without secrets, for `mcpgreen replay`. If the file "
-        "exists, its name gets a number. If its path is not absolute, it is relative to the project. Empty: none.")
+        "A file to which a server over stdio writes its session, without secrets, for `mcpgreen replay`. If it exists, "
+        "the new one gets a number. A path that is not absolute is relative to the project. Empty: none.")
     otel = setting(flag, False, doc=
         "Whether each call becomes a span of OpenTelemetry, below the client's own, and how long it took a metric. "
         "Needs the `otel` extra. OTEL_EXPORTER_OTLP_ENDPOINT and the other usual variables say where they go.")

@@ -209,6 +209,18 @@ def walked(value: object) -> Iterator[tuple[object, int]]:
         pending.extend((child, depth + 1) for child in inner)
 
 
+def rewritten(value: Any, change: Callable[[dict[str, Any], str, Any], Any]) -> Any:
+    """Return a copy of a value of bounded depth. `change` is called for each member, with its object, its name and its
+    value, and returns what takes its place. Elements of lists, and names, are members without a name."""
+    if isinstance(value, dict):
+        return {
+            change({"": name}, "", name): rewritten(change(value, name, each), change) for name, each in value.items()
+        }
+    if isinstance(value, list):
+        return [rewritten(change({"": each}, "", each), change) for each in value]
+    return value
+
+
 def is_writable(value: object) -> bool:
     """Tell whether the value can be written: a number such as 1e999 can be read, but not written."""
     try:

@@ -36,7 +36,6 @@ from mcpgreen.transports.outbox import CorruptionGuard, Outbox
 
 if TYPE_CHECKING:
     from mcpgreen.engine.frames import Frames
-    from mcpgreen.engine.recorder import Recorder
     from mcpgreen.features.services import Services
     from mcpgreen.protocol.token import RemoteToken
 
@@ -287,7 +286,11 @@ def serve(
     guard = CorruptionGuard(settings, on_limit=lambda: session.end("faulty output"))
     outbox.on_fault = guard.count
     reader = LineReader(source, link, outbox, max_line_bytes=settings.max_line_bytes)
-    recorder = _recorder(server.services)
+    recorder = None
+    if settings.record:
+        from mcpgreen.engine.recorder import Recorder  # few sessions are recorded
+
+        recorder = Recorder(server.services)
     _tell_frames(server.services, link, outbox, reader, opening)
     received: list[int] = []
 
@@ -344,21 +347,6 @@ def _tell_frames(services: Services, link: Link, outbox: Outbox, reader: LineRea
     services.events.when_wanted("frame", switch)
     if "frame" in services.events.wants and opening.greeting is not None:
         frames().tell_first(*opening.greeting)
-
-
-def _recorder(services: Services) -> Recorder | None:
-    if not services.settings.record:
-        return None
-    from mcpgreen.engine.recorder import Recorder
-
-    try:
-        recorder = Recorder(services, services.settings.record)
-    except OSError as error:
-        journal.error("nothing is recorded: %s: %s", services.settings.record, error.strerror)
-        return None
-    journal.info("recording to %s", recorder.path)
-    services.events.read(recorder.take, ("frame",))
-    return recorder
 
 
 def _wait_for_calls(grace_secs: float, link: Link, outbox: Outbox, target: Endpoint, received: list[int]) -> None:

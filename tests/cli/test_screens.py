@@ -150,7 +150,7 @@ def demo(tmp_path: Path) -> ProjectBuilder:
     project.write("tests/greet.test.yaml", "tool: greet\ntests:\n  - {name: greets, expect: {text: Hello!}}\n")
     ping = '{"jsonrpc": "2.0", "id": 1, "method": "ping"}'
     pong = '{"jsonrpc": "2.0", "id": 1, "result": {}}'
-    frames = [f'{{"from": "{sender}", "frame": {frame}}}\n' for sender, frame in (("client", ping), ("server", pong))]
+    frames = [f'{{"from": "{sender}", "message": {frame}}}\n' for sender, frame in (("client", ping), ("server", pong))]
     project.write("session.jsonl", "".join(['{"recording": 1}\n', *frames]))
     return project
 

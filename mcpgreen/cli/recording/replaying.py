@@ -1,7 +1,7 @@
-"""`mcpgreen replay`: send what a client sent in a recording to the project as it is now, and show what differs.
+"""`mcpgreen record`, and `mcpgreen replay`: send what a client sent in a recording to the project as it is now.
 
-Frames of the client are sent in their order, each after the server's frames that came before it. `--serve` plays the
-other side (`playing`).
+Messages of the client are sent in their order, each after the answers that came before it. Questions of the server get
+the recorded answers. `--serve` plays the other side (`playing`).
 """
 
 from __future__ import annotations
@@ -10,234 +10,167 @@ import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
-from typing import NamedTuple
 
 from mcpgreen.cli.clients.launch import program_words
 from mcpgreen.cli.commands import Options
 from mcpgreen.cli.connection import Connection, NoAnswer
 from mcpgreen.cli.opening import open_named
-from mcpgreen.cli.output import GREEN, RED, painted, print_json, put, say
-from mcpgreen.cli.recording.files import Recorded, Recording, translated
-from mcpgreen.cli.recording.record import VARIABLE
-from mcpgreen.logs.secrets import Secrets
-from mcpgreen.text import jsontext
+from mcpgreen.cli.output import GREEN, RED, painted, put, say
+from mcpgreen.cli.recording.files import Recorded, Recording, is_request
+from mcpgreen.cli.recording.playing import TOKEN, play
+from mcpgreen.errors import UsageError
+from mcpgreen.logs.secrets import Secrets, is_secret_name
 from mcpgreen.text.json_types import Json
 
+VARIABLE = "MCPGREEN_RECORD"
+ANSWER_SECS = 30.0
 MAX_SHOWN = 20  # differences of one answer
 POLL_SECS = 0.1
 POLLED = "tasks/get"
-PROGRESS = "notifications/progress"
+LOG, PROGRESS = "notifications/message", "notifications/progress"
 REFUSAL: Json = {"error": {"code": -1, "message": "The recording has no answer to this question."}}
 
 
-class Difference(NamedTuple):
-    line: int  # of the recording
-    what: str
-    details: list[str]
+def record(options: Options) -> int:
+    """Become a server that records its session. The command can stand in a client's configuration."""
+    words = options["WORD"]
+    if words[0] != "serve" or any(word.startswith("--http") for word in words):
+        raise UsageError("record needs mcpgreen serve over stdio: write -- serve --project-root DIR.")
+    program = program_words(os.environ)
+    os.environ[VARIABLE] = os.path.abspath(os.path.expanduser(options["FILE"]))
+    os.execv(program[0], [*program, *words])
 
 
-def run(options: Options) -> int:
+def replay(options: Options) -> int:
     """Return 1 if something differs."""
-    recording = Recording(options["FILE"])
     if options["--serve"]:
-        from mcpgreen.cli.recording.playing import play
-
-        return play(recording)
+        return play(Recording(options["FILE"]))
     project, _, _ = open_named(options)
-    env = {name: value for name, value in os.environ.items() if name != VARIABLE}
-    words = (*program_words(os.environ), "serve", "--project-root", project.root)
-    replay = Replay(recording, Connection(words, env=env, cwd=project.root), project.root)
+    session = Replay(Recording(options["FILE"], project.root), project.root, options["FILE"])
     try:
-        found = list(replay.differences())
+        session.play()
     finally:
-        replay.connection.close()
-    hide = Secrets().text  # what a recording hides must not be in a report either
-    found = [each._replace(details=[hide(detail) for detail in each.details]) for each in found]
-    if options["--json"]:
-        print_json({"answers": replay.answers, "differences": [each._asdict() for each in found]})
-        return 1 if found else 0
-    for each in found:
-        put(painted("differs", RED, sys.stdout), sys.stdout)
-        say(f" {each.what} ({options['FILE']}:{each.line})\n")
-        for line in "\n".join(each.details).splitlines():
-            say(f"    {line}\n")
-    count = f"{replay.answers} answer{'s' * (replay.answers != 1)}"
-    text = f"{count}, {len(found)} difference{'s' * (len(found) != 1)}"
-    put(painted(text, RED if found else GREEN, sys.stdout) + "\n", sys.stdout)
-    return 1 if found else 0
+        session.connection.close()
+    count = f"{session.answers} answer{'s' * (session.answers != 1)}"
+    text = f"{count}, {session.differences} difference{'s' * (session.differences != 1)}"
+    put(painted(text, RED if session.differences else GREEN, sys.stdout) + "\n", sys.stdout)
+    return 1 if session.differences else 0
 
 
 class Replay:
-    def __init__(self, recording: Recording, connection: Connection, root: str) -> None:
-        self.connection = connection
+    """A session with a server for the project at `root`. Says what differs from the recording in the file `path`."""
+
+    def __init__(self, recording: Recording, root: str, path: str) -> None:
+        env = {name: value for name, value in os.environ.items() if name != VARIABLE}
+        self.connection = Connection((*program_words(env), "serve", "--project-root", root), env=env, cwd=root)
         self.answers = 0  # that were compared
+        self.differences = 0
+        # What a recording hides is not compared, and must not be in a report either.
+        self._hide = Secrets(values=[value for name, value in env.items() if is_secret_name(name)]).text
+        self._path = path
+        self._line = 0  # of the recording, where we are
         self._recording = recording
-        self._root = root
-        self._frames = _without_polls(recording.frames)
-        self._requests: dict[object, Json] = {}  # of the client, by id, as they were sent
-        self._words: dict[str, str] = {}  # recorded values that the server knows by others now
-        self._ids: dict[object, object] = {}  # of the server's questions
-        self._responses: dict[object, Json] = {}
-        self._questions: list[Json] = []
-        self._recorded_notes: list[Json] = []
-        self._notes: list[Json] = []
+        self._requests: dict[object, Json] = {}  # as they were sent, by id
+        self._answers: dict[object, Json] = {}  # that are not compared yet
+        self._questions = [each for each in recording.messages if each.sender == "server" and is_request(each.message)]
+        sent = [each.message for each in recording.messages if each.sender == "client"]
+        self._replies = {each["id"]: each for each in sent if "id" in each and "method" not in each}
+        self._said: dict[str, Counter[str]] = {"missing": Counter(), "new": Counter()}  # besides answers
 
-    def differences(self) -> Iterator[Difference]:
-        """Play the session, and yield what differs."""
-        for index, recorded in enumerate(self._frames):
-            try:
-                yield from self._step(index, recorded)
-            except NoAnswer as error:
-                text = f"the server does not answer: {error}"
-                yield Difference(recorded.number, self._title(recorded.frame), [text])
-                return
-        details = self._differing_notes()
+    def play(self) -> None:
+        """Play the session, and say what differs."""
+        try:
+            for line, sender, message in self._recording.messages:
+                self._line = line
+                if sender == "client":
+                    self._send(message)
+                elif "method" in message:
+                    self._note("missing", message)
+                elif message.get("id") in self._requests:
+                    self._compare(message, self._requests[message["id"]])
+        except NoAnswer as error:
+            self._report("a message", [f"the server does not answer: {error}"])
+            return
+        then, now = self._said.values()
+        details = [f"missing: {each}" for each in (then - now).elements()]
+        details += [f"new: {each}" for each in (now - then).elements()]
+        self._report("questions and notifications", details)
+
+    def _report(self, what: str, details: list[str]) -> None:
         if details:
-            yield Difference(1, "notifications", details)
+            self.differences += 1
+            put(painted("differs", RED, sys.stdout), sys.stdout)
+            shown = "\n".join(map(self._hide, details[:MAX_SHOWN])).replace("\n", "\n    ")
+            say(f" {what} ({self._path}:{self._line})\n    {shown}\n")
 
-    def _step(self, index: int, recorded: Recorded) -> Iterator[Difference]:
-        frame = recorded.frame
-        if frame is None:
-            if recorded.sender == "client":
-                yield Difference(recorded.number, "a frame", ["it was not recorded as a whole, so it is not sent"])
-        elif recorded.sender == "client":
-            self._send(frame)
-        elif "method" not in frame:
-            if frame.get("id") not in self._requests:
-                return  # it answers what could not be recorded
-            self.answers += 1
-            live = self._response_to(index, frame)
-            yield from self._compared(recorded, frame, live, f"no answer within {self._recording.secs:g} s")
-            del self._requests[frame["id"]]
-        elif "id" in frame:
-            question = self._question(frame)
-            if question is not None:
-                self._ids[frame["id"]] = question["id"]
-            yield from self._compared(
-                recorded, _bare(frame), question and _bare(question), "the server does not ask this"
-            )
-        else:
-            self._recorded_notes.append(frame)
+    def _send(self, message: Json) -> None:
+        message = self._recording.translated(message)
+        if not message:
+            self._report("a message", ["it was not recorded, so it is not sent"])
+        elif "method" in message:  # an answer is sent when the server asks
+            if "id" in message:
+                self._requests[message["id"]] = message
+            if message["method"] != POLLED:
+                self.connection.send(message)
 
-    def _compared(self, recorded: Recorded, wanted: Json, live: Json | None, missing: str) -> Iterator[Difference]:
-        if live is None:
-            details = [missing]
-        else:
-            self._words.update(self._recording.links(wanted, live))
-            details = list(self._recording.differences(wanted, live, self._root))
-        if details:
-            more = [f"... and {len(details) - MAX_SHOWN} more"] if len(details) > MAX_SHOWN else []
-            yield Difference(recorded.number, self._title(recorded.frame), details[:MAX_SHOWN] + more)
+    def _compare(self, message: Json, request: Json) -> None:
+        """Wait for the answer to the same request, and compare it."""
+        if request["method"] == POLLED and _is_working(message):
+            return  # how often a client looks at a task depends on the time
+        self.answers += 1
+        live = self._answer_to(request)
+        params = request.get("params", {})
+        details = self._recording.differences(message, live) if live else [f"no answer within {ANSWER_SECS:g} s"]
+        self._report(f"{request['method']} {params.get('name') or params.get('uri') or ''}".strip(), details)
 
-    def _title(self, frame: Json | None) -> str:
-        asked = frame if frame is None or "method" in frame else self._requests.get(frame.get("id"), frame)
-        params = (asked or {}).get("params", {})
-        name = params.get("name") or params.get("uri") or params.get("message") or ""
-        return f"{(asked or {}).get('method', 'a frame')} {name}".strip()
-
-    def _send(self, frame: Json) -> None:
-        if "method" in frame:
-            frame = translated(frame, self._words)
-            if "id" in frame:
-                self._requests[frame["id"]] = frame
-        elif frame.get("id") in self._ids:
-            frame = {**frame, "id": self._ids.pop(frame["id"])}
-        else:
-            return  # the server has not asked
-        self.connection.send(frame)
-
-    def _response_to(self, index: int, frame: Json) -> Json | None:
-        """Wait for the answer to a request; refuse questions that the recording does not have."""
-        request_id = frame["id"]
-        is_poll = self._requests[request_id]["method"] == POLLED
-        until = time.monotonic() + self._recording.secs
-        later = [each.frame["method"] for each in self._frames[index:] if _is_question(each) and each.frame]
+    def _answer_to(self, request: Json) -> Json | None:
+        until = time.monotonic() + ANSWER_SECS
+        is_poll = request["method"] == POLLED
         while True:
-            if request_id in self._responses:
-                response = self._responses.pop(request_id)
-                if not is_poll or _status(response) in (None, _status(frame)) or time.monotonic() > until:
-                    return response
-                if _status(response) != "working":
-                    return response
-                time.sleep(POLL_SECS)
-                self.connection.send(self._requests[request_id])
-            for question in [each for each in self._questions if each["method"] not in later]:
-                self._questions.remove(question)
-                self.connection.send({"id": question["id"], **REFUSAL})
-            if not self._receive(until):
-                return None
+            if is_poll:
+                self.connection.send(request)
+            while request["id"] not in self._answers:
+                if not self._hear(until):
+                    return None
+            answer = self._answers.pop(request["id"])
+            if not is_poll or not _is_working(answer) or time.monotonic() > until:
+                return answer
+            time.sleep(POLL_SECS)
 
-    def _question(self, frame: Json) -> Json | None:
-        until = time.monotonic() + self._recording.secs
-        while True:
-            same = [each for each in self._questions if each["method"] == frame["method"]]
-            if same:
-                closest = min(same, key=lambda each: each.get("params") != frame.get("params"))
-                self._questions.remove(closest)
-                return closest
-            # When all requests have been answered, none of them will ask.
-            if not self._requests.keys() - self._responses.keys() or not self._receive(until):
-                return None
-
-    def _receive(self, until: float) -> bool:
-        """Take the next frame of the server; return False if there is none in time."""
-        received = self.connection.receive(until)
-        for frame in received if isinstance(received, list) else [received]:
-            if frame is None:
-                return False
-            if "method" not in frame:
-                self._responses[frame.get("id")] = frame
-            elif "id" in frame:
-                self._questions.append(frame)
-            else:
-                self._notes.append(frame)
+    def _hear(self, until: float) -> bool:
+        """Take the next message of the server, and reply if it is a question. Return False if none comes in time."""
+        message = self.connection.receive(until)
+        if message is None:
+            return False
+        if "method" not in message:
+            self._answers[message.get("id")] = message
+        else:
+            self._note("new", message)
+            if "id" in message:
+                self.connection.send({**self._reply_to(message), "id": message["id"]})
         return True
 
-    def _differing_notes(self) -> list[str]:
-        """Say which notifications are missing, and which are new. Of progress, only whether there is any."""
-        counts = []
-        for notes, root in ((self._recorded_notes, self._recording.root), (self._notes, self._root)):
-            shown: Counter[str] = Counter()
-            for note in notes:
-                method, params = note["method"], note.get("params", {})
-                if method not in self._recording.rules["notifications"]:
-                    continue
-                if method == PROGRESS:
-                    shown[f"{method} for {params.get('progressToken')}"] = 1
-                else:
-                    params = self._recording.plain(params, root)
-                    shown[f"{method} {jsontext.dumps(params).decode('ascii')}"] += 1
-            counts.append(shown)
-        missing, new = counts[0] - counts[1], counts[1] - counts[0]
-        details = [f"missing: {text}" for text in missing.elements()] + [f"new: {text}" for text in new.elements()]
-        return details[:MAX_SHOWN]
+    def _reply_to(self, question: Json) -> Json:
+        """Return what the client said to the recorded question that is most like this one, or else the nearest."""
+
+        def distance(asked: Recorded) -> tuple[bool, int]:
+            return asked.message.get("params") != question.get("params"), abs(asked.line - self._line)
+
+        same = [each for each in self._questions if each.message["method"] == question["method"]]
+        if not same:
+            return REFUSAL
+        asked = min(same, key=distance)
+        self._questions.remove(asked)
+        return self._replies.get(asked.message["id"], REFUSAL)
+
+    def _note(self, kind: str, message: Json) -> None:
+        """Keep a question or a notification that matters. Of progress, only whether there is any."""
+        method, params, said = message["method"], message.get("params", {}), self._said[kind]
+        if method == PROGRESS:
+            said[f"{method} for {params.get(TOKEN)}"] = 1
+        elif method == LOG or "id" in message:
+            said[self._hide(f"{method} {self._recording.shown(params)}")] += 1
 
 
-def _bare(frame: Json) -> Json:
-    """Return a question without its id, which each session chooses."""
-    return {name: value for name, value in frame.items() if name != "id"}
-
-
-def _is_question(recorded: Recorded) -> bool:
-    return recorded.sender == "server" and recorded.frame is not None and {"id", "method"} <= recorded.frame.keys()
-
-
-def _status(response: Json) -> str | None:
-    status = response.get("result", {}).get("status")
-    return status if isinstance(status, str) else None
-
-
-def _without_polls(frames: list[Recorded]) -> list[Recorded]:
-    """Leave out looks at a task that was still working: how many there are depends on the time."""
-    idle: set[object] = set()
-    polls: dict[object, Recorded] = {}
-    for each in frames:
-        frame = each.frame or {}
-        if each.sender == "client" and frame.get("method") == POLLED:
-            polls[frame.get("id")] = each
-        elif each.sender == "server" and "method" not in frame and frame.get("id") in polls:
-            poll = polls.pop(frame.get("id"))
-            if _status(frame) == "working":
-                idle |= {id(poll), id(each)}
-    return [each for each in frames if id(each) not in idle]
+def _is_working(answer: Json) -> bool:
+    return bool(answer.get("result", {}).get("status") == "working")

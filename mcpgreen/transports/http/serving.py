@@ -97,6 +97,8 @@ def _serve_at(
         (another_signal if stop_wanted.is_set() else stop_wanted).set()
 
     signals = [gevent.signal_handler(number, on_signal) for number in STOP_SIGNALS]
+    if settings.record:
+        journal.error("nothing is recorded: the setting record needs a server over stdio, for a single client")
     try:
         _look_at_project(server)
         server.watch()
