@@ -6,17 +6,21 @@ Reading waits as gevent does: in a process with other greenlets, those go on.
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Mapping
+import time
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import closing, suppress
 from typing import NamedTuple
 
+from mcpgreen.errors import UsageError
 from mcpgreen.events import places
 from mcpgreen.text import jsontext
 from mcpgreen.text.json_types import Json
 
 GREETING_SECS = 2.0
+LOOK_SECS = 1.0  # for servers that have started
 READ_BYTES = 1 << 16
 MAX_LINE_BYTES = 1 << 20
+MAX_WAITING = 1000  # events; beyond that, it is the servers that leave some out
 
 
 class Found(NamedTuple):
@@ -65,3 +69,47 @@ def attach(path: str, *, within_secs: float | None = None) -> Generator[Json, No
         return
     finally:
         connection.close()
+
+
+def follow(wanted: str) -> Iterator[Json]:
+    """Return the events of the servers that a person means: `all`, a process number, a name, or a directory. `server`
+    in each is the process number. They end with the last server, those of `all` never. Raises UsageError."""
+    found = [
+        (pid, path)
+        for pid, path, server in running_servers()
+        if wanted == "all" or {wanted, os.path.realpath(wanted)} & {str(pid), server.get("name"), server.get("project")}
+    ]
+    if not found and wanted != "all":
+        raise UsageError(f"no server of yours runs that is called {wanted}; `mcpgreen watch` lists those that do")
+    return _followed(found, looks_for_more=wanted == "all")
+
+
+def _followed(found: Iterable[tuple[int, str]], *, looks_for_more: bool) -> Iterator[Json]:
+    import gevent
+    from gevent.queue import Empty, Queue
+
+    events: Queue[Json] = Queue(MAX_WAITING)
+    reading: dict[int, gevent.Greenlet] = {}
+
+    def read(pid: int, path: str) -> None:
+        event: Json = {}
+        with suppress(OSError):  # it ends just now, or is not ours
+            for event in attach(path):
+                events.put({**event, "server": pid})
+        if event:
+            events.put({"kind": "closed", "at": time.time(), "why": "the server has ended", "server": pid})
+        del reading[pid]
+
+    looked_at = time.monotonic()
+    try:
+        while found or reading or looks_for_more or not events.empty():
+            for pid, path in found:
+                if pid not in reading:
+                    reading[pid] = gevent.spawn(read, pid, path)
+            with suppress(Empty):
+                yield events.get(timeout=LOOK_SECS)
+            found = ()
+            if looks_for_more and time.monotonic() - looked_at > LOOK_SECS:
+                found, looked_at = places.sockets(os.environ), time.monotonic()
+    finally:
+        gevent.killall(list(reading.values()))

@@ -6,73 +6,65 @@ not understand is a word to look for.
 
 from __future__ import annotations
 
+import operator
 import re
 from collections.abc import Callable
 from fnmatch import fnmatchcase
 
-from mcpgreen.cli.watching.board import CallRow
-
-Test = Callable[[CallRow], bool]
+from mcpgreen.cli.watching.calls import Call
+from mcpgreen.text import jsontext
 
 WORD = re.compile(r'(-?)(?:([a-z]+):)?(?:"([^"]*)"|(\S+))')
 DURATION = re.compile(r"(>=|<=|>|<|=)?(\d+(?:\.\d+)?)(us|ms|s|m|h)?")
-MS_OF = {"us": 0.001, "ms": 1.0, "s": 1000.0, "m": 60_000.0, "h": 3_600_000.0, None: 1000.0}
-COMPARE: dict[str, Callable[[float, float], bool]] = {
-    ">": lambda one, other: one > other,
-    ">=": lambda one, other: one >= other,
-    "<": lambda one, other: one < other,
-    "<=": lambda one, other: one <= other,
-    "=": lambda one, other: one == other,
-}
-TEXT_OF: dict[str, Callable[[CallRow], str]] = {
-    "tool": lambda row: row.name if row.method == "tools/call" else "",
-    "name": lambda row: row.name,
-    "method": lambda row: row.method,
-    "client": lambda row: row.client,
-    "server": lambda row: f"{row.server.get('name', '')} {row.server.get('project', '')}",
-    "task": lambda row: row.task,
-    "reason": lambda row: row.reason,
-}
-NUMBERS_OF: dict[str, Callable[[CallRow], tuple[object, ...]]] = {
-    "call": lambda row: (row.number, row.interaction),
-    "id": lambda row: (row.id,),
-    "pid": lambda row: (row.server.get("pid"), row.process.get("pid")),
-    "link": lambda row: (row.link,),
-}
+MS_OF = {"us": 0.001, "ms": 1.0, "s": 1000.0, "m": 60_000.0, "h": 3_600_000.0}
+COMPARE = {">": operator.gt, ">=": operator.ge, "<": operator.lt, "<=": operator.le, "=": operator.eq}
+SEARCHED = ("method", "name", "reason", "task")
 
 
-def parsed(text: str) -> Test:
-    """Return the test of a filter: whether a call is wanted."""
-    tests = [_test(*found.groups(default="")) for found in WORD.finditer(text)]
-    return lambda row: all(test(row) for test in tests)
-
-
-def _test(minus: str, key: str, quoted: str, plain: str) -> Test:
-    value = (quoted or plain).lower()
-    test = _of_key(key, value)
-    if test is None:
-        word = f"{key}:{value}" if key else value
-        test = lambda row: word in row.text()  # noqa: E731
-    found = test
-    return (lambda row: not found(row)) if minus else found
-
-
-def _of_key(key: str, value: str) -> Test | None:
-    if key in TEXT_OF:
-        return _like(TEXT_OF[key], value)
-    if key in NUMBERS_OF:
-        return lambda row: value in map(str, NUMBERS_OF[key](row))
-    if key == "status":
-        wanted = value.replace("-", " ")
-        return lambda row: row.is_failure if wanted == "error" else row.status.startswith(wanted)
-    if key == "dur" and (found := DURATION.fullmatch(value)):
-        compare, limit_ms = COMPARE[found[1] or ">="], float(found[2]) * MS_OF[found[3]]
-        return lambda row: compare(row.total_ms, limit_ms)
-    return None
-
-
-def _like(text_of: Callable[[CallRow], str], value: str) -> Test:
+def _is_like(text: str, value: str) -> bool:
     """With a star, the whole text has to match; otherwise the value may be anywhere in it."""
-    if "*" in value:
-        return lambda row: bool(text_of(row)) and fnmatchcase(text_of(row).lower(), value)
-    return lambda row: value in text_of(row).lower()
+    return bool(text) and fnmatchcase(text.lower(), value) if "*" in value else value in text.lower()
+
+
+def _has_status(call: Call, value: str) -> bool:
+    special = {"error": call.is_failure, "hung": call.is_hung}
+    return special[value] if value in special else call.status.startswith(value.replace("-", " "))
+
+
+def _took(call: Call, value: str) -> bool:
+    found = DURATION.fullmatch(value)
+    return found is not None and COMPARE[found[1] or ">="](call.took_ms, float(found[2]) * MS_OF[found[3] or "s"])
+
+
+def _has_word(call: Call, value: str) -> bool:
+    arguments = jsontext.dumps(call.about.get("arguments", "")).decode("ascii")
+    return value in " ".join([call.client, call.status, arguments, *map(call.text, SEARCHED)]).lower()
+
+
+FIELDS: dict[str, Callable[[Call, str], bool]] = {
+    "tool": lambda call, value: call.text("method") == "tools/call" and _is_like(call.text("name"), value),
+    "name": lambda call, value: _is_like(call.text("name"), value),
+    "method": lambda call, value: _is_like(call.text("method"), value),
+    "client": lambda call, value: _is_like(call.client, value),
+    "server": lambda call, value: _is_like(f"{call.server.get('name')} {call.server.get('project')}", value),
+    "task": lambda call, value: _is_like(call.text("task"), value),
+    "reason": lambda call, value: _is_like(call.text("reason"), value),
+    "call": lambda call, value: value in (str(call.number), call.text("interaction")),
+    "id": lambda call, value: value == call.text("id").lower(),
+    "pid": lambda call, value: value in (str(call.server.get("pid")), call.text("pid")),
+    "link": lambda call, value: value == call.text("link"),
+    "status": _has_status,
+    "dur": _took,
+    "": _has_word,
+}
+
+
+def parsed(text: str) -> Callable[[Call], bool]:
+    """Return the test of a filter: whether a call is wanted."""
+    tests = []
+    for minus, key, quoted, plain in WORD.findall(text.lower()):
+        value = quoted or plain
+        if key not in FIELDS or (key == "dur" and not DURATION.fullmatch(value)):
+            key, value = "", f"{key}:{value}"
+        tests.append((FIELDS[key], value, not minus))
+    return lambda call: all(test(call, value) == is_wanted for test, value, is_wanted in tests)
