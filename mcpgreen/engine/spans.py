@@ -9,7 +9,6 @@ Rule: nothing here waits, apart from `close`, and the names and reasons that lea
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import gevent
@@ -32,7 +31,7 @@ class Spans:
     def __init__(self, services: Services) -> None:
         self._services = services
         self._open: dict[int, Any] = {}  # spans by the numbers of calls
-        self._sdk: Sdk | None = None
+        self._providers: tuple[Any, ...] = ()
         self._loading = gevent.spawn(self._load)
 
     def traceparent(self, number: int) -> str:
@@ -46,49 +45,19 @@ class Spans:
         """Send what has not been sent. Waits, but not for long."""
         self._loading.kill()
         self._services.events.read(self._take, ())
-        if self._sdk is not None:
-            with gevent.Timeout(CLOSE_SECS, False):
-                gevent.get_hub().threadpool.apply(self._sdk.close)
+        with gevent.Timeout(CLOSE_SECS, False):
+            for provider in self._providers:
+                gevent.get_hub().threadpool.apply(provider.shutdown)
 
     def _load(self) -> None:
-        info = self._services.identity.info
         try:
-            self._sdk = gevent.get_hub().threadpool.apply(Sdk, (str(info["name"]), str(info["version"])))
+            gevent.get_hub().threadpool.apply(self._load_sdk)
         except ImportError:
             journal.error("otel needs the [otel] extra; see docs/install.md#extras")
         else:
             self._services.events.read(self._take, {"queued", "ended"})
 
-    def _take(self, event: Event) -> None:
-        call, sdk = event.call, self._sdk
-        if call is None or sdk is None:
-            return
-        secrets = self._services.confidential.of_call(call)
-        told = {**event.fields, **{key: secrets.text(event.fields.get(key) or "") for key in ("name", "reason")}}
-        at_ns = int(event.at * NS)
-        if event.kind == "queued":
-            meta = call.params.get("_meta")
-            known = trace_variables(meta) if type(meta) is dict else {}
-            parent = sdk.context({name.lower(): value for name, value in known.items()})
-            name = span_name(told["method"], told["name"])
-            self._open[call.number] = sdk.start(name, context=parent, start_time=at_ns)
-            if len(self._open) > MAX_OPEN:
-                del self._open[next(iter(self._open))]
-        elif told["outcome"] != "task" and (span := self._open.pop(call.number, None)) is not None:
-            client = {"transport": call.stream.transport, "revision": call.view.revision.name}
-            about = attributes(told, client, id=call.id)
-            span.set_attributes(about)
-            if "error.type" in about:
-                span.set_status(sdk.error, told["reason"])
-            span.end(at_ns)
-            took_secs = sum(told[part] for part in PARTS) / 1000
-            sdk.duration.record(took_secs, {key: about[key] for key in METRIC_ATTRIBUTES if key in about})
-
-
-class Sdk:
-    """The SDK, loaded. Raises ImportError without the extra."""
-
-    def __init__(self, name: str, version: str) -> None:
+    def _load_sdk(self) -> None:
         from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
         from opentelemetry.sdk.metrics import MeterProvider
@@ -99,17 +68,39 @@ class Sdk:
         from opentelemetry.trace import SpanKind, StatusCode
         from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-        resource = Resource.create({"service.name": name, "service.version": version})
-        self._traces = TracerProvider(resource=resource, shutdown_on_exit=False)
-        self._traces.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+        info = self._services.identity.info
+        resource = Resource.create({"service.name": str(info["name"]), "service.version": str(info["version"])})
+        traces = TracerProvider(resource=resource, shutdown_on_exit=False)
+        traces.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
         reader = PeriodicExportingMetricReader(OTLPMetricExporter())
-        self._metrics = MeterProvider(metric_readers=[reader], resource=resource, shutdown_on_exit=False)
-        meter = self._metrics.get_meter("mcpgreen", __version__)
-        self.duration: Any = meter.create_histogram("mcp.server.operation.duration", "s", "How long calls take.")
-        self.start: Any = partial(self._traces.get_tracer("mcpgreen", __version__).start_span, kind=SpanKind.SERVER)
-        self.context = TraceContextTextMapPropagator().extract
-        self.error: Any = StatusCode.ERROR
+        metrics = MeterProvider(metric_readers=[reader], resource=resource, shutdown_on_exit=False)
+        meter = metrics.get_meter("mcpgreen", __version__)
+        self._duration = meter.create_histogram("mcp.server.operation.duration", "s", "How long calls take.")
+        self._tracer = traces.get_tracer("mcpgreen", __version__)
+        self._server_kind, self._error = SpanKind.SERVER, StatusCode.ERROR
+        self._context = TraceContextTextMapPropagator().extract
+        self._providers = traces, metrics
 
-    def close(self) -> None:
-        self._traces.shutdown()
-        self._metrics.shutdown()
+    def _take(self, event: Event) -> None:
+        call, at_ns = event.call, int(event.at * NS)
+        if call is None:
+            return
+        secrets = self._services.confidential.of_call(call)
+        told = {**event.fields, **{key: secrets.text(event.fields.get(key) or "") for key in ("name", "reason")}}
+        if event.kind == "queued":
+            meta = call.params.get("_meta")
+            known = trace_variables(meta) if type(meta) is dict else {}
+            parent = self._context({name.lower(): value for name, value in known.items()})
+            name = span_name(told["method"], told["name"])
+            self._open[call.number] = self._tracer.start_span(name, parent, self._server_kind, start_time=at_ns)
+            if len(self._open) > MAX_OPEN:
+                del self._open[next(iter(self._open))]
+        elif told["outcome"] != "task" and (span := self._open.pop(call.number, None)) is not None:
+            client = {"transport": call.stream.transport, "revision": call.view.revision.name}
+            about = attributes(told, client, id=call.id)
+            span.set_attributes(about)
+            if "error.type" in about:
+                span.set_status(self._error, told["reason"])
+            span.end(at_ns)
+            took_secs = sum(told[part] for part in PARTS) / 1000
+            self._duration.record(took_secs, {key: about[key] for key in METRIC_ATTRIBUTES if key in about})

@@ -11,6 +11,10 @@ from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import closing, suppress
 from typing import NamedTuple
 
+import gevent
+from gevent import socket
+from gevent.queue import Empty, Queue
+
 from mcpgreen.errors import UsageError
 from mcpgreen.events import places
 from mcpgreen.text import jsontext
@@ -18,7 +22,6 @@ from mcpgreen.text.json_types import Json
 
 GREETING_SECS = 2.0
 LOOK_SECS = 1.0  # for servers that have started
-READ_BYTES = 1 << 16
 MAX_LINE_BYTES = 1 << 20
 MAX_WAITING = 1000  # events; beyond that, it is the servers that leave some out
 
@@ -51,24 +54,13 @@ def attach(path: str, *, within_secs: float | None = None) -> Generator[Json, No
     """Yield the events of the server with this socket: first `server`, then what it remembers, then what happens. The
     generator ends with the server; `close` ends it before. Raises OSError, also if the server belongs to another user,
     or sends nothing for `within_secs`."""
-    from gevent import socket
-
-    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    try:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection, suppress(ConnectionResetError):
         connection.settimeout(within_secs)
         connection.connect(path)
         places.peer_of(connection)
-        rest = b""
-        while chunk := connection.recv(READ_BYTES):
-            *lines, rest = (rest + chunk).split(b"\n")
-            for line in lines:
+        with connection.makefile("rb") as lines:
+            while (line := lines.readline(MAX_LINE_BYTES)).endswith(b"\n"):
                 yield jsontext.loads(line)
-            if len(rest) > MAX_LINE_BYTES:
-                raise OSError(f"{path} sends something that is no event")
-    except ConnectionResetError:
-        return
-    finally:
-        connection.close()
 
 
 def follow(wanted: str) -> Iterator[Json]:
@@ -77,7 +69,7 @@ def follow(wanted: str) -> Iterator[Json]:
     found = [
         (pid, path)
         for pid, path, server in running_servers()
-        if wanted == "all" or {wanted, os.path.realpath(wanted)} & {str(pid), server.get("name"), server.get("project")}
+        if wanted in ("all", str(pid), server["name"]) or os.path.realpath(wanted) == server["project"]
     ]
     if not found and wanted != "all":
         raise UsageError(f"no server of yours runs that is called {wanted}; `mcpgreen watch` lists those that do")
@@ -85,9 +77,6 @@ def follow(wanted: str) -> Iterator[Json]:
 
 
 def _followed(found: Iterable[tuple[int, str]], *, looks_for_more: bool) -> Iterator[Json]:
-    import gevent
-    from gevent.queue import Empty, Queue
-
     events: Queue[Json] = Queue(MAX_WAITING)
     reading: dict[int, gevent.Greenlet] = {}
 

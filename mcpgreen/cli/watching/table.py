@@ -27,7 +27,7 @@ NOT_SHORT = ("n", "at", "kind", "call", "link", "server", "way", "frame", "tail"
 ARROWS = {"in": "-->", "out": "<--"}
 
 
-def shown(text: str, style: str = "", *, no_wrap: bool = False) -> Text:
+def shown(text: str, style: str = "", *, no_wrap: bool | None = None) -> Text:
     return Text(uncoloured(text), style, no_wrap=no_wrap, overflow="ellipsis" if no_wrap else None)
 
 
@@ -41,15 +41,15 @@ def duration(ms: float) -> str:
 def cells(call: Call) -> tuple[str, ...]:
     """Return when a call came, its number, what it is, its status, and how long it took."""
     at, number = time.strftime("%H:%M:%S", time.localtime(call.at)), str(call.number) if call.number > 0 else ""
-    method, name = call.text("method"), call.text("name").replace("\n", " ")
-    what = name if method == "tools/call" else f"{method} {name}"
-    return at, number, what, "hung?" if call.is_hung else call.status, duration(call.took_ms)
+    what = f"{call.text('method')} {call.text('name')}".removeprefix("tools/call ")
+    return at, number, " ".join(what.split()), "hung?" if call.is_hung else call.status, duration(call.took_ms)
 
 
 def line(call: Call) -> str:
     """Return a call as a line of text."""
     at, number, what, status, took = cells(call)
-    return f"{at} {number:>6} {what:<30} {status:<10} {took:>8}  {call.text('reason')}".rstrip() + "\n"
+    reason = " ".join(call.text("reason").split())
+    return f"{at} {number:>6} {what:<30} {status:<10} {took:>8}  {reason}".rstrip() + "\n"
 
 
 def calls_table(calls: Sequence[Call], chosen: Call | None, width: int) -> Table:
@@ -62,7 +62,7 @@ def calls_table(calls: Sequence[Call], chosen: Call | None, width: int) -> Table
         at, number, what, status, took = cells(call)
         style = FAILED if call.is_failure or call.is_hung else STYLE_OF.get(call.status, "")
         about = shown(f"{what} ").append_text(shown(call.client, "dim"))
-        row = (at, f"{number:>5}", about, Text(status, style), f"{took:>8}", bar(call, longest_ms, wide - 1))
+        row = (at, f"{number:>5}", about, shown(status, style), f"{took:>8}", bar(call, longest_ms, wide - 1))
         table.add_row(*row, style="reverse" if call is chosen else "")
     return table
 
@@ -83,7 +83,7 @@ def opened(call: Call) -> Table:
     page.add_column(no_wrap=True, style="cyan")
     page.add_column(overflow="fold")
     waited, ran, written = map(duration, call.parts_ms)
-    page.add_row("", call.client, f"waited {waited}, ran {ran}, written {written}\n")
+    page.add_row("", shown(call.client), f"waited {waited}, ran {ran}, written {written}\n")
     latest = {event.get("stream"): event for event in call.events}  # it has what was printed before, too
     for event in call.events:
         is_new = event["kind"] != "output" or event is latest[event["stream"]]
@@ -91,12 +91,12 @@ def opened(call: Call) -> Table:
         long = [str(event[name]).rstrip("\n") for name in ("frame", "tail") if name in event and is_new]
         told = "\n".join(cut(text, MAX_CHARS) for text in (", ".join(short), *long) if text)
         after, arrow = duration(max(0.0, float(event["at"]) - call.at) * 1000), ARROWS.get(event.get("way", ""))
-        page.add_row(after, arrow or event["kind"], shown(told))
+        page.add_row(after, shown(arrow or event["kind"]), shown(told))
     origins: dict[str, list[str]] = {}
     for name, origin in call.about.get("variables", ()):
         origins.setdefault(origin, []).append(name)
     for origin, names in origins.items():
-        page.add_row("variables", f"from {origin}", shown(" ".join(names)))
+        page.add_row("variables", shown(f"from {origin}"), shown(" ".join(names)))
     return page
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 
 from mcpgreen.cli.commands import Options
@@ -15,11 +15,11 @@ from mcpgreen.cli.watching import exports, filters, table
 from mcpgreen.cli.watching.calls import Calls
 from mcpgreen.errors import ProjectError
 from mcpgreen.events.attach import follow, running_servers
-from mcpgreen.files.regular_files import new_file, without_waiting
+from mcpgreen.files.regular_files import content_of, new_file
 from mcpgreen.text import jsontext
 from mcpgreen.text.json_types import Json
 
-MAX_LINE_BYTES = 1 << 20
+MAX_TRACE_BYTES = 1 << 30
 HEADS = ("PID", "name", "client", "transport", "age", "calls", "failed", "project")
 FIELDS = ("pid", "name", "client", "transport", "age", "calls", "failures", "project")
 
@@ -48,9 +48,12 @@ def _list_servers(options: Options) -> int:
         tell("no server of yours runs, or none that may be watched (setting observe)\n")
     else:
         aged = [{**each, "age": table.duration((time.time() - each["started_at"]) * 1000)} for each in servers]
-        Screen(options).table("", HEADS, [[str(each.get(field, "")) for field in FIELDS] for each in aged])
+        screen = Screen(options)
+        listed = screen.rich_table("", HEADS, [[str(each.get(field, "")) for field in FIELDS] for each in aged])
+        listed.box = None  # there is not much room
+        screen.out.print(listed)
         if sys.stdout.isatty():
-            tell("Calls of one: mcpgreen watch PID. Of all: mcpgreen watch all.\n")
+            tell("\nCalls of one: mcpgreen watch PID. Of all: mcpgreen watch all.\n")
     return 0
 
 
@@ -73,8 +76,7 @@ def run_trace(options: Options) -> int:
         _read(path, _printer(options["--filter"] or ""))
     elif options["--har"] or options["--otlp"]:
         _read(path, calls.take)
-        export = exports.har if options["--har"] else exports.otlp
-        sys.stdout.write(jsontext.pretty(export(calls)) + "\n")
+        print_json(exports.har(calls) if options["--har"] else exports.otlp(calls))
     else:
         _record(path, options["SERVER"] or "all")
     return 0
@@ -94,16 +96,8 @@ def _record(path: str, wanted: str) -> None:
 
 
 def _read(path: str, take: Callable[[Json], object]) -> None:
-    for number, line in enumerate(_lines_in(path), start=1):
+    for number, line in enumerate(content_of(path, MAX_TRACE_BYTES).splitlines(), start=1):
         try:
             take(jsontext.loads(line))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise ProjectError(path, f"line {number} is not an event") from error
-
-
-def _lines_in(path: str) -> Iterator[bytes]:
-    try:
-        with open(path, "rb", opener=without_waiting) as file:
-            yield from iter(lambda: file.readline(MAX_LINE_BYTES), b"")
-    except OSError as error:
-        raise ProjectError(path, f"it cannot be read: {error.strerror}") from error
