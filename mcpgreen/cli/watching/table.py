@@ -24,7 +24,6 @@ HEADS = ("time", " call", "what, client", "status", "    took", "░ wait █ ru
 WIDTHS = (9, 6, 0, 11, 9, 0)  # of columns
 MAX_CHARS = 2000  # of one value
 NOT_SHORT = ("n", "at", "kind", "call", "link", "server", "way", "frame", "tail", "variables")
-ARROWS = {"in": "-->", "out": "<--"}
 
 
 def shown(text: str, style: str = "", *, no_wrap: bool | None = None) -> Text:
@@ -86,17 +85,17 @@ def opened(call: Call) -> Table:
     page.add_row("", shown(call.client), f"waited {waited}, ran {ran}, written {written}\n")
     latest = {event.get("stream"): event for event in call.events}  # it has what was printed before, too
     for event in call.events:
+        after = duration(max(0.0, float(event["at"]) - call.at) * 1000)
         is_new = event["kind"] != "output" or event is latest[event["stream"]]
         short = [f"{name} {_written(value)}" for name, value in event.items() if name not in NOT_SHORT]
         long = [str(event[name]).rstrip("\n") for name in ("frame", "tail") if name in event and is_new]
         told = "\n".join(cut(text, MAX_CHARS) for text in (", ".join(short), *long) if text)
-        after, arrow = duration(max(0.0, float(event["at"]) - call.at) * 1000), ARROWS.get(event.get("way", ""))
-        page.add_row(after, shown(arrow or event["kind"]), shown(told))
+        page.add_row(after, shown(f"{event['kind']} {event.get('way', '')}"), shown(told))
     origins: dict[str, list[str]] = {}
     for name, origin in call.about.get("variables", ()):
         origins.setdefault(origin, []).append(name)
-    for origin, names in origins.items():
-        page.add_row("variables", shown(f"from {origin}"), shown(" ".join(names)))
+    variables = [f"from {origin}: {' '.join(names)}" for origin, names in origins.items()]
+    page.add_row("", "variables" if variables else "", shown("\n".join(variables)))
     return page
 
 
