@@ -7,6 +7,7 @@ interaction, such as a question and the retry that answers it, are one trace.
 from __future__ import annotations
 
 from datetime import datetime, timezone
+from urllib.parse import quote
 
 from mcpgreen import __version__
 from mcpgreen.cli.watching.calls import Call, Calls
@@ -31,7 +32,7 @@ def _entry(call: Call) -> Json:
     frames = {event["way"]: event for event in call.events if event["kind"] == "frame"}
     sent, answer = ({"frame": "", "bytes": -1, **frames.get(way, {})} for way in ("in", "out"))
     base: Json = {"httpVersion": "MCP", "cookies": [], "headers": [], "headersSize": -1}
-    url = f"mcp://{call.server.get('name', 'server')}/{call.text('method')}/{call.text('name')}"
+    url = "mcp://" + "/".join(map(quote, (str(call.server.get("name")), call.text("method"), call.text("name"))))
     posted, content = ({"mimeType": "application/json", "text": each["frame"]} for each in (sent, answer))
     request = {"method": "POST", "url": url, "queryString": [], "postData": posted, "bodySize": sent["bytes"]}
     status = 500 if call.is_failure else 0 if call.ended_at is None else 200
@@ -55,14 +56,18 @@ def otlp(calls: Calls) -> Json:
     resources = []
     for pid, server in calls.servers.items():
         ended = [call for call in calls.chosen() if call.server is server and call.ended_at is not None]
-        about = {"service.name": server["name"], "service.version": server["version"], "process.pid": pid}
+        about = {
+            "service.name": server.get("name", ""),
+            "service.version": server.get("version", ""),
+            "process.pid": pid,
+        }
         spans = [{"scope": CREATOR, "spans": list(map(_span, ended))}]
         resources.append({"resource": {"attributes": _written(about)}, "scopeSpans": spans})
     return {"resourceSpans": resources}
 
 
 def _span(call: Call) -> Json:
-    server = [call.server["pid"], call.server["started_at"]]
+    server = [call.server.get("pid"), call.server.get("started_at")]
     about = attributes(call.about, {**call.server, **call.opened}, id=call.about.get("id"))
     about |= {name: call.about[field] for name, field in OF_PROCESS.items() if field in call.about}
     failure = {"status": {"code": ERROR_STATUS, "message": call.text("reason")}} if call.is_failure else {}

@@ -41,7 +41,7 @@ class LiveTable:
     def __init__(self, filter_text: str) -> None:
         self._calls = Calls()
         self._filter_text = filter_text
-        self._typed: str | None = None  # a filter that is being typed
+        self._is_typing = False  # a filter
         self._chosen: Call | None = None
         self._opened: Call | None = None
         self._offset = 0  # of the opened call
@@ -79,43 +79,41 @@ class LiveTable:
             typed = os.read(keyboard, 1024).decode("utf-8", "replace").replace("\x1bO", "\x1b[")
             self._is_over = not typed
             for key in KEY.findall(typed):
-                self._press(key) if self._typed is None else self._type(key, self._typed)
+                self._press(key)
             self._news.set()
 
     def _press(self, key: str) -> None:
-        if key == "q":
+        if self._is_typing:
+            self._type(key)
+        elif key == "q":
             self._is_over = True
+        elif key == "/":
+            self._opened, self._is_typing = None, True
+        elif key in BACK:
+            self._chosen, self._opened = (self._chosen if self._opened is not None else None), None
         elif key in STEPS and self._opened is not None:
             self._offset = max(0, self._offset + STEPS[key])
-        elif key in BACK and self._opened is not None:
-            self._opened = None
         elif key in STEPS:
-            calls = self._shown()
+            calls = self._wanted()
             at = (calls.index(self._chosen) if self._chosen in calls else len(calls)) + STEPS[key]
             self._chosen = calls[max(0, at)] if at < len(calls) else None
-        elif key in BACK:
-            self._chosen = None
         elif key in ENTER:
-            self._opened = self._opened or self._chosen or next(reversed(self._shown()), None)
-            self._offset = 0
-        elif key == "/":
-            self._opened, self._typed = None, self._filter_text
+            self._opened, self._offset = self._opened or self._chosen or next(reversed(self._wanted()), None), 0
 
-    def _type(self, key: str, typed: str) -> None:
-        if key in ENTER:
-            self._filter_text, self._typed, self._chosen = typed, None, None
-        elif key in BACK:
-            self._typed = None
+    def _type(self, key: str) -> None:
+        """Change the filter. What is typed counts at once."""
+        if key in ENTER or key in BACK:
+            self._is_typing = False
         elif key in DELETE:
-            self._typed = typed[:-1]
+            self._filter_text = self._filter_text[:-1]
         elif key.isprintable():
-            self._typed = typed + key
+            self._filter_text += key
 
-    def _shown(self) -> list[Call]:
-        return self._calls.chosen(filters.parsed(self._filter_text if self._typed is None else self._typed))
+    def _wanted(self) -> list[Call]:
+        return self._calls.chosen(filters.parsed(self._filter_text))
 
     def _draw(self, console: Console) -> None:
-        room, calls = max(1, console.height - 3), self._shown()
+        room, calls = max(1, console.height - 3), self._wanted()
         if self._opened is not None:
             head, foot = table.line(self._opened), HELP_OF_CALL
             lines = console.render_lines(table.opened(self._opened))
@@ -127,7 +125,7 @@ class LiveTable:
             servers = [each for each in self._calls.servers.values() if "has_ended" not in each]
             head += f", {len(servers)} server(s), {sum(each.get('rss_kb', 0) for each in servers) / 1024:.1f} MiB"
             head += f", {self._calls.lost} events lost" if self._calls.lost else ""
-            foot = f"/{self._typed}▏" if self._typed is not None else f"{self._filter_text}  {HELP}".lstrip()
+            foot = f"/{self._filter_text}▏" if self._is_typing else f"{self._filter_text}  {HELP}".lstrip()
             at = calls.index(self._chosen) if self._chosen in calls else len(calls)
             first = max(0, min(at - room // 2, len(calls) - room))
             body = table.calls_table(calls[first : first + room], self._chosen, console.width)

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
 from contextlib import suppress
 
 from mcpgreen.cli.commands import Options
@@ -17,7 +16,6 @@ from mcpgreen.errors import ProjectError
 from mcpgreen.events.attach import follow, running_servers
 from mcpgreen.files.regular_files import content_of, new_file
 from mcpgreen.text import jsontext
-from mcpgreen.text.json_types import Json
 
 MAX_TRACE_BYTES = 1 << 30
 HEADS = ("PID", "name", "client", "transport", "age", "calls", "failed", "project")
@@ -34,9 +32,12 @@ def run(options: Options) -> int:
 
         LiveTable(filter_text).run(Screen(options).out, events)
         return 0
-    take = print_json if options["--json"] else _printer(filter_text)
+    calls, is_wanted = Calls(), filters.parsed(filter_text)
     for event in events:
-        take(event)
+        if options["--json"]:
+            print_json(event)
+        elif (call := calls.take(event)) is not None and event["kind"] == "ended" and is_wanted(call):
+            say(table.line(call))
     return 0
 
 
@@ -57,26 +58,15 @@ def _list_servers(options: Options) -> int:
     return 0
 
 
-def _printer(filter_text: str) -> Callable[[Json], None]:
-    """Return what takes events, and prints a line for each call that ends."""
-    calls, is_wanted = Calls(), filters.parsed(filter_text)
-
-    def take(event: Json) -> None:
-        call = calls.take(event)
-        if call is not None and event["kind"] == "ended" and is_wanted(call):
-            say(table.line(call))
-
-    return take
-
-
 def run_trace(options: Options) -> int:
     """`mcpgreen trace`. Raises UsageError and ProjectError."""
-    path, calls = options["FILE"], Calls()
+    path = options["FILE"]
     if options["--show"]:
-        _read(path, _printer(options["--filter"] or ""))
+        for call in _calls_in(path).chosen(filters.parsed(options["--filter"] or "")):
+            say(table.line(call))
     elif options["--har"] or options["--otlp"]:
-        _read(path, calls.take)
-        print_json(exports.har(calls) if options["--har"] else exports.otlp(calls))
+        export = exports.har if options["--har"] else exports.otlp
+        print_json(export(_calls_in(path)))
     else:
         _record(path, options["SERVER"] or "all")
     return 0
@@ -95,9 +85,11 @@ def _record(path: str, wanted: str) -> None:
             file.write(jsontext.dumps(event) + b"\n")
 
 
-def _read(path: str, take: Callable[[Json], object]) -> None:
+def _calls_in(path: str) -> Calls:
+    calls = Calls()
     for number, line in enumerate(content_of(path, MAX_TRACE_BYTES).splitlines(), start=1):
         try:
-            take(jsontext.loads(line))
+            calls.take(jsontext.loads(line))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise ProjectError(path, f"line {number} is not an event") from error
+    return calls
