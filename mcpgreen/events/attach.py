@@ -69,7 +69,7 @@ def follow(wanted: str) -> Iterator[Json]:
     found = [
         (pid, path)
         for pid, path, server in running_servers()
-        if wanted in ("all", str(pid), server["name"]) or os.path.realpath(wanted) == server["project"]
+        if wanted in ("all", str(pid), server.get("name")) or os.path.realpath(wanted) == server.get("project")
     ]
     if not found and wanted != "all":
         raise UsageError(f"no server of yours runs that is called {wanted}; `mcpgreen watch` lists those that do")

@@ -37,6 +37,8 @@ class Call:
 
     def take(self, event: Json) -> None:
         kind, at = event["kind"], float(event["at"])
+        if kind == "output":  # it has what was printed before, too
+            self.events[:] = [each for each in self.events if each.get("stream") != event["stream"]]
         if len(self.events) >= MAX_EVENTS:
             del self.events[MAX_EVENTS // 2]
         self.events.append(event)
@@ -61,7 +63,7 @@ class Call:
     @property
     def client(self) -> str:
         only_one = {"name": self.server.get("client", "")} if self.server.get("transport") != "http" else {}
-        return str((self.opened.get("client") or only_one).get("name", ""))
+        return " ".join(str((self.opened.get("client") or only_one).get("name", "")).split())
 
     @property
     def is_failure(self) -> bool:

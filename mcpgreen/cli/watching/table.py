@@ -83,12 +83,10 @@ def opened(call: Call) -> Table:
     page.add_column(overflow="fold")
     waited, ran, written = map(duration, call.parts_ms)
     page.add_row("", shown(call.client), f"waited {waited}, ran {ran}, written {written}\n")
-    latest = {event.get("stream"): event for event in call.events}  # it has what was printed before, too
     for event in call.events:
         after = duration(max(0.0, float(event["at"]) - call.at) * 1000)
-        is_new = event["kind"] != "output" or event is latest[event["stream"]]
         short = [f"{name} {_written(value)}" for name, value in event.items() if name not in NOT_SHORT]
-        long = [str(event[name]).rstrip("\n") for name in ("frame", "tail") if name in event and is_new]
+        long = [str(event[name]).rstrip("\n") for name in ("frame", "tail") if name in event]
         told = "\n".join(cut(text, MAX_CHARS) for text in (", ".join(short), *long) if text)
         page.add_row(after, shown(f"{event['kind']} {event.get('way', '')}"), shown(told))
     origins: dict[str, list[str]] = {}

@@ -8,7 +8,6 @@ import pytest
 
 from mcpgreen.cli.watching import filters
 from mcpgreen.cli.watching.calls import Calls
-from mcpgreen.cli.watching.table import bar, duration
 
 SERVER = {"kind": "server", "server": 7, "pid": 7, "name": "shop", "project": "/srv/shop", "at": 1.0, "n": 0}
 
@@ -76,17 +75,3 @@ def calls() -> Calls:
 )
 def test_a_filter_chooses_calls(text: str, numbers: list[int]) -> None:
     assert sorted(call.number for call in calls().chosen(filters.parsed(text))) == numbers
-
-
-def test_a_bar_is_as_long_as_the_time_that_each_part_took() -> None:
-    first, second = calls().chosen(filters.parsed("call:1"))[0], calls().chosen(filters.parsed("call:2"))[0]
-
-    assert bar(first, 2000.0, 20).plain == "░" * 5 + "█" * 14 + "▒"
-    assert bar(second, 2000.0, 20).plain == "▏"
-    assert [duration(ms) for ms in (0.84, 43.2, 999.7, 1234.0, 185_000.0)] == [
-        "0.8 ms",
-        "43 ms",
-        "1.0 s",
-        "1.2 s",
-        "0:03:05",
-    ]

@@ -95,7 +95,9 @@ def test_a_trace_is_shown_and_exported(client: Client, tmp_path: Path) -> None:
     assert failed["response"]["status"] == 500
     assert json.loads(failed["request"]["postData"]["text"])["params"]["name"] == "fails"
     assert SECRET not in file.read_text()
-    assert run("trace", str(file), str(client.wire.pid)).returncode != 0  # nothing is overwritten
+    assert run("trace", str(file)).returncode == 1  # nothing is overwritten
+    assert run("trace", str(tmp_path / "none.jsonl"), str(client.wire.pid)).returncode == 2  # it has ended
+    assert not (tmp_path / "none.jsonl").exists()
     file.write_text("{}\n")
     assert "line 1 is not an event" in run("trace", str(file), "--show").stderr
 
