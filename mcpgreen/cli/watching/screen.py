@@ -50,8 +50,9 @@ class LiveTable:
         self._page = Layout()
         self._page.split_column(Layout(name="head", size=1), Layout(name="body"), Layout(name="foot", size=1))
 
-    def run(self, console: Console, events: Iterable[Json]) -> None:
+    def run(self, events: Iterable[Json]) -> None:
         """Draw what happens until the person leaves."""
+        console = Console(highlight=False, markup=False, emoji=False)
         keyboard = sys.stdin.fileno()
         before = termios.tcgetattr(keyboard)
         readers = gevent.spawn(self._read_events, events), gevent.spawn(self._read_keys, keyboard)

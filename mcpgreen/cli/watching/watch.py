@@ -3,6 +3,7 @@ down what happens, for later or for other programs."""
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from contextlib import suppress
@@ -27,10 +28,11 @@ def run(options: Options) -> int:
     if options["SERVER"] is None:
         return _list_servers(options)
     events, filter_text = follow(options["SERVER"]), options["--filter"] or ""
-    if not options["--json"] and not options["--plain"] and sys.stdout.isatty() and sys.stdin.isatty():
+    is_for_a_person = sys.stdout.isatty() and sys.stdin.isatty() and os.environ.get("TERM") != "dumb"
+    if is_for_a_person and not options["--json"] and not options["--plain"]:
         from mcpgreen.cli.watching.screen import LiveTable  # takes a while to load
 
-        LiveTable(filter_text).run(Screen(options).out, events)
+        LiveTable(filter_text).run(events)
         return 0
     calls, is_wanted = Calls(), filters.parsed(filter_text)
     for event in events:
