@@ -63,6 +63,7 @@ def test_calls_are_printed_as_they_end_and_events_for_programs(client: Client) -
     lines.communicate(timeout=60)
     told, _ = events.communicate(timeout=60)
     assert first["kind"] == "server"
+    assert json.loads(told.splitlines()[-1]).items() >= {"kind": "closed", "server": int(pid)}.items()
     assert {"queued", "started", "exited", "ended"} <= {json.loads(line)["kind"] for line in told.splitlines()}
     assert "fails" in printed
     assert "Tool failed: oops" in printed
