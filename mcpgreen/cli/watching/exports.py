@@ -56,11 +56,7 @@ def otlp(calls: Calls) -> Json:
     resources = []
     for pid, server in calls.servers.items():
         ended = [call for call in calls.chosen() if call.server is server and call.ended_at is not None]
-        about = {
-            "service.name": server.get("name", ""),
-            "service.version": server.get("version", ""),
-            "process.pid": pid,
-        }
+        about = {"process.pid": pid} | {f"service.{field}": server.get(field, "") for field in ("name", "version")}
         spans = [{"scope": CREATOR, "spans": list(map(_span, ended))}]
         resources.append({"resource": {"attributes": _written(about)}, "scopeSpans": spans})
     return {"resourceSpans": resources}
