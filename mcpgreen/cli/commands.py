@@ -58,7 +58,7 @@ GROUPS: dict[str, tuple[Command, ...]] = {
     ),
     "Watch": (
         Command("watch", "watching.watch", max_words=1),
-        Command("trace", "watching.trace", max_words=2, needs="a FILE"),
+        Command("trace", "watching.watch:run_trace", max_words=2, needs="a FILE"),
     ),
     "Make": (
         Command("new", "making.scaffold:run_new", max_words=1),

@@ -9,20 +9,19 @@ Rule: nothing here waits, apart from `close`, and the names and reasons that lea
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import gevent
 
 from mcpgreen import __version__, journal
-from mcpgreen.events.conventions import attributes, span_name
+from mcpgreen.events.conventions import PARTS, attributes, span_name
 from mcpgreen.events.stream import Event
-from mcpgreen.features.call import Call
 from mcpgreen.features.services import Services
 from mcpgreen.running.scripts.environment import trace_variables
 
 MAX_OPEN = 4096  # calls whose end is not known yet
 CLOSE_SECS = 2.0  # for what has not been sent yet
+METRIC_ATTRIBUTES = ("mcp.method.name", "gen_ai.tool.name", "error.type")
 NS = 1_000_000_000
 
 
@@ -32,13 +31,12 @@ class Spans:
     def __init__(self, services: Services) -> None:
         self._services = services
         self._open: dict[int, Any] = {}  # spans by the numbers of calls
-        self._sdk: Sdk | None = None
+        self._providers: tuple[Any, ...] = ()
         self._loading = gevent.spawn(self._load)
 
     def traceparent(self, number: int) -> str:
         """Return the context for the script of a call; empty if the call has no span."""
-        span = self._open.get(number)
-        if span is None:
+        if (span := self._open.get(number)) is None:
             return ""
         context = span.get_span_context()
         return f"00-{context.trace_id:032x}-{context.span_id:016x}-{int(context.trace_flags):02x}"
@@ -47,64 +45,19 @@ class Spans:
         """Send what has not been sent. Waits, but not for long."""
         self._loading.kill()
         self._services.events.read(self._take, ())
-        if self._sdk is not None:
-            with gevent.Timeout(CLOSE_SECS, False):
-                gevent.get_hub().threadpool.apply(self._sdk.close)
+        with gevent.Timeout(CLOSE_SECS, False):
+            for provider in self._providers:
+                gevent.get_hub().threadpool.apply(provider.shutdown)
 
     def _load(self) -> None:
-        info = self._services.identity.info
         try:
-            self._sdk = gevent.get_hub().threadpool.apply(Sdk, (str(info["name"]), str(info["version"])))
+            gevent.get_hub().threadpool.apply(self._load_sdk)
         except ImportError:
             journal.error("otel needs the [otel] extra; see docs/install.md#extras")
         else:
             self._services.events.read(self._take, {"queued", "ended"})
 
-    def _take(self, event: Event) -> None:
-        call, told = event.call, event.fields
-        if call is None or self._sdk is None:
-            return
-        if event.kind == "queued":
-            self._begin(call, event.at, told)
-        elif told["outcome"] != "task":  # that goes on
-            self._end(call, event.at, told)
-
-    def _begin(self, call: Call, at: float, told: dict[str, Any]) -> None:
-        assert self._sdk is not None
-        meta = call.params.get("_meta")
-        known = trace_variables(meta) if type(meta) is dict else {}
-        parent = self._sdk.context({name.lower(): value for name, value in known.items()})
-        name = self._shown(call, told["name"])
-        self._open[call.number] = self._sdk.tracer.start_span(
-            span_name(call.method, name), context=parent, kind=self._sdk.server_kind, start_time=int(at * NS)
-        )
-        if len(self._open) > MAX_OPEN:
-            del self._open[next(iter(self._open))]
-
-    def _end(self, call: Call, at: float, told: dict[str, Any]) -> None:
-        assert self._sdk is not None
-        span = self._open.pop(call.number, None)
-        if span is None:
-            return
-        outcome, name = told["outcome"], self._shown(call, told["name"])
-        about = attributes(call.method, name, outcome=outcome, id=call.id, transport=call.stream.transport)
-        about["mcp.protocol.version"] = call.view.revision.name
-        parts = ("queue_ms", "run_ms", "write_ms")
-        span.set_attributes({**about, **{f"mcpgreen.{part}": told[part] for part in parts}})
-        if "error.type" in about:
-            span.set_status(self._sdk.error_status(self._shown(call, told.get("reason"))))
-        span.end(int(at * NS))
-        per_kind = {key: about[key] for key in ("mcp.method.name", "gen_ai.tool.name", "error.type") if key in about}
-        self._sdk.duration.record(sum(told[part] for part in parts) / 1000, per_kind)
-
-    def _shown(self, call: Call, text: str | None) -> str:
-        return self._services.confidential.of_call(call).text(text or "")
-
-
-class Sdk:
-    """The SDK, loaded. Raises ImportError without the extra."""
-
-    def __init__(self, name: str, version: str) -> None:
+    def _load_sdk(self) -> None:
         from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
         from opentelemetry.sdk.metrics import MeterProvider
@@ -112,21 +65,42 @@ class Sdk:
         from opentelemetry.sdk.resources import Resource
         from opentelemetry.sdk.trace import TracerProvider
         from opentelemetry.sdk.trace.export import BatchSpanProcessor
-        from opentelemetry.trace import SpanKind, Status, StatusCode
+        from opentelemetry.trace import SpanKind, StatusCode
         from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-        resource = Resource.create({"service.name": name, "service.version": version})
-        self._traces = TracerProvider(resource=resource, shutdown_on_exit=False)
-        self._traces.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+        info = self._services.identity.info
+        resource = Resource.create({"service.name": str(info["name"]), "service.version": str(info["version"])})
+        traces = TracerProvider(resource=resource, shutdown_on_exit=False)
+        traces.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
         reader = PeriodicExportingMetricReader(OTLPMetricExporter())
-        self._metrics = MeterProvider(metric_readers=[reader], resource=resource, shutdown_on_exit=False)
-        self.tracer: Any = self._traces.get_tracer("mcpgreen", __version__)
-        meter = self._metrics.get_meter("mcpgreen", __version__)
-        self.duration: Any = meter.create_histogram("mcp.server.operation.duration", "s", "How long calls take.")
-        self.server_kind = SpanKind.SERVER
-        self.context = TraceContextTextMapPropagator().extract
-        self.error_status: Callable[[str], Any] = lambda reason: Status(StatusCode.ERROR, reason)
+        metrics = MeterProvider(metric_readers=[reader], resource=resource, shutdown_on_exit=False)
+        meter = metrics.get_meter("mcpgreen", __version__)
+        self._duration = meter.create_histogram("mcp.server.operation.duration", "s", "How long calls take.")
+        self._tracer = traces.get_tracer("mcpgreen", __version__)
+        self._server_kind, self._error = SpanKind.SERVER, StatusCode.ERROR
+        self._context = TraceContextTextMapPropagator().extract
+        self._providers = traces, metrics
 
-    def close(self) -> None:
-        self._traces.shutdown()
-        self._metrics.shutdown()
+    def _take(self, event: Event) -> None:
+        call, at_ns = event.call, int(event.at * NS)
+        if call is None:
+            return
+        secrets = self._services.confidential.of_call(call)
+        told = {**event.fields, **{key: secrets.text(event.fields.get(key) or "") for key in ("name", "reason")}}
+        if event.kind == "queued":
+            meta = call.params.get("_meta")
+            known = trace_variables(meta) if type(meta) is dict else {}
+            parent = self._context({name.lower(): value for name, value in known.items()})
+            name = span_name(told["method"], told["name"])
+            self._open[call.number] = self._tracer.start_span(name, parent, self._server_kind, start_time=at_ns)
+            if len(self._open) > MAX_OPEN:
+                del self._open[next(iter(self._open))]
+        elif told["outcome"] != "task" and (span := self._open.pop(call.number, None)) is not None:
+            client = {"transport": call.stream.transport, "revision": call.view.revision.name}
+            about = attributes(told, client, id=call.id)
+            span.set_attributes(about)
+            if "error.type" in about:
+                span.set_status(self._error, told["reason"])
+            span.end(at_ns)
+            took_secs = sum(told[part] for part in PARTS) / 1000
+            self._duration.record(took_secs, {key: about[key] for key in METRIC_ATTRIBUTES if key in about})

@@ -6,17 +6,24 @@ Reading waits as gevent does: in a process with other greenlets, those go on.
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Mapping
+import time
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import closing, suppress
 from typing import NamedTuple
 
+import gevent
+from gevent import socket
+from gevent.queue import Empty, Queue
+
+from mcpgreen.errors import UsageError
 from mcpgreen.events import places
 from mcpgreen.text import jsontext
 from mcpgreen.text.json_types import Json
 
 GREETING_SECS = 2.0
-READ_BYTES = 1 << 16
+LOOK_SECS = 1.0  # for servers that have started
 MAX_LINE_BYTES = 1 << 20
+MAX_WAITING = 1000  # events; beyond that, it is the servers that leave some out
 
 
 class Found(NamedTuple):
@@ -47,21 +54,51 @@ def attach(path: str, *, within_secs: float | None = None) -> Generator[Json, No
     """Yield the events of the server with this socket: first `server`, then what it remembers, then what happens. The
     generator ends with the server; `close` ends it before. Raises OSError, also if the server belongs to another user,
     or sends nothing for `within_secs`."""
-    from gevent import socket
-
-    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    try:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection, suppress(ConnectionResetError):
         connection.settimeout(within_secs)
         connection.connect(path)
         places.peer_of(connection)
-        rest = b""
-        while chunk := connection.recv(READ_BYTES):
-            *lines, rest = (rest + chunk).split(b"\n")
-            for line in lines:
+        with connection.makefile("rb") as lines:
+            while (line := lines.readline(MAX_LINE_BYTES)).endswith(b"\n"):
                 yield jsontext.loads(line)
-            if len(rest) > MAX_LINE_BYTES:
-                raise OSError(f"{path} sends something that is no event")
-    except ConnectionResetError:
-        return
+
+
+def follow(wanted: str) -> Iterator[Json]:
+    """Return the events of the servers that a person means: `all`, a process number, a name, or a directory. `server`
+    in each is the process number. They end with the last server, those of `all` never. Raises UsageError."""
+    found = [
+        (pid, path)
+        for pid, path, server in running_servers()
+        if wanted in ("all", str(pid), server.get("name")) or os.path.realpath(wanted) == server.get("project")
+    ]
+    if not found and wanted != "all":
+        raise UsageError(f"no server of yours runs that is called {wanted}; `mcpgreen watch` lists those that do")
+    return _followed(found, looks_for_more=wanted == "all")
+
+
+def _followed(found: Iterable[tuple[int, str]], *, looks_for_more: bool) -> Iterator[Json]:
+    events: Queue[Json] = Queue(MAX_WAITING)
+    reading: dict[int, gevent.Greenlet] = {}
+
+    def read(pid: int, path: str) -> None:
+        event: Json = {}
+        with suppress(OSError):  # it ends just now, or is not ours
+            for event in attach(path):
+                events.put({**event, "server": pid})
+        if event:
+            events.put({"kind": "closed", "at": time.time(), "why": "the server has ended", "server": pid})
+        del reading[pid]
+
+    looked_at = time.monotonic()
+    try:
+        while found or reading or looks_for_more or not events.empty():
+            for pid, path in found:
+                if pid not in reading:
+                    reading[pid] = gevent.spawn(read, pid, path)
+            with suppress(Empty):
+                yield events.get(timeout=LOOK_SECS)
+            found = ()
+            if looks_for_more and time.monotonic() - looked_at > LOOK_SECS:
+                found, looked_at = places.sockets(os.environ), time.monotonic()
     finally:
-        connection.close()
+        gevent.killall(list(reading.values()))

@@ -1,115 +1,88 @@
 """Calls in formats that other programs read: HAR, which browsers show as a waterfall, and OpenTelemetry's JSON.
 
-Spans follow the semantic conventions for MCP. Their ids are made from server and call, so that the same file always
-gives the same spans.
+The ids of spans are made from server and call, so that the same file always gives the same spans. The calls of one
+interaction, such as a question and the retry that answers it, are one trace.
 """
 
 from __future__ import annotations
 
-import time
-from typing import Any
+from datetime import datetime, timezone
+from urllib.parse import quote
 
 from mcpgreen import __version__
-from mcpgreen.cli.watching.board import Board, CallRow
+from mcpgreen.cli.watching.calls import Call, Calls
 from mcpgreen.events.conventions import attributes, span_name
 from mcpgreen.text import jsontext
 from mcpgreen.text.json_types import Json
 
+CREATOR = {"name": "mcpgreen", "version": __version__}
 SERVER_KIND = 2  # of a span
 ERROR_STATUS = 2
+NS = 1_000_000_000
+OF_PROCESS = {"process.pid": "pid", "process.exit.code": "exit", "mcpgreen.memory.peak_kb": "peak_kb"}
+OF_PROCESS |= {"mcpgreen.cpu.user_ms": "user_ms", "mcpgreen.cpu.system_ms": "system_ms"}
 
 
-def har(board: Board) -> Json:
-    """Return the calls as an HTTP archive (HAR 1.2): each as a POST to mcp://SERVER/METHOD."""
-    creator = {"name": "mcpgreen", "version": __version__}
-    return {"log": {"version": "1.2", "creator": creator, "entries": [_entry(row) for row in board.rows.values()]}}
+def har(calls: Calls) -> Json:
+    """Return the calls as an HTTP archive (HAR 1.2): each as a POST to mcp://SERVER/METHOD/NAME."""
+    return {"log": {"version": "1.2", "creator": CREATOR, "entries": list(map(_entry, calls.chosen()))}}
 
 
-def _entry(row: CallRow) -> Json:
-    queue, run, write = row.parts_ms
-    frames = {str(each.get("way")): each for each in row.events if each["kind"] == "frame"}
-    sent, answer = (str(frames.get(way, {}).get("frame", "")) for way in ("in", "out"))
-    sizes = [int(frames.get(way, {}).get("bytes", -1)) for way in ("in", "out")]
+def _entry(call: Call) -> Json:
+    frames = {event["way"]: event for event in call.events if event["kind"] == "frame"}
+    sent, answer = ({"frame": "", "bytes": -1, **frames.get(way, {})} for way in ("in", "out"))
     base: Json = {"httpVersion": "MCP", "cookies": [], "headers": [], "headersSize": -1}
+    url = "mcp://" + "/".join(map(quote, (str(call.server.get("name")), call.text("method"), call.text("name"))))
+    posted, content = ({"mimeType": "application/json", "text": each["frame"]} for each in (sent, answer))
+    request = {"method": "POST", "url": url, "queryString": [], "postData": posted, "bodySize": sent["bytes"]}
+    status = 500 if call.is_failure else 0 if call.ended_at is None else 200
+    response = {"status": status, "statusText": call.status, "redirectURL": "", "bodySize": answer["bytes"]}
+    response["content"] = {**content, "size": max(0, answer["bytes"])}
     return {
-        "startedDateTime": _iso(row.at),
-        "time": row.total_ms,
-        "request": {
-            **base,
-            "method": "POST",
-            "url": f"mcp://{row.server.get('name', 'server')}/{row.method}?name={row.name}",
-            "queryString": [{"name": "name", "value": row.name}],
-            "postData": {"mimeType": "application/json", "text": sent},
-            "bodySize": sizes[0],
-        },
-        "response": {
-            **base,
-            "status": 500 if row.is_failure else 200 if row.ended_at is not None else 0,
-            "statusText": row.status,
-            "redirectURL": "",
-            "content": {"size": max(0, sizes[1]), "mimeType": "application/json", "text": answer},
-            "bodySize": sizes[1],
-        },
+        "startedDateTime": datetime.fromtimestamp(call.at, timezone.utc).isoformat(timespec="milliseconds"),
+        "time": call.took_ms,
+        "timings": {**dict(zip(("blocked", "wait", "receive"), call.parts_ms, strict=True)), "send": 0},
+        "request": {**base, **request},
+        "response": {**base, **response},
         "cache": {},
-        "timings": {"blocked": queue, "send": 0, "wait": run, "receive": write},
-        "comment": row.reason,
-        "_call": row.number,
-        "_client": row.client,
-        "_process": row.process,
+        "comment": call.text("reason"),
+        "_call": call.number,
+        "_process": {field: call.about[field] for field in OF_PROCESS.values() if field in call.about},
     }
 
 
-def _iso(at: float) -> str:
-    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(at)) + f".{int(at % 1 * 1000):03d}Z"
-
-
-def otlp(board: Board) -> Json:
+def otlp(calls: Calls) -> Json:
     """Return the calls as a request of OTLP/JSON, with a span for each call that has ended."""
     resources = []
-    for pid, server in board.servers.items():
-        spans = [_span(pid, row) for (of, _), row in board.rows.items() if of == pid and row.ended_at is not None]
-        about = {"service.name": server.get("name"), "service.version": server.get("version"), "process.pid": pid}
-        scope = {"name": "mcpgreen", "version": __version__}
-        resources.append({"resource": _attributes(about), "scopeSpans": [{"scope": scope, "spans": spans}]})
+    for pid, server in calls.servers.items():
+        ended = [call for call in calls.chosen() if call.server is server and call.ended_at is not None]
+        about = {"process.pid": pid} | {f"service.{field}": server.get(field, "") for field in ("name", "version")}
+        spans = [{"scope": CREATOR, "spans": list(map(_span, ended))}]
+        resources.append({"resource": {"attributes": _written(about)}, "scopeSpans": spans})
     return {"resourceSpans": resources}
 
 
-def _span(pid: int, row: CallRow) -> Json:
-    digest = jsontext.digest([pid, row.server.get("started_at"), row.number])
-    of_interaction = jsontext.digest([pid, row.server.get("started_at"), "interaction", row.interaction])
-    span = {
-        "traceId": of_interaction[:32],
-        "spanId": digest[:16],
-        "name": span_name(row.method, row.name),
-        "kind": SERVER_KIND,
-        "startTimeUnixNano": str(int(row.at * 1e9)),
-        "endTimeUnixNano": str(int((row.at + row.total_ms / 1000) * 1e9)),
-        **_attributes(_about(row)),
-    }
-    if row.is_failure:
-        span["status"] = {"code": ERROR_STATUS, "message": row.reason}
-    return span
-
-
-def _about(row: CallRow) -> Json:
-    """Return the attributes of a call's span: those of the conventions, and a few of ours."""
-    transport = str(row.server.get("transport"))
-    of_process = {"process.pid": "pid", "process.exit.code": "exit", "mcpgreen.cpu.user_ms": "user_ms"}
-    of_process |= {"mcpgreen.cpu.system_ms": "system_ms", "mcpgreen.memory.peak_kb": "peak_kb"}
+def _span(call: Call) -> Json:
+    server = [call.server.get("pid"), call.server.get("started_at")]
+    about = attributes(call.about, {**call.server, **call.opened}, id=call.about.get("id"))
+    about |= {name: call.about[field] for name, field in OF_PROCESS.items() if field in call.about}
+    failure = {"status": {"code": ERROR_STATUS, "message": call.text("reason")}} if call.is_failure else {}
     return {
-        **attributes(row.method, row.name, outcome=row.status, id=row.id, transport=transport),
-        "mcpgreen.client": row.client or None,
-        "mcpgreen.task": row.task or None,
-        **{f"mcpgreen.{part}_ms": ms for part, ms in zip(("queue", "run", "write"), row.parts_ms, strict=True)},
-        **{name: row.process.get(field) for name, field in of_process.items()},
+        "traceId": jsontext.digest([*server, "interaction", call.about.get("interaction", call.number)])[:32],
+        "spanId": jsontext.digest([*server, call.number])[:16],
+        "name": span_name(call.text("method"), call.text("name")),
+        "kind": SERVER_KIND,
+        "startTimeUnixNano": str(int(call.at * NS)),
+        "endTimeUnixNano": str(int((call.at + call.took_ms / 1000) * NS)),
+        "attributes": _written(about),
+        **failure,
     }
 
 
-def _attributes(values: Json) -> Json:
-    return {"attributes": [{"key": key, "value": _value(each)} for key, each in values.items() if each is not None]}
-
-
-def _value(value: Any) -> Json:
-    if isinstance(value, int):
-        return {"intValue": str(value)}
-    return {"doubleValue": value} if isinstance(value, float) else {"stringValue": str(value)}
+def _written(attributes: Json) -> list[Json]:
+    """Return attributes as this format has them: whole numbers, which may have 64 bits, as texts."""
+    kinds = {int: "intValue", float: "doubleValue"}
+    return [
+        {"key": key, "value": {kinds.get(type(value), "stringValue"): value if type(value) is float else str(value)}}
+        for key, value in attributes.items()
+    ]

@@ -9,70 +9,57 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from fnmatch import fnmatchcase
+from operator import eq, ge, gt, le, lt
 
-from mcpgreen.cli.watching.board import CallRow
-
-Test = Callable[[CallRow], bool]
+from mcpgreen.cli.watching.calls import Call
+from mcpgreen.text import jsontext
 
 WORD = re.compile(r'(-?)(?:([a-z]+):)?(?:"([^"]*)"|(\S+))')
 DURATION = re.compile(r"(>=|<=|>|<|=)?(\d+(?:\.\d+)?)(us|ms|s|m|h)?")
-MS_OF = {"us": 0.001, "ms": 1.0, "s": 1000.0, "m": 60_000.0, "h": 3_600_000.0, None: 1000.0}
-COMPARE: dict[str, Callable[[float, float], bool]] = {
-    ">": lambda one, other: one > other,
-    ">=": lambda one, other: one >= other,
-    "<": lambda one, other: one < other,
-    "<=": lambda one, other: one <= other,
-    "=": lambda one, other: one == other,
-}
-TEXT_OF: dict[str, Callable[[CallRow], str]] = {
-    "tool": lambda row: row.name if row.method == "tools/call" else "",
-    "name": lambda row: row.name,
-    "method": lambda row: row.method,
-    "client": lambda row: row.client,
-    "server": lambda row: f"{row.server.get('name', '')} {row.server.get('project', '')}",
-    "task": lambda row: row.task,
-    "reason": lambda row: row.reason,
-}
-NUMBERS_OF: dict[str, Callable[[CallRow], tuple[object, ...]]] = {
-    "call": lambda row: (row.number, row.interaction),
-    "id": lambda row: (row.id,),
-    "pid": lambda row: (row.server.get("pid"), row.process.get("pid")),
-    "link": lambda row: (row.link,),
+MS_OF = {"us": 0.001, "ms": 1.0, "s": 1000.0, "m": 60_000.0, "h": 3_600_000.0}
+COMPARE: dict[str, Callable[[float, float], bool]] = {">": gt, ">=": ge, "<": lt, "<=": le, "=": eq}
+SEARCHED = ("method", "name", "reason", "task")
+NUMBERS = ("call", "id", "pid", "link")
+TEXTS_OF: dict[str, Callable[[Call], tuple[object, ...]]] = {
+    "tool": lambda call: (call.text("name"),) if call.text("method") == "tools/call" else (),
+    "name": lambda call: (call.text("name"),),
+    "method": lambda call: (call.text("method"),),
+    "client": lambda call: (call.client,),
+    "server": lambda call: (call.server.get("name"), call.server.get("project")),
+    "task": lambda call: (call.text("task"),),
+    "reason": lambda call: (call.text("reason"),),
+    "status": lambda call: (call.status, call.is_failure and "error", call.is_hung and "hung"),
+    "call": lambda call: (call.number, call.text("interaction")),
+    "id": lambda call: (call.text("id"),),
+    "pid": lambda call: (call.server.get("pid"), call.text("pid")),
+    "link": lambda call: (call.text("link"),),
+    "": lambda call: (
+        call.client,
+        call.status,
+        *map(call.text, SEARCHED),
+        jsontext.pretty(call.about.get("arguments", "")),
+    ),
 }
 
 
-def parsed(text: str) -> Test:
+def parsed(text: str) -> Callable[[Call], bool]:
     """Return the test of a filter: whether a call is wanted."""
-    tests = [_test(*found.groups(default="")) for found in WORD.finditer(text)]
-    return lambda row: all(test(row) for test in tests)
+    tests = []
+    for minus, key, quoted, plain in WORD.findall(text.lower()):
+        value = quoted or plain
+        if key not in TEXTS_OF and not (key == "dur" and DURATION.fullmatch(value)):
+            key, value = "", f"{key}:{value}"
+        tests.append((key, value, not minus))
+    return lambda call: all(_fits(call, key, value) == is_wanted for key, value, is_wanted in tests)
 
 
-def _test(minus: str, key: str, quoted: str, plain: str) -> Test:
-    value = (quoted or plain).lower()
-    test = _of_key(key, value)
-    if test is None:
-        word = f"{key}:{value}" if key else value
-        test = lambda row: word in row.text()  # noqa: E731
-    found = test
-    return (lambda row: not found(row)) if minus else found
-
-
-def _of_key(key: str, value: str) -> Test | None:
-    if key in TEXT_OF:
-        return _like(TEXT_OF[key], value)
-    if key in NUMBERS_OF:
-        return lambda row: value in map(str, NUMBERS_OF[key](row))
-    if key == "status":
-        wanted = value.replace("-", " ")
-        return lambda row: row.is_failure if wanted == "error" else row.status.startswith(wanted)
+def _fits(call: Call, key: str, value: str) -> bool:
+    """With a star, a whole text has to match; otherwise the value may be anywhere in it."""
     if key == "dur" and (found := DURATION.fullmatch(value)):
-        compare, limit_ms = COMPARE[found[1] or ">="], float(found[2]) * MS_OF[found[3]]
-        return lambda row: compare(row.total_ms, limit_ms)
-    return None
-
-
-def _like(text_of: Callable[[CallRow], str], value: str) -> Test:
-    """With a star, the whole text has to match; otherwise the value may be anywhere in it."""
-    if "*" in value:
-        return lambda row: bool(text_of(row)) and fnmatchcase(text_of(row).lower(), value)
-    return lambda row: value in text_of(row).lower()
+        return COMPARE[found[1] or ">="](call.took_ms, float(found[2]) * MS_OF[found[3] or "s"])
+    texts = [str(each).lower() for each in TEXTS_OF[key](call) if each]
+    if key in NUMBERS:
+        return value in texts
+    if key == "status":
+        return any(text.startswith(value.replace("-", " ")) for text in texts)
+    return any(fnmatchcase(text, value) if key and "*" in value else value in text for text in texts)

@@ -1,184 +1,101 @@
-"""Calls and servers as lines for people: a table with bars, and one call opened.
+"""How calls look: as a table with bars, as a line of text, and one of them opened to all that happened to it.
 
-Rule: names, arguments and output are data. They pass through `harmless`, and are never read as markup.
+Rule: names, arguments and output are data. They pass through `shown` or `say`, and are never read as markup.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from datetime import timedelta
 
-from mcpgreen.cli.output import harmless
-from mcpgreen.cli.watching.board import CallRow
+from rich.table import Table
+from rich.text import Text
+
+from mcpgreen.cli.trying.screen import uncoloured
+from mcpgreen.cli.watching.calls import Call
+from mcpgreen.journal import cut
 from mcpgreen.text import jsontext
-from mcpgreen.text.json_types import Json
-
-if TYPE_CHECKING:
-    from rich.text import Text
 
 STYLE_OF = {"ok": "green", "running": "cyan", "queued": "yellow", "asks": "magenta", "cancelled": "dim"}
 FAILED = "bold red"
-BARS = (("░", "yellow"), ("█", "green"), ("▒", "blue"))  # waiting, running, writing
-HUNG_MS = 60_000.0
-MAX_LINES = 2000  # of one call
-WIDE = 100  # from this width on, there is a column for the client
+BARS = (("░", "yellow"), ("█", "green"), ("▒", "blue"))
+HEADS = ("time", " call", "what, client", "status", "    took", "░ wait █ run ▒ write")
+WIDTHS = (9, 6, 0, 11, 9, 0)  # of columns
+MAX_CHARS = 2000  # of one value
+NOT_SHORT = ("n", "at", "kind", "call", "link", "server", "way", "frame", "tail", "variables")
 
 
-def columns_for(width: int) -> tuple[int, int, int]:
-    """Return how wide tool, client and bar are."""
-    client = 14 if width >= WIDE else 0
-    rest = max(30, width - 8 - 1 - 6 - 1 - 10 - 1 - 8 - 1 - client - bool(client))
-    tool = min(40, rest * 3 // 5)
-    return tool, client, max(10, rest - tool - 1)
-
-
-def header(width: int) -> Text:
-    tool, client, bar = columns_for(width)
-    names = f"{'time':<8} {'call':>6} {'what':<{tool}} " + (f"{'client':<{client}} " if client else "")
-    return plain_line(f"{names}{'status':<10} {'took':>8} {'waiting ░ run █ write ▒':<{bar}}"[:width], "bold")
-
-
-def row_line(row: CallRow, width: int, longest_ms: float, *, is_chosen: bool = False) -> Text:
-    """Return one line of the table."""
-    tool, client, bar = columns_for(width)
-    at = time.strftime("%H:%M:%S", time.localtime(row.at))
-    number = str(row.number) if row.number > 0 else "-"
-    line = plain_line(f"{at} {number:>6} {_fitted(row.title, tool)} ")
-    if client:
-        line.append(f"{_fitted(row.client, client)} ", "dim")
-    is_hung = row.ended_at is None and row.status != "listens" and row.total_ms > HUNG_MS
-    line.append(_fitted("hung?" if is_hung else row.status, 10) + " ", style_of(row))
-    line.append(f"{duration(row.total_ms):>8} ", FAILED if is_hung else "")
-    for size, (mark, style) in zip(shares(row.parts_ms, longest_ms, bar), BARS, strict=True):
-        line.append(mark * size, FAILED if mark == "█" and row.is_failure else style)
-    line.truncate(width)
-    if is_chosen:
-        line.pad_right(max(0, width - line.cell_len))
-        line.stylize("reverse")
-    return line
-
-
-def style_of(row: CallRow) -> str:
-    return FAILED if row.is_failure else STYLE_OF.get(row.status, "")
-
-
-def shares(parts_ms: tuple[float, ...], longest_ms: float, width: int) -> list[int]:
-    """Return how many characters each part of a bar has: in proportion, and at least one in all."""
-    ends = []
-    total = 0.0
-    for part in parts_ms:
-        total += part
-        ends.append(min(width, round(total / longest_ms * width)) if longest_ms > 0 else 0)
-    sizes = [end - begin for begin, end in zip([0, *ends], ends, strict=False)]
-    if not any(sizes):
-        sizes[max(range(len(sizes)), key=parts_ms.__getitem__)] = 1
-    return sizes
+def shown(text: str, style: str = "", *, no_wrap: bool | None = None) -> Text:
+    return Text(uncoloured(text), style, no_wrap=no_wrap, overflow="ellipsis" if no_wrap else None)
 
 
 def duration(ms: float) -> str:
-    """Return a time as people read it: 0.8 ms, 43 ms, 1.2 s, 3:05."""
-    if ms < 10:
-        return f"{ms:.1f} ms"
-    if ms < 1000:
-        return f"{ms:.0f} ms"
-    if ms < 100_000:
-        return f"{ms / 1000:.1f} s"
-    minutes, secs = divmod(round(ms / 1000), 60)
-    return f"{minutes}:{secs:02d}"
+    """Return a time as people read it: 0.8 ms, 43 ms, 1.2 s, 0:03:05."""
+    if ms < 999.5:
+        return f"{ms:.1f} ms" if ms < 9.95 else f"{ms:.0f} ms"
+    return f"{ms / 1000:.1f} s" if ms < 100_000 else str(timedelta(seconds=round(ms / 1000)))
 
 
-def size_of(kib: float) -> str:
-    return f"{kib / 1024:.1f} MiB" if kib >= 1024 else f"{kib:.0f} KiB"
+def cells(call: Call) -> tuple[str, ...]:
+    """Return when a call came, its number, what it is, its status, and how long it took."""
+    at, number = time.strftime("%H:%M:%S", time.localtime(call.at)), str(call.number) if call.number > 0 else ""
+    what = f"{call.text('method')} {call.text('name')}".removeprefix("tools/call ")
+    return at, number, " ".join(what.split()), "hung?" if call.is_hung else call.status, duration(call.took_ms)
 
 
-def call_lines(row: CallRow) -> list[Text]:
-    """Return one call opened: its times, its process, its output, and all its events."""
-    lines = [
-        plain_line(f"call {row.number}  {harmless(row.title)}", "bold"),
-        _pair("status", row.status, style_of(row)),
-    ]
-    if row.reason:
-        lines.append(_pair("reason", row.reason))
-    queue, run, write = map(duration, row.parts_ms)
-    lines.append(_pair("took", f"{duration(row.total_ms)} = waited {queue} + ran {run} + written {write}"))
-    for name, value in (("client", row.client), ("task", row.task), ("request id", row.id)):
-        if value not in ("", None):
-            lines.append(_pair(name, str(value)))
-    if row.interaction != row.number:
-        lines.append(_pair("goes on", f"call {row.interaction}, which asked a question"))
-    if row.arguments is not None:
-        lines.append(_pair("arguments", jsontext.pretty(row.arguments)))
-    lines += _process_lines(row.process)
-    for stream, output in row.output.items():
-        lines += [plain_line(""), plain_line(f"{stream}: {output.get('bytes', 0)} bytes", "bold")]
-        lines += [plain_line(harmless(line)) for line in str(output.get("tail", "")).splitlines()]
-    lines += [plain_line(""), plain_line("events", "bold")]
-    lines += [_event_line(row, event) for event in row.events]
-    return lines[:MAX_LINES]
+def line(call: Call) -> str:
+    """Return a call as a line of text."""
+    at, number, what, status, took = cells(call)
+    reason = " ".join(call.text("reason").split())
+    return f"{at} {number:>6} {what:<30} {status:<10} {took:>8}  {reason}".rstrip() + "\n"
 
 
-def _process_lines(process: Json) -> list[Text]:
-    if not process:
-        return []
-    lines = [plain_line(""), plain_line(f"process {process.get('pid')}, {process.get('way', '')}", "bold")]
-    lines.append(_pair("command", " ".join(map(str, process.get("argv", ())))))
-    lines.append(_pair("directory", str(process.get("cwd", ""))))
-    used = [
-        f"{name} {duration(float(process[field]))}"
-        for name, field in (("user", "user_ms"), ("system", "system_ms"))
-        if field in process
-    ]
-    if "peak_kb" in process:
-        used.append(f"at most {size_of(process['peak_kb'])} of memory")
-    end = [f"{name} {process[name]}" for name in ("exit", "signal") if name in process]
-    if used or end:
-        lines.append(_pair("used", ", ".join([*end, *used])))
+def calls_table(calls: Sequence[Call], chosen: Call | None, width: int) -> Table:
+    wide = (width - sum(WIDTHS)) // 2  # what is left for the columns without a width
+    table = Table(box=None, padding=(0, 1, 0, 0), header_style="bold")
+    for name, size in zip(HEADS, WIDTHS, strict=True):
+        table.add_column(name, width=size - 1 if size else wide - 1, no_wrap=True)
+    longest_ms = max((call.took_ms for call in calls if call.status != "listens"), default=0.0)
+    for call in calls:
+        at, number, what, status, took = cells(call)
+        style = FAILED if call.is_failure or call.is_hung else STYLE_OF.get(call.status, "")
+        about = shown(f"{what} ").append_text(shown(call.client, "dim"))
+        row = (at, f"{number:>5}", about, shown(status, style), f"{took:>8}", bar(call, longest_ms, wide - 1))
+        table.add_row(*row, style="reverse" if call is chosen else "")
+    return table
+
+
+def bar(call: Call, longest_ms: float, width: int) -> Text:
+    """Return how long the call waited, ran and was written, as shares of the longest call."""
+    text = Text()
+    for part_ms, (mark, style) in zip(call.parts_ms, BARS, strict=True):
+        size = round(part_ms / longest_ms * width) if longest_ms else 0
+        text.append(mark * min(size, width), FAILED if mark == "█" and call.is_failure else style)
+    return text or Text("▏", "dim")
+
+
+def opened(call: Call) -> Table:
+    """Return all that happened to a call: its frames, its process, its output; and the variables of its process."""
+    page = Table.grid(padding=(0, 2, 0, 0))
+    page.add_column(justify="right", no_wrap=True, style="dim")
+    page.add_column(no_wrap=True, style="cyan")
+    page.add_column(overflow="fold")
+    waited, ran, written = map(duration, call.parts_ms)
+    page.add_row("", shown(call.client), f"waited {waited}, ran {ran}, written {written}\n")
+    for event in call.events:
+        after = duration(max(0.0, float(event["at"]) - call.at) * 1000)
+        short = [f"{name} {_written(value)}" for name, value in event.items() if name not in NOT_SHORT]
+        long = [str(event[name]).rstrip("\n") for name in ("frame", "tail") if name in event]
+        told = "\n".join(cut(text, MAX_CHARS) for text in (", ".join(short), *long) if text)
+        page.add_row(after, shown(f"{event['kind']} {event.get('way', '')}"), shown(told))
     origins: dict[str, list[str]] = {}
-    for name, origin in process.get("variables", ()):
+    for name, origin in call.about.get("variables", ()):
         origins.setdefault(origin, []).append(name)
-    lines += [_pair(f"from {origin}", " ".join(names)) for origin, names in sorted(origins.items())]
-    return lines
+    variables = [f"from {origin}: {' '.join(names)}" for origin, names in origins.items()]
+    page.add_row("", "variables" if variables else "", shown("\n".join(variables)))
+    return page
 
 
-def _event_line(row: CallRow, event: Json) -> Text:
-    told = {name: value for name, value in event.items() if name not in ("n", "at", "kind", "call", "link", "server")}
-    arrow = {"in": "-->", "out": "<--"}.get(str(event.get("way")), "")
-    what = f"{arrow} {event.get('bytes')} bytes  {event.get('frame')}" if event["kind"] == "frame" else ""
-    shown = what or ", ".join(f"{name} {_short(value)}" for name, value in told.items() if name != "variables")
-    line = plain_line(f"{(float(event['at']) - row.at) * 1000:>9.1f} ms  {event['kind']:<9} ", "dim")
-    line.append(harmless(shown).replace("\n", "\\n"))
-    return line
-
-
-def servers_table(servers: Iterable[Json]) -> list[list[str]]:
-    """Return the rows of the table of servers, its heads first."""
-    rows = [["PID", "name", "client", "transport", "age", "calls", "failed", "running", "project"]]
-    for each in servers:
-        age = duration(max(0.0, time.time() - float(each.get("started_at", 0))) * 1000)
-        about = [str(each.get(key, "")) for key in ("pid", "name", "client", "transport")]
-        counts = [str(each.get(key, 0)) for key in ("calls", "failures", "running")]
-        rows.append([*map(harmless, about), age, *counts, harmless(str(each.get("project", "")))])
-    return rows
-
-
-def _fitted(text: str, width: int) -> str:
-    text = harmless(text).replace("\n", " ")
-    return f"{text[: width - 1]}…" if len(text) > width else f"{text:<{width}}"
-
-
-def _short(value: object) -> str:
-    text = value if isinstance(value, str) else jsontext.dumps(value).decode("ascii")
-    return f"{text[:200]}…" if len(text) > 200 else text
-
-
-def _pair(name: str, value: str, style: str = "") -> Text:
-    line = plain_line(f"{name:>14}  ", "dim")
-    line.append(harmless(value), style)
-    return line
-
-
-def plain_line(text: str, style: str = "") -> Text:
-    from rich.text import Text
-
-    return Text(text, style, no_wrap=True, overflow="ellipsis")
+def _written(value: object) -> str:
+    return value if isinstance(value, str) else jsontext.dumps(value).decode("utf-8")

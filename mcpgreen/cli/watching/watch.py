@@ -1,29 +1,46 @@
-"""`mcpgreen watch`: list the running servers of this user, or show the calls of one, or of all, as they happen."""
+"""The commands `watch` and `trace`: list the running servers of this user, show their calls as they happen, and write
+down what happens, for later or for other programs."""
 
 from __future__ import annotations
 
+import os
 import sys
+import time
+from contextlib import suppress
 
 from mcpgreen.cli.commands import Options
-from mcpgreen.cli.output import print_json, put, say, tell, width_of
-from mcpgreen.cli.watching import filters, table
-from mcpgreen.cli.watching.board import Board, CallRow
-from mcpgreen.cli.watching.feed import Feed
-from mcpgreen.events.attach import running_servers
+from mcpgreen.cli.output import print_json, say, tell
+from mcpgreen.cli.trying.screen import Screen
+from mcpgreen.cli.watching import exports, filters, table
+from mcpgreen.cli.watching.calls import Calls
+from mcpgreen.errors import ProjectError
+from mcpgreen.events.attach import follow, running_servers
+from mcpgreen.files.regular_files import content_of, new_file
 from mcpgreen.text import jsontext
-from mcpgreen.text.json_types import Json
+
+MAX_TRACE_BYTES = 1 << 30
+HEADS = ("PID", "name", "client", "transport", "age", "calls", "failed", "project")
+FIELDS = ("pid", "name", "client", "transport", "age", "calls", "failures", "project")
 
 
 def run(options: Options) -> int:
-    """Raises UsageError."""
-    wanted = options["SERVER"]
-    if wanted is None:
+    """`mcpgreen watch`. Raises UsageError."""
+    if options["SERVER"] is None:
         return _list_servers(options)
-    if options["--json"]:
-        return _print_events(wanted)
-    if options["--plain"] or not (sys.stdout.isatty() and sys.stdin.isatty()):
-        return _print_calls(wanted, options["--filter"] or "")
-    return _show_table(wanted, options["--filter"] or "")
+    events, filter_text = follow(options["SERVER"]), options["--filter"] or ""
+    is_for_a_person = sys.stdout.isatty() and sys.stdin.isatty() and os.environ.get("TERM") != "dumb"
+    if is_for_a_person and not options["--json"] and not options["--plain"]:
+        from mcpgreen.cli.watching.screen import LiveTable  # takes a while to load
+
+        LiveTable(filter_text).run(events)
+        return 0
+    calls, is_wanted = Calls(), filters.parsed(filter_text)
+    for event in events:
+        if options["--json"]:
+            print_json(event)
+        elif (call := calls.take(event)) is not None and event["kind"] == "ended" and is_wanted(call):
+            say(table.line(call))
+    return 0
 
 
 def _list_servers(options: Options) -> int:
@@ -33,62 +50,48 @@ def _list_servers(options: Options) -> int:
     elif not servers:
         tell("no server of yours runs, or none that may be watched (setting observe)\n")
     else:
-        from mcpgreen.cli.trying.screen import Screen
-
-        heads, *rows = table.servers_table(servers)
-        Screen({**options, "--plain": options["--plain"]}).table("", heads, rows)
+        aged = [{**each, "age": table.duration((time.time() - each["started_at"]) * 1000)} for each in servers]
+        screen = Screen(options)
+        listed = screen.rich_table("", HEADS, [[str(each.get(field, "")) for field in FIELDS] for each in aged])
+        listed.box = None  # there is not much room
+        screen.out.print(listed)
         if sys.stdout.isatty():
-            tell("Calls of one: mcpgreen watch PID. Of all: mcpgreen watch all.\n")
+            tell("\nCalls of one: mcpgreen watch PID. Of all: mcpgreen watch all.\n")
     return 0
 
 
-def _print_events(wanted: str) -> int:
-    """Print each event as a line, until the servers have ended."""
-    feed = Feed(lambda server, event: put(jsontext.dumps(event).decode("ascii") + "\n", sys.stdout), wanted)
-    return _wait(feed)
+def run_trace(options: Options) -> int:
+    """`mcpgreen trace`. Raises UsageError and ProjectError."""
+    path = options["FILE"]
+    if options["--show"]:
+        for call in _calls_in(path).chosen(filters.parsed(options["--filter"] or "")):
+            say(table.line(call))
+    elif options["--har"] or options["--otlp"]:
+        export = exports.har if options["--har"] else exports.otlp
+        print_json(export(_calls_in(path)))
+    else:
+        _record(path, options["SERVER"] or "all")
+    return 0
 
 
-def _print_calls(wanted: str, filter_text: str) -> int:
-    """Print a line for each call that ends."""
-    board, test, width = Board(), filters.parsed(filter_text), width_of(sys.stdout)
-
-    def take(server: Json, event: Json) -> None:
-        row = board.take(server, event)
-        if row is not None and event["kind"] == "ended" and test(row):
-            print_row(row, width)
-
-    return _wait(Feed(take, wanted))
-
-
-def print_row(row: CallRow, width: int) -> None:
-    """Print a call as a line of text, without colours."""
-    say(table.row_line(row, width, row.total_ms).plain.rstrip() + (f"  {row.reason}" if row.reason else "") + "\n")
-
-
-def _show_table(wanted: str, filter_text: str) -> int:
-    from rich.console import Console
-
-    from mcpgreen.cli.watching.screen import LiveTable
-
-    board = Board()
-
-    def take(server: Json, event: Json) -> None:
-        board.take(server, event)
-        live.news.set()
-
-    feed: Feed | None = None
-    live = LiveTable(board, filter_text, lambda: 0 if feed is None else feed.servers)
-    feed = Feed(take, wanted)
+def _record(path: str, wanted: str) -> None:
+    """Write events until the servers have ended, or the user presses Ctrl-C."""
+    events = follow(wanted)
     try:
-        live.run(Console(highlight=False, markup=False, emoji=False), feed.ended)
-    finally:
-        feed.close()
-    return 0
+        fd = new_file(path)
+    except OSError as error:
+        raise ProjectError(path, f"it cannot be written: {error.strerror}") from error
+    tell(f"writing what happens to {path}; Ctrl-C ends it\n")
+    with open(fd, "wb", buffering=0) as file, suppress(KeyboardInterrupt):
+        for event in events:
+            file.write(jsontext.dumps(event) + b"\n")
 
 
-def _wait(feed: Feed) -> int:
-    try:
-        feed.ended.wait()
-    finally:
-        feed.close()
-    return 0
+def _calls_in(path: str) -> Calls:
+    calls = Calls()
+    for number, line in enumerate(content_of(path, MAX_TRACE_BYTES).splitlines(), start=1):
+        try:
+            calls.take(jsontext.loads(line))
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise ProjectError(path, f"line {number} is not an event") from error
+    return calls

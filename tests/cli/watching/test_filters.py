@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from mcpgreen.cli.watching import filters
-from mcpgreen.cli.watching.board import Board, board_of
-from mcpgreen.cli.watching.table import duration, shares
+from mcpgreen.cli.watching.calls import Calls
 
 SERVER = {"kind": "server", "server": 7, "pid": 7, "name": "shop", "project": "/srv/shop", "at": 1.0, "n": 0}
 
@@ -17,34 +16,35 @@ def told(kind: str, call: int, at: float, **fields: Any) -> dict[str, Any]:
     return {"kind": kind, "server": 7, "call": call, "link": 1, "at": at, "n": 1, **fields}
 
 
-def board() -> Board:
+def calls() -> Calls:
     stats = {"method": "tools/call", "name": "stats"}
-    return board_of(
-        [
-            SERVER,
-            told("opened", 0, 1.0, client={"name": "Cursor"}),
-            told("queued", 1, 2.0, id=5, arguments={"day": "Monday"}, **stats),
-            told("started", 1, 2.5, pid=99),
-            told(
-                "ended",
-                1,
-                4.0,
-                outcome="failed",
-                reason="no such day",
-                queue_ms=500,
-                run_ms=1400,
-                write_ms=100,
-                **stats,
-            ),
-            told("ended", 2, 5.0, outcome="ok", method="resources/read", name="file:///a b", run_ms=20),
-            told("ended", 3, 6.0, outcome="timed out", method="tools/call", name="report", run_ms=30_000, task="t1"),
-            told("queued", 4, 7.0, method="tools/call", name="slow", id=8, interaction=3),
-        ]
-    )
+    known = Calls()
+    for event in (
+        SERVER,
+        {"kind": "opened", "server": 7, "link": 1, "at": 1.0, "n": 0, "client": {"name": "Cursor"}},
+        told("queued", 1, 2.0, id=5, arguments={"day": "Monday"}, **stats),
+        told("started", 1, 2.5, pid=99),
+        told(
+            "ended",
+            1,
+            4.0,
+            outcome="failed",
+            reason="no such day",
+            queue_ms=500,
+            run_ms=1400,
+            write_ms=100,
+            **stats,
+        ),
+        told("ended", 2, 5.0, outcome="ok", method="resources/read", name="file:///a b", run_ms=20),
+        told("ended", 3, 6.0, outcome="timed out", method="tools/call", name="report", run_ms=30_000, task="t1"),
+        told("queued", 4, 7.0, method="tools/call", name="slow", id=8, interaction=3),
+    ):
+        known.take(event)
+    return known
 
 
 @pytest.mark.parametrize(
-    ("text", "calls"),
+    ("text", "numbers"),
     [
         ("", [1, 2, 3, 4]),
         ("tool:stats", [1]),
@@ -73,14 +73,5 @@ def board() -> Board:
         ("((*[", []),
     ],
 )
-def test_a_filter_chooses_calls(text: str, calls: list[int]) -> None:
-    wanted = filters.parsed(text)
-
-    assert [row.number for row in board().rows.values() if wanted(row)] == calls
-
-
-def test_a_bar_is_as_long_as_the_time_that_each_part_took() -> None:
-    assert shares((25.0, 50.0, 25.0), 100.0, 20) == [5, 10, 5]
-    assert shares((0.0, 0.01, 0.0), 100.0, 20) == [0, 1, 0]
-    assert sum(shares((1e9, 1e9, 1e9), 10.0, 20)) == 20
-    assert [duration(ms) for ms in (0.84, 43.2, 1234.0, 185_000.0)] == ["0.8 ms", "43 ms", "1.2 s", "3:05"]
+def test_a_filter_chooses_calls(text: str, numbers: list[int]) -> None:
+    assert sorted(call.number for call in calls().chosen(filters.parsed(text))) == numbers
