@@ -77,7 +77,7 @@ class Dev(ServerProcess):
 
     def play(self, tool: str, arguments: Json | None = None, **options: Any) -> Interaction:
         params = {"name": tool, "arguments": arguments or {}}
-        body = {"method": "tools/call", "params": params, "client": f"{tool}-client", **options}
+        body = {"method": "tools/call", "params": params, **options}
         return Interaction(self, body)
 
     def events(self, server: str = "own") -> Iterator[tuple[str, Json]]:
@@ -96,10 +96,11 @@ class Interaction:
     """One stream of `/api/request`."""
 
     def __init__(self, dev: Dev, body: Json) -> None:
-        self._dev, self.client = dev, body["client"]
+        self._dev = dev
         self._reply = dev.stream("POST", "/api/request", body)
         self._events = _events(self._reply)
         self.seen: list[Json] = []
+        self.id = self.wait_for("begun")["id"]
 
     def wait_for(self, kind: str) -> Json:
         for _, event in self._events:
@@ -109,10 +110,10 @@ class Interaction:
         raise AssertionError(f"no {kind}: {self.seen}")
 
     def answer(self, key: str, **answer: Any) -> None:
-        self._dev.post("/api/answer", client=self.client, key=key, **answer)
+        self._dev.post("/api/answer", id=self.id, key=key, **answer)
 
     def cancel(self) -> None:
-        self._dev.post("/api/cancel", client=self.client)
+        self._dev.post("/api/cancel", id=self.id)
 
     def leave(self) -> None:
         """As a page that is closed."""

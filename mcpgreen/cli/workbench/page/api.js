@@ -4,13 +4,10 @@ import { parse, stringify } from "./exact-json.js";
 
 export class ApiError extends Error {}
 
-export const readProject = () => get("/api/project");
 export const readCatalog = () => get("/api/catalog");
 export const readServers = () => get("/api/servers");
-export const answerQuestion = (client, key, answer) => post("/api/answer", { client, key, ...answer });
-export const cancelRequest = (client) => post("/api/cancel", { client });
-export const compareRevisions = (method, params) => post("/api/compare", { method, params });
-export const readLine = (name, args) => post("/api/line", { name, arguments: args });
+export const answerQuestion = (id, key, answer) => post("/api/answer", { id, key, ...answer });
+export const cancelRequest = (id) => post("/api/cancel", { id });
 export const saveTest = (test) => post("/api/test", test);
 export const appAddress = (uri) => `/api/app?${new URLSearchParams({ uri })}`;
 

@@ -81,7 +81,7 @@ function entriesOf(catalog, hasLeftOut) {
   })));
   if (!hasLeftOut) return entries;
   return [...entries, ...catalog.leftOut.map((left) => ({
-    kind: "left out", left, id: left.item, name: left.item, text: left.reason, worst: "error", words: `${left.item} ${left.reason} left out`.toLowerCase(),
+    kind: "left out", left, id: left.path, name: left.path, text: left.reason, worst: "error", words: `${left.path} ${left.reason} left out`.toLowerCase(),
   }))];
 }
 

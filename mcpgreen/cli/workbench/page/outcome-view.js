@@ -67,7 +67,7 @@ export class OutcomeView extends Part {
     this.#once("tasks", String(run.tasks.length), () => this.#drawTasks(run));
     this.#once("logs", `${run.logs.length} ${run.isRunning}`, () => this.#drawLogs(run));
     this.#once("result", run.state, () => this.#drawResult(run));
-    this.#once("wire", `${Boolean(run.sent)} ${Boolean(run.answer)}`, () => this.#drawWire(run));
+    this.#once("wire", String(Boolean(run.answer)), () => this.#drawWire(run));
     this.#drawAnatomy();
   }
 
@@ -166,11 +166,9 @@ export class OutcomeView extends Part {
     if (run.outcome === "error") announce(shortened(String(run.answer.frame.error.message), 120), { isError: true });
   }
 
-  #drawWire({ sent, answer }) {
-    if (!sent) return;
-    const view = (name, frame) => frame && h("div.wire-frame", {},
-      h("p.role", {}, name, copyButton(() => stringify(frame), name, `copy-${name}`)), jsonView(frame, { openTo: 4 }));
-    fill(this.wire, h("details.section", { testid: "wire" }, h("summary", {}, "On the wire"), view("sent", sent), view("answer", answer?.frame)));
+  #drawWire({ answer }) {
+    fill(this.wire, answer && h("details.section", { testid: "wire" }, h("summary", {}, "The answer as JSON-RPC"), h("div.wire-frame", {},
+      copyButton(() => stringify(answer.frame), "the answer", "copy-answer"), jsonView(answer.frame, { openTo: 4 }))));
   }
 
   #drawAnatomy() {
