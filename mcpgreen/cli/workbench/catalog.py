@@ -14,7 +14,7 @@ import gevent
 from gevent.event import Event
 
 from mcpgreen import journal
-from mcpgreen.cli.checking.findings import OK
+from mcpgreen.cli.checking.findings import OK, STYLE_OF
 from mcpgreen.cli.clients.launch import program_words
 from mcpgreen.cli.linting import tokens_in, tokens_of
 from mcpgreen.cli.output import WORDS
@@ -30,6 +30,7 @@ from mcpgreen.running.shares import Turns, let_others
 from mcpgreen.text import jsontext
 from mcpgreen.text.json_types import Json
 
+LEVELS = list(STYLE_OF)  # the worst first
 QUIET_SECS = 0.05  # after a change, before a look: another one often follows
 REST_SECS = 2.0  # between two checks: they run register.sh, which may itself write files here each time
 CHECK_SECS = 600.0  # there may be thousands of scripts
@@ -87,7 +88,8 @@ class Catalog:
                 journal.warning("the project cannot be checked now: %s", error)
             else:
                 found = [*checked.get("messages", ()), *linted.get("messages", ())]
-                self._findings = [each for each in found if each["level"] != OK]
+                wanted = [each for each in found if each["level"] != OK and each["code"] != "tokens"]
+                self._findings = sorted(wanted, key=lambda each: LEVELS.index(each["level"]))
                 self._left_out = listed.get("leftOut", [])
                 self._show()
             gevent.sleep(REST_SECS)

@@ -79,6 +79,12 @@ def page_project(tmp_path_factory: pytest.TempPathFactory) -> ProjectBuilder:
     project.tool("slow", SLOW, description="Wait")
     asking = ASK + 'print(ask({"who": form("Who <b>?", name=TEXT)})["who"]["result"])'
     project.python_tool("asks", asking, description="Ask")
+    model = [{"role": "user", "content": {"type": "text", "text": "Say <b>hi</b>"}}]
+    wanted = {"method": "sampling/createMessage", "params": {"messages": model, "maxTokens": 9}}
+    project.python_tool("samples", ASK + f"print(ask({{'m': {wanted}}})['m']['result']['content'])", description="Ask")
+    there = {"mode": "url", "message": "Sign in", "url": "https://login.example/?x=1", "elicitationId": "e1"}
+    visit = {"method": "elicitation/create", "params": there}
+    project.python_tool("visits", ASK + f"print(ask({{'u': {visit}}})['u']['result'])", description="Visit")
     project.tool("later", "sleep 0.2; echo washed", description="Wash", task="always")
     project.write("tools/broken.meta.json", "{")
     project.tool("broken", "true")

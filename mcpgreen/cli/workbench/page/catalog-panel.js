@@ -112,7 +112,8 @@ function overview(panel) {
       number(grouped(total), "tokens to list the tools")),
     catalog.leftOut.length > 0 && section(`Left out: ${catalog.leftOut.length}`, h("div.findings", {}, catalog.leftOut.slice(0, 50).map(leftOutCard))),
     found.length > 0 && section("What could be better", h("div.findings", {}, found.slice(0, 100).map((item) => findingsOf(item, panel)))),
-    !found.length && !catalog.leftOut.length && h("p.good", {}, icon("check"), "Nothing was left out, and there is nothing to improve."),
+    catalog.findings.length > 0 && section("About the project", h("div.findings", {}, catalog.findings.slice(0, 50).map(findingView))),
+    !found.length && !catalog.leftOut.length && !catalog.findings.length && h("p.good", {}, icon("check"), "Nothing was left out, and there is nothing to improve."),
     changesView(),
     tools.length > 0 && section("What the tools cost to list", h("div.costs", {}, tools.slice(0, 12).map((tool) => h("div.cost-row", {},
       h("span.cost-name", {}, tool.definition.name), share((tool.tokens || 0) / most), h("span.cost-tokens", {}, grouped(tool.tokens || 0)))),
@@ -121,10 +122,9 @@ function overview(panel) {
 
 /** The findings of one item in a line, to be opened. */
 function findingsOf({ kind, definition, findings }, panel) {
-  const worst = findings.some(({ level }) => level === "error") ? "error" : findings[0].level;
-  const sentences = [...new Set(findings.map(({ message }) => message))];
-  return h("details.finding", { class: worst, testid: `findings-${nameOf(definition)}` },
-    h("summary", {}, h("b", {}, nameOf(definition)), h("span.kind", {}, count(findings.length, worst)), h("span.finding-first", {}, sentences[0])),
+  const [{ level, message: first }] = findings; // the worst
+  return h("details.finding", { class: level, testid: `findings-${nameOf(definition)}` },
+    h("summary", {}, h("b", {}, nameOf(definition)), h("span.kind", {}, count(findings.length, "finding")), h("span.finding-first", {}, visible(first))),
     h("ul", {}, findings.slice(0, 50).map(({ message, fix }) => h("li", {}, visible(message), fix && h("p.fix", {}, visible(fix))))),
     button("quiet", `open-${nameOf(definition)}`, () => { panel.classList.add("is-open"); state.go({ item: { kind, id: idOf(definition) } }); },
       `Open the ${kind}`));

@@ -3,7 +3,7 @@
 import { anatomy } from "./call-bar.js";
 import { announce, fill, h, inNextFrame, Part } from "./dom.js";
 import { stringify } from "./exact-json.js";
-import { milliseconds, shortened, since, visible } from "./format.js";
+import { clock, milliseconds, shortened, since, visible } from "./format.js";
 import { jsonView } from "./json-view.js";
 import { questionView } from "./questions.js";
 import { resultView } from "./result-view.js";
@@ -139,7 +139,7 @@ export class OutcomeView extends Part {
     fill(this.tasks, h("section.task", { "aria-label": "Task", testid: "task" },
       h("p.task-head", {}, h("span.status", { "data-status": TASK_STATUS[last.status] || last.status, testid: "task-status" }, last.status),
         h("code", {}, shortened(last.taskId, 40)),
-        left && h("span.kind", {}, `kept until ${new Date(left).toLocaleTimeString()}`)),
+        left && h("span.kind", {}, `kept until ${clock(left / 1000)}`)),
       h("ol.life", {}, tasks.slice(-12).map((each) => h("li", { "data-status": TASK_ENDS.includes(each.status) ? each.status : "open" },
         h("b", {}, each.status), " ", each.statusMessage && visible(each.statusMessage),
           h("span.when", {}, `${since(tasks[0].seenAt / 1000, each.seenAt / 1000)}`))))));
@@ -157,7 +157,7 @@ export class OutcomeView extends Part {
   #drawResult(run) {
     if (run.isRunning) return;
     if (!run.answer) {
-      fill(this.result, h("p.bad", { testid: "failure" }, run.sentence));
+      fill(this.result, h(run.state === "cancelled" ? "p.nothing" : "p.bad", { testid: "failure" }, run.sentence));
       return;
     }
     const app = this.app && run.answer.frame.result ? { uri: this.app, arguments: run.body.params.arguments, result: run.answer.frame.result,

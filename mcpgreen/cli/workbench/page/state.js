@@ -12,7 +12,7 @@ const SERVERS_EVERY_MS = 5000;
 const HUNG_EVERY_MS = 1000;
 
 class State extends EventTarget {
-  catalog = { tools: [], resources: [], templates: [], prompts: [], skills: [], leftOut: [] };
+  catalog = { tools: [], resources: [], templates: [], prompts: [], skills: [], findings: [], leftOut: [] };
   servers = [];
   calls = new CallsModel();
   server = "own";
