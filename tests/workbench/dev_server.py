@@ -109,8 +109,8 @@ class Interaction:
                 return event
         raise AssertionError(f"no {kind}: {self.seen}")
 
-    def answer(self, key: str, **answer: Any) -> None:
-        self._dev.post("/api/answer", id=self.id, key=key, **answer)
+    def answer(self, key: int, **answer: Any) -> None:
+        self._dev.post("/api/answer", id=self.id, key=key, answer=answer)
 
     def cancel(self) -> None:
         self._dev.post("/api/cancel", id=self.id)

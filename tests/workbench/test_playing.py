@@ -54,7 +54,7 @@ def test_a_question_is_answered_by_the_page_in_both_eras(dev: Dev, revision: str
     interaction = dev.play("asks", revision=revision)
     question = interaction.wait_for("question")
     assert (question["method"], question["params"]["message"]) == ("elicitation/create", "Who?")
-    assert dev.refusal("/api/answer", id=interaction.id, key="no", result={})[0] == 404
+    assert dev.refusal("/api/answer", id=interaction.id, key=99, answer={})[0] == 404
     interaction.answer(question["key"], result=accept(name="Ada"))
     assert text_of(interaction.wait_for("answer")["frame"]["result"]) == "{'name': 'Ada'}\n"
 

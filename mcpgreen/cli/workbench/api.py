@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import closing
 from functools import partial
 from itertools import count
 from typing import Any
 from urllib.parse import parse_qs
+
+import gevent
 
 from mcpgreen.catalog.apps.resources import MIME_TYPE
 from mcpgreen.cli.trying.local_client import LocalClient
@@ -30,6 +33,7 @@ from mcpgreen.transports.http.wire.connection import Request, Response
 
 PAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "page")
 INDEX = "index.html"
+CANCEL = "/api/cancel"
 HTML = ("Content-Type", "text/html; charset=utf-8")
 TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 
@@ -51,7 +55,7 @@ class Api:
             ("GET", "/api/app"): self._app,
             ("POST", "/api/request"): self._request,
             ("POST", "/api/answer"): self._answer,
-            ("POST", "/api/cancel"): self._cancel,
+            ("POST", CANCEL): self._answer,
             ("POST", "/api/test"): self._test,
         }
         for name in os.listdir(PAGE):  # nothing else can be named, however a path is written
@@ -72,30 +76,26 @@ class Api:
     def _events(self, request: Request) -> Response:
         """Tell of what a server does, and of each change of the catalog."""
         stream = EventStream()
-        end = follow(_query(request, "server") or OWN, stream, self._server.services.environ)
-
-        def leave() -> None:
-            end()
-            self._catalog.listeners.discard(stream)
-
-        self._catalog.listeners.add(stream)
         stream.put({}, "catalog")  # the page may have missed a change
-        return stream.response(request.connection, leave)
+        following = follow(_query(request, "server") or OWN, stream, self._server.services.environ)
+        self._catalog.listeners.add(stream)
+        return stream.response(request.connection, partial(self._leave, stream, following))
+
+    def _leave(self, stream: EventStream, following: gevent.Greenlet) -> None:
+        following.kill(block=False)
+        self._catalog.listeners.discard(stream)
 
     def _app(self, request: Request) -> Response:
         """Return an MCP App, for a frame without an origin."""
-        client = LocalClient(self._server, capabilities=WITH_UI)
-        try:
+        with closing(LocalClient(self._server, capabilities=WITH_UI)) as client:
             (content,) = client.ask("resources/read", {"uri": _query(request, "uri")})["contents"]
-        finally:
-            client.close()
         if content.get("mimeType") != MIME_TYPE or "text" not in content:
             raise Rejected("This is not an MCP App.", NOT_FOUND)
         policy = app_policy(content.get("_meta", {}).get("ui", {}).get("csp", {}))
         return Response("200 OK", [HTML, (POLICY, policy)], [content["text"].encode("utf-8", "replace")])
 
     def _request(self, request: Request) -> Response:
-        """Begin an interaction. Its first event names it, for `_answer` and `_cancel`."""
+        """Begin an interaction. Its first event names it, for `_answer`."""
         body = _body(request)
         revision = BY_NAME.get(_member(body, "revision", str, NEWEST.name))
         if revision is None:
@@ -116,22 +116,16 @@ class Api:
         return stream.response(request.connection, lambda: self._interactions.pop(number).end())
 
     def _answer(self, request: Request) -> Response:
+        """Answer a question, or cancel all."""
         body = _body(request)
-        kind = "error" if "error" in body else "result"
-        answer: Json = {kind: _member(body, kind, dict)}
-        if not self._interaction(body).answer(_member(body, "key", str), answer):
+        interaction = self._interactions.get(_member(body, "id", int))
+        if interaction is None:
+            raise Rejected("This request is over.", NOT_FOUND)
+        if request.path == CANCEL:
+            interaction.cancel()
+        elif not interaction.answer(_member(body, "key", int), _member(body, "answer", dict)):
             raise Rejected("This question is not open.", NOT_FOUND)
         return _json({})
-
-    def _cancel(self, request: Request) -> Response:
-        self._interaction(_body(request)).cancel()
-        return _json({})
-
-    def _interaction(self, body: Json) -> Interaction:
-        found = self._interactions.get(_member(body, "id", int))
-        if found is None:
-            raise Rejected("This request is over.", NOT_FOUND)
-        return found
 
     def _test(self, request: Request) -> Response:
         body, services = _body(request), self._server.services

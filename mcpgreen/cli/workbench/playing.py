@@ -38,7 +38,7 @@ class Interaction:
         has_tasks: bool,
     ) -> None:
         self._stream = stream
-        self._questions: dict[str, AsyncResult] = {}
+        self._questions: dict[int, AsyncResult] = {}
         self._next_key = count(1).__next__
         self._client = LocalClient(
             server,
@@ -56,7 +56,7 @@ class Interaction:
             params = {"task": {}, **params}
         self._playing = gevent.spawn(self._play, method, params)
 
-    def answer(self, key: str, answer: Json) -> bool:
+    def answer(self, key: int, answer: Json) -> bool:
         """Answer a question of the script. Return False if it is not open."""
         question = self._questions.get(key)
         if question is not None:
@@ -87,7 +87,7 @@ class Interaction:
         self._stream.end()
 
     def _ask(self, method: str, params: Json) -> Json:
-        key = str(self._next_key())
+        key = self._next_key()
         question = self._questions[key] = AsyncResult()
         self._stream.put({"type": "question", "key": key, "method": method, "params": params})
         try:

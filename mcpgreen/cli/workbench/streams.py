@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from functools import partial
 
 import gevent
 from gevent.queue import Queue
@@ -68,14 +67,13 @@ def running_servers(environ: Mapping[str, str]) -> list[Json]:
     return [{"id": _id_of(each.pid), **each.server} for each in found]
 
 
-def follow(server_id: str, stream: EventStream, environ: Mapping[str, str]) -> Callable[[], object]:
-    """Send the events of a server to the stream; return the function that ends that. Raises Rejected."""
+def follow(server_id: str, stream: EventStream, environ: Mapping[str, str]) -> gevent.Greenlet:
+    """Send the events of a server to the stream, in a greenlet. Raises Rejected."""
     path = next((path for pid, path in places.sockets(environ) if _id_of(pid) == server_id), None)
-    if path is not None:
-        return partial(gevent.spawn(_pass_on, path, stream).kill, block=False)
-    if server_id == OWN:  # there was no place for its socket; the page still hears of changes on disk
-        return lambda: None
-    raise Rejected("This server is not running.", NOT_FOUND)
+    if path is None and server_id != OWN:
+        raise Rejected("This server is not running.", NOT_FOUND)
+    # If there was no place for our own socket, the stream ends at once, and the page comes back for changes on disk.
+    return gevent.spawn(_pass_on, path or "", stream)
 
 
 def _id_of(pid: int) -> str:

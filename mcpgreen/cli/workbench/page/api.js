@@ -6,7 +6,7 @@ export class ApiError extends Error {}
 
 export const readCatalog = () => get("/api/catalog");
 export const readServers = () => get("/api/servers");
-export const answerQuestion = (id, key, answer) => post("/api/answer", { id, key, ...answer });
+export const answerQuestion = (id, key, answer) => post("/api/answer", { id, key, answer });
 export const cancelRequest = (id) => post("/api/cancel", { id });
 export const saveTest = (test) => post("/api/test", test);
 export const appAddress = (uri) => `/api/app?${new URLSearchParams({ uri })}`;
