@@ -11,11 +11,11 @@ export const cancelRequest = (id) => post("/api/cancel", { id });
 export const saveTest = (test) => post("/api/test", test);
 export const appAddress = (uri) => `/api/app?${new URLSearchParams({ uri })}`;
 
-/** The events of a server, until it is closed: {event}, {catalogChanged} or {isOpen}. */
+/** The events of a server, until it is closed: {event}, {catalogChanged} or {isOpen, isOver}: the browser gives up. */
 export function watchEvents(server, listener) {
   const source = new EventSource(`/api/events?${new URLSearchParams({ server })}`);
   source.onopen = () => listener({ isOpen: true });
-  source.onerror = () => listener({ isOpen: false });
+  source.onerror = () => listener({ isOpen: false, isOver: source.readyState === EventSource.CLOSED });
   source.onmessage = ({ data }) => listener({ event: JSON.parse(data) });
   source.addEventListener("catalog", () => listener({ catalogChanged: true }));
   return source;

@@ -82,11 +82,10 @@ const TAKE = {
     if (run.logs.length > MOST_LOGS) run.logs.shift();
   },
   question(run, message) {
-    if (!run.questions.some((each) => each.key === message.key && !each.answer)) run.questions.push({ ...message });
+    run.questions.push({ ...message });
   },
   task(run, message) {
-    const last = run.tasks.at(-1);
-    if (last?.status !== message.status || last?.statusMessage !== message.statusMessage) run.tasks.push({ ...message, seenAt: Date.now() });
+    run.tasks.push({ ...message, seenAt: Date.now() });
   },
   answer(run, message) {
     run.answer = message;

@@ -4,11 +4,9 @@ import { anatomy } from "./call-bar.js";
 import { announce, fill, h, inNextFrame, Part } from "./dom.js";
 import { stringify } from "./exact-json.js";
 import { clock, milliseconds, shortened, since, visible } from "./format.js";
-import { jsonView } from "./json-view.js";
 import { questionView } from "./questions.js";
 import { resultView } from "./result-view.js";
 import { state } from "./state.js";
-import { copyButton } from "./text-view.js";
 
 const NAMES = { ok: "ok", failed: "the tool failed", error: "error", running: "running", "no answer": "no answer" };
 const TASK_ENDS = ["completed", "failed", "cancelled"];
@@ -26,8 +24,7 @@ export class OutcomeView extends Part {
     this.tasks = h("div");
     this.result = h("div.result", { testid: "result" });
     this.logs = h("div");
-    this.wire = h("div");
-    this.append(this.head, this.bar, this.progress, this.questions, this.tasks, this.result, this.logs, this.wire);
+    this.append(this.head, this.bar, this.progress, this.questions, this.tasks, this.result, this.logs);
   }
 
   connected() {
@@ -48,7 +45,7 @@ export class OutcomeView extends Part {
     this.#run = run;
     this.app = app;
     this.#drawn = {};
-    for (const part of [this.bar, this.questions, this.tasks, this.result, this.logs, this.wire]) fill(part);
+    for (const part of [this.bar, this.questions, this.tasks, this.result, this.logs]) fill(part);
     run?.addEventListener("change", this.#draw);
     this.draw();
   }
@@ -67,7 +64,6 @@ export class OutcomeView extends Part {
     this.#once("tasks", String(run.tasks.length), () => this.#drawTasks(run));
     this.#once("logs", `${run.logs.length} ${run.isRunning}`, () => this.#drawLogs(run));
     this.#once("result", run.state, () => this.#drawResult(run));
-    this.#once("wire", String(Boolean(run.answer)), () => this.#drawWire(run));
     this.#drawAnatomy();
   }
 
@@ -164,11 +160,6 @@ export class OutcomeView extends Part {
       revision: run.body.revision } : null;
     fill(this.result, resultView(run.answer.frame, { app }));
     if (run.outcome === "error") announce(shortened(String(run.answer.frame.error.message), 120), { isError: true });
-  }
-
-  #drawWire({ answer }) {
-    fill(this.wire, answer && h("details.section", { testid: "wire" }, h("summary", {}, "The answer as JSON-RPC"), h("div.wire-frame", {},
-      copyButton(() => stringify(answer.frame), "the answer", "copy-answer"), jsonView(answer.frame, { openTo: 4 }))));
   }
 
   #drawAnatomy() {

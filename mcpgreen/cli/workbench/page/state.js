@@ -10,6 +10,7 @@ export const PANELS = ["catalog", "try", "calls", "figures"];
 export const KINDS = ["tool", "resource", "template", "prompt", "skill"];
 const SERVERS_EVERY_MS = 5000;
 const HUNG_EVERY_MS = 1000;
+const AGAIN_AFTER_MS = 3000; // the command may have been started again, on the same port
 
 class State extends EventTarget {
   catalog = { tools: [], resources: [], templates: [], prompts: [], skills: [], findings: [], leftOut: [] };
@@ -54,8 +55,9 @@ class State extends EventTarget {
   watch() {
     this.#source?.close();
     this.calls.clear();
-    const source = watchEvents(this.server, ({ event, catalogChanged, isOpen }) => {
+    const source = watchEvents(this.server, ({ event, catalogChanged, isOpen, isOver }) => {
       if (source !== this.#source) return;
+      if (isOver && this.isOwnServer) setTimeout(() => source === this.#source && this.watch(), AGAIN_AFTER_MS);
       if (event) this.calls.apply(event);
       else if (catalogChanged) this.readCatalog();
       else if (isOpen !== this.isLive) {
