@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tests.support.waiting import PATIENCE_SECS
-from tests.support.wire import END_SECS, ServerProcess, clean_environment
+from tests.support.wire import END_SECS, MODERN, ServerProcess, clean_environment
 
 Json = dict[str, Any]
+AS_NEWEST = {"revision": MODERN, "capabilities": "all", "task": False}
 PRINTED = re.compile(r"http://127\.0\.0\.1:(\d+)/\?token=(\S+)")
 
 
@@ -77,7 +78,7 @@ class Dev(ServerProcess):
 
     def play(self, tool: str, arguments: Json | None = None, **options: Any) -> Interaction:
         params = {"name": tool, "arguments": arguments or {}}
-        body = {"method": "tools/call", "params": params, **options}
+        body = {"method": "tools/call", "params": params, **AS_NEWEST, **options}
         return Interaction(self, body)
 
     def events(self, server: str = "own") -> Iterator[tuple[str, Json]]:

@@ -83,16 +83,16 @@ def test_a_call_is_saved_as_a_test_that_passes_and_each_in_a_file_of_its_own(
     shared_project.tool("echo", 'printf "%s" "$MCP_TOOL_ARGS_JSON"')
     answer = dev.play("echo", {"path": odd}).wait_for("answer")["frame"]["result"]
     for number in ("", "-2"):
-        saved = dev.post("/api/test", name="echo", arguments={"path": odd}, result=answer)
+        saved = dev.post("/api/test", tool="echo", arguments={"path": odd}, result=answer)
         assert saved == {"file": f"tests/echo{number}.test.yaml"}
     ran = mcpgreen("test", "--project-root", str(shared_project.root))
     assert ran.returncode == 0, ran.stdout + ran.stderr
 
     text = shared_project.read("tests/echo.test.yaml")
-    with_secret = dev.refusal("/api/test", name="echo", arguments={"apiKey": "abc-123"}, result=result("x"))
+    with_secret = dev.refusal("/api/test", tool="echo", arguments={"apiKey": "abc-123"}, result=result("x"))
     assert with_secret[0] == 400 and "secret" in with_secret[1]
     many = {"content": [], "structuredContent": list(range(6000))}
-    assert dev.refusal("/api/test", name="echo", arguments={}, result=many)[0] == 400
+    assert dev.refusal("/api/test", tool="echo", arguments={}, result=many)[0] == 400
     assert text == shared_project.read("tests/echo.test.yaml")
     assert len(list((shared_project.root / "tests").iterdir())) == 2
 

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from contextlib import closing
 from functools import partial
 from itertools import count
-from typing import Any
 from urllib.parse import parse_qs
 
 import gevent
@@ -25,7 +24,8 @@ from mcpgreen.cli.workbench.streams import OWN, EventStream, follow, running_ser
 from mcpgreen.engine.server import Server
 from mcpgreen.errors import McpgreenError
 from mcpgreen.logs.secrets import HIDDEN
-from mcpgreen.protocol.revisions import BY_NAME, NEWEST
+from mcpgreen.protocol.revisions import BY_NAME
+from mcpgreen.protocol.schemas.validator import compile_schema
 from mcpgreen.text import jsontext
 from mcpgreen.text.json_types import Json
 from mcpgreen.transports.http.responses import BAD, JSON, NOT_FOUND
@@ -33,9 +33,17 @@ from mcpgreen.transports.http.wire.connection import Request, Response
 
 PAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "page")
 INDEX = "index.html"
-CANCEL = "/api/cancel"
-HTML = ("Content-Type", "text/html; charset=utf-8")
 TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
+CANCEL = "/api/cancel"
+TEXT, NUMBER, OBJECT, FLAG = ({"type": each} for each in ("string", "integer", "object", "boolean"))
+PARAMS = {**OBJECT, "properties": {"_meta": OBJECT}}
+REVISION = {"enum": [*BY_NAME]}
+BODIES: dict[str, Json] = {  # the members of what the page sends
+    "/api/request": {"method": TEXT, "params": PARAMS, "revision": REVISION, "capabilities": TEXT, "task": FLAG},
+    "/api/answer": {"id": NUMBER, "key": NUMBER, "answer": OBJECT},
+    CANCEL: {"id": NUMBER},
+    "/api/test": {"tool": TEXT, "arguments": OBJECT, "result": OBJECT},
+}
 
 
 class Api:
@@ -92,49 +100,33 @@ class Api:
         if content.get("mimeType") != MIME_TYPE or "text" not in content:
             raise Rejected("This is not an MCP App.", NOT_FOUND)
         policy = app_policy(content.get("_meta", {}).get("ui", {}).get("csp", {}))
-        return Response("200 OK", [HTML, (POLICY, policy)], [content["text"].encode("utf-8", "replace")])
+        return _file(".html", content["text"].encode("utf-8", "replace"), (POLICY, policy))
 
     def _request(self, request: Request) -> Response:
         """Begin an interaction. Its first event names it, for `_answer`."""
-        body = _body(request)
-        revision = BY_NAME.get(_member(body, "revision", str, NEWEST.name))
-        if revision is None:
-            raise Rejected(f"revision must be one of {', '.join(BY_NAME)}.")
-        params = _member(body, "params", dict, {})
-        _member(params, "_meta", dict, {})
-        stream, number = EventStream(), self._next_id()
+        body, stream, number = _body(request), EventStream(), self._next_id()
         stream.put({"type": "begun", "id": number})
-        self._interactions[number] = Interaction(
-            self._server,
-            stream,
-            method=_member(body, "method", str),
-            params=params,
-            revision=revision,
-            has_capabilities=_member(body, "capabilities", str, "all") == "all",
-            has_tasks=_member(body, "task", bool, False),
-        )
+        self._interactions[number] = Interaction(self._server, stream, body)
         return stream.response(request.connection, lambda: self._interactions.pop(number).end())
 
     def _answer(self, request: Request) -> Response:
         """Answer a question, or cancel all."""
         body = _body(request)
-        interaction = self._interactions.get(_member(body, "id", int))
+        interaction = self._interactions.get(body["id"])
         if interaction is None:
             raise Rejected("This request is over.", NOT_FOUND)
         if request.path == CANCEL:
             interaction.cancel()
-        elif not interaction.answer(_member(body, "key", int), _member(body, "answer", dict)):
+        elif not interaction.answer(body["key"], body["answer"]):
             raise Rejected("This question is not open.", NOT_FOUND)
         return _json({})
 
     def _test(self, request: Request) -> Response:
         body, services = _body(request), self._server.services
-        arguments, result = (_member(body, each, dict) for each in ("arguments", "result"))
-        name = _member(body, "name", str)
-        secrets = services.confidential.of("tools/call", {"name": name, "arguments": arguments})
-        if HIDDEN.encode() in jsontext.dumps(secrets.copy([arguments, result])):
+        secrets = services.confidential.of("tools/call", {"name": body["tool"], "arguments": body["arguments"]})
+        if HIDDEN.encode() in jsontext.dumps(secrets.copy([body["arguments"], body["result"]])):
             raise Rejected("This call has a secret, which does not belong into a file: save a call without one.")
-        return _json({"file": save_test(services.project.root, name, arguments, result)})
+        return _json({"file": save_test(services.project.root, **body)})
 
 
 def _nothing(request: Request) -> Response:
@@ -142,31 +134,27 @@ def _nothing(request: Request) -> Response:
 
 
 def _page_file(name: str, request: Request) -> Response:
-    content_type = f"{TYPES[os.path.splitext(name)[1]]}; charset=utf-8"
     with open(os.path.join(PAGE, name), "rb") as file:
-        return Response("200 OK", [("Content-Type", content_type)], [file.read()])
+        return _file(os.path.splitext(name)[1], file.read())
+
+
+def _file(suffix: str, content: bytes, *headers: tuple[str, str]) -> Response:
+    return Response("200 OK", [("Content-Type", f"{TYPES[suffix]}; charset=utf-8"), *headers], [content])
 
 
 def _body(request: Request) -> Json:
-    """Return the JSON object that a request brings. Raises Rejected, and BadRequest for what is too large."""
+    """Return what a request brings, in the shape of its row. Raises Rejected, and BadRequest for what is too large."""
     if request.fields.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
         raise Rejected("The body must be application/json.", "415 Unsupported Media Type")
     try:
         body = jsontext.loads(request.body.read())
     except ValueError as error:
         raise Rejected(f"The body is not valid JSON: {error}.") from error
-    if type(body) is not dict:
-        raise Rejected("The body must be a JSON object.")
-    return body
-
-
-def _member(body: Json, name: str, kind: type, default: Any = None) -> Any:
-    value = body.get(name)
-    if value is None and default is not None:
-        return default
-    if type(value) is not kind:
-        raise Rejected(f"{name} must be {'an object' if kind is dict else f'a {kind.__name__}'}.")
-    return value
+    shape = BODIES[request.path]
+    if problems := compile_schema({"type": "object", "properties": shape, "required": [*shape]}).problems(body):
+        raise Rejected(f"{'; '.join(problems)}.")
+    wanted: Json = {name: body[name] for name in shape}
+    return wanted
 
 
 def _query(request: Request, name: str) -> str:

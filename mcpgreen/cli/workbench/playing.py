@@ -13,7 +13,7 @@ from mcpgreen.cli.trying.local_client import Cancelled, LocalClient, Refused
 from mcpgreen.cli.trying.person import CAPABILITIES
 from mcpgreen.cli.workbench.streams import EventStream
 from mcpgreen.engine.server import Server
-from mcpgreen.protocol.revisions import UI_DETAILS, UI_EXTENSION, Feature, Revision
+from mcpgreen.protocol.revisions import BY_NAME, UI_DETAILS, UI_EXTENSION, Feature
 from mcpgreen.text.json_types import Json
 
 WITH_UI: Json = {"extensions": {UI_EXTENSION: UI_DETAILS}}
@@ -26,17 +26,8 @@ class Interaction:
     """A client with one request, and all that belongs to it: its retries, its questions, its task. The page is told all
     that happens, by the stream. Must be ended."""
 
-    def __init__(
-        self,
-        server: Server,
-        stream: EventStream,
-        *,
-        method: str,
-        params: Json,
-        revision: Revision,
-        has_capabilities: bool,
-        has_tasks: bool,
-    ) -> None:
+    def __init__(self, server: Server, stream: EventStream, wanted: Json) -> None:
+        method, params, revision = wanted["method"], wanted["params"], BY_NAME[wanted["revision"]]
         self._stream = stream
         self._questions: dict[int, AsyncResult] = {}
         self._next_key = count(1).__next__
@@ -45,14 +36,14 @@ class Interaction:
             answer=self._ask,
             on_notification=self._tell,
             on_task=lambda task: stream.put({"type": "task", **task}),
-            has_tasks=has_tasks,
+            has_tasks=wanted["task"],
             revision=revision,
-            capabilities=ALL if has_capabilities else {},
+            capabilities=ALL if wanted["capabilities"] == "all" else {},
             log_level="debug",
         )
         if method in REPORTING:
             params = {**params, "_meta": {"progressToken": "workbench", **params.get("_meta", {})}}
-        if method == "tools/call" and has_tasks and Feature.TASKS in revision.features:
+        if method == "tools/call" and wanted["task"] and Feature.TASKS in revision.features:
             params = {"task": {}, **params}
         self._playing = gevent.spawn(self._play, method, params)
 

@@ -213,7 +213,7 @@ class TryPanel extends Part {
     }
     this.#onTool(async () => {
       const { name, arguments: args } = run.body.params;
-      const { file } = await saveTest({ name, arguments: args, result: run.answer.frame.result });
+      const { file } = await saveTest({ tool: name, arguments: args, result: run.answer.frame.result });
       announce(`Written: ${file}`);
     });
   }
