@@ -114,7 +114,7 @@ class CallsPanel extends Part {
     const isWanted = parse(state.filter);
     const hasPolls = /tasks\/|method:/.test(state.filter);
     const all = hasPolls ? state.calls.list : state.calls.list.filter((call) => !isPoll(call) && !isOfWorkbench(call));
-    const shown = all.filter((call) => isWanted(call, state.calls.server)).reverse();
+    const shown = all.filter((call) => isWanted(call, state.calls.server)).sort(byBegin);
     const known = this.rows.items[0]?.number;
     this.#shown = shown;
     const wasAtTop = this.rows.scrollTop < 4;
@@ -227,6 +227,9 @@ class CallsPanel extends Part {
 function filterBy(filter) {
   state.go({ filter }, { isReplaced: true });
 }
+
+/** The newest first. Of calls that had ended before the page looked, the server tells in the order of their ends. */
+const byBegin = (one, other) => other.begin - one.begin || other.number - one.number;
 
 /** Whether the workbench has asked this for itself, not somebody on the page. */
 const isOfWorkbench = ({ method }) => state.isOwnServer && /^initialize$|\/setLevel$|\/list$/.test(method);
