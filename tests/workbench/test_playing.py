@@ -16,7 +16,10 @@ from tests.workbench.dev_server import Dev
 ERAS = (LATEST_HANDSHAKE, MODERN)
 ASKING = ASK + 'name = ask({"who": form("Who?", name=TEXT)})["who"]\nprint(name.get("result", {}).get("content"))'
 STUCK = 'echo $$ > "$MCPGREEN_PROJECT_ROOT/pid.new"; cd "$MCPGREEN_PROJECT_ROOT"; mv pid.new pid; sleep 60'
-PROGRESS = {"method": "notifications/progress", "params": {"progressToken": "x", "progress": 1, "total": 2}}
+PROGRESS = {
+    "method": "notifications/progress",
+    "params": {"progressToken": "x", "progress": 1, "total": 2, "type": "answer"},  # which it is not
+}
 LOG = {"method": "notifications/message", "params": {"level": "debug", "logger": "stats", "data": "counting"}}
 
 
@@ -41,7 +44,7 @@ def test_a_call_is_served_as_to_a_client_of_the_revision(dev: Dev, revision: str
     interaction = dev.play("stats", {"a": [1, 2.5, "u"]}, revision=revision)
     answer = interaction.wait_for("answer")
 
-    (progress,), (log,) = map(interaction.of_type, ("progress", "log"))
+    (progress,), (log,) = map(interaction.of_type, ("notifications/progress", "notifications/message"))
     assert (progress["progress"], progress["total"]) == (1, 2)
     assert (log["level"], log["logger"], log["data"]) == ("debug", "stats", "counting")
     assert text_of(answer["frame"]["result"]) == '3 lines {"a":[1,2.5,"u"]}'

@@ -19,7 +19,6 @@ from mcpgreen.text.json_types import Json
 WITH_UI: Json = {"extensions": {UI_EXTENSION: UI_DETAILS}}
 ALL: Json = {**CAPABILITIES, **WITH_UI}
 REPORTING = ("tools/call", "prompts/get", "resources/read")  # methods whose scripts may report progress
-KINDS = {"notifications/progress": "progress", "notifications/message": "log"}
 
 
 class Interaction:
@@ -35,7 +34,7 @@ class Interaction:
             server,
             answer=self._ask,
             on_notification=self._tell,
-            on_task=lambda task: stream.put({"type": "task", **task}),
+            on_task=lambda task: stream.put({**task, "type": "task"}),
             has_tasks=wanted["task"],
             revision=revision,
             capabilities=ALL if wanted["capabilities"] == "all" else {},
@@ -88,6 +87,5 @@ class Interaction:
             del self._questions[key]
 
     def _tell(self, notification: Json) -> None:
-        kind = KINDS.get(notification["method"])
-        if kind is not None and self._stream.has_room:
-            self._stream.put({"type": kind, **notification["params"]})
+        if self._stream.has_room:
+            self._stream.put({**notification.get("params", {}), "type": notification["method"]})

@@ -1,7 +1,4 @@
-"""Save a call of the page as a test of its result, in a file of its own.
-
-Rule: a file that is there already stays as it is.
-"""
+"""Save a call of the page as a test of its result, in a new file."""
 
 from __future__ import annotations
 
@@ -9,8 +6,10 @@ import json
 import os
 import re
 from contextlib import suppress
+from itertools import count
 
 from mcpgreen.catalog.descriptions.yaml_text import value_of
+from mcpgreen.cli.making.drafts import Draft
 from mcpgreen.cli.workbench.door import Rejected
 from mcpgreen.text import jsontext
 from mcpgreen.text.json_types import Json
@@ -18,36 +17,26 @@ from mcpgreen.text.uris import is_within
 
 MAX_EQUAL_CHARS = 1000  # of a text; of a longer one, the test compares the beginning
 MAX_TEST_BYTES = 1 << 20
-MAX_TESTS = 100  # of one tool
 
 
 def save_test(root: str, tool: str, arguments: Json, result: Json) -> str:
-    """Write a test that expects this result. Return its file. Raises Rejected."""
+    """Write a test that expects this result. Return its file. Raises Rejected and ProjectError."""
     test: Json = {"name": f"{tool} answers", "arguments": arguments, "expect": _expectation(result)}
-    head = f"# Saved by mcpgreen dev; for mcpgreen test.\ntool: {_yaml(tool)}\ntests:\n"
-    raw = f"{head}  - name: {_yaml(test['name'])}\n    arguments: {_yaml(arguments)}\n    expect:\n".encode()
-    raw += "".join(f"      {name}: {_yaml(value)}\n" for name, value in test["expect"].items()).encode()
+    text = f"# Saved by mcpgreen dev; for mcpgreen test.\ntool: {_yaml(tool)}\ntests:\n"
+    text += f"  - name: {_yaml(test['name'])}\n    arguments: {_yaml(arguments)}\n    expect:\n"
+    text += "".join(f"      {name}: {_yaml(value)}\n" for name, value in test["expect"].items())
+    is_readable = False
     with suppress(ValueError):
-        if len(raw) <= MAX_TEST_BYTES and value_of(raw, is_strict=True) == {"tool": tool, "tests": [test]}:
-            return _written(root, re.sub(r"[^A-Za-z0-9_-]", "_", tool), raw)
-    raise Rejected("This call is too large for a test.")
-
-
-def _written(root: str, word: str, raw: bytes) -> str:
-    """Write the first file tests/WORD.test.yaml, tests/WORD-2.test.yaml ... that is not there yet."""
-    directory = os.path.join(root, "tests")
-    if not is_within(os.path.realpath(directory), os.path.realpath(root)):
+        is_readable = value_of(text.encode(), is_strict=True) == {"tool": tool, "tests": [test]}
+    if not is_readable or len(text.encode()) > MAX_TEST_BYTES:
+        raise Rejected("This call is too large for a test.")
+    if not is_within(os.path.realpath(os.path.join(root, "tests")), os.path.realpath(root)):
         raise Rejected("tests/ is a link to another place.")
-    try:
-        os.makedirs(directory, exist_ok=True)
-        for number in range(1, MAX_TESTS + 1):
-            file = f"tests/{word}{f'-{number}' if number > 1 else ''}.test.yaml"
-            with suppress(FileExistsError), open(os.path.join(root, file), "xb") as new:
-                new.write(raw)
-                return file
-    except OSError as error:
-        raise Rejected(f"A test cannot be written to tests/: {error.strerror}.") from error
-    raise Rejected(f"There are {MAX_TESTS} tests of this tool already.")
+    word = re.sub(r"[^A-Za-z0-9_-]", "_", tool)
+    files = (f"tests/{word}{f'-{number}' if number > 1 else ''}.test.yaml" for number in count(1))
+    file = next(each for each in files if not os.path.lexists(os.path.join(root, each)))
+    Draft({os.path.join(root, file): text}).write()
+    return file
 
 
 def _expectation(result: Json) -> Json:

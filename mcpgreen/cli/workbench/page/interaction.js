@@ -76,8 +76,8 @@ export class Interaction extends EventTarget {
 
 const TAKE = {
   begun: (run, { id }) => { run.id = id; },
-  progress: (run, message) => { run.progress = message; },
-  log(run, message) {
+  "notifications/progress": (run, message) => { run.progress = message; },
+  "notifications/message"(run, message) {
     run.logs.push(message);
     if (run.logs.length > MOST_LOGS) run.logs.shift();
   },
