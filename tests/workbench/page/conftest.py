@@ -58,6 +58,27 @@ KINDS = {
 }
 
 
+# An MCP App that says what it could do by its height: 101 if it cannot reach the page, nor get the catalog, and has the
+# result of its own call and of one that it makes itself.
+APP = """<!doctype html><title>Board</title><script>
+const send = (message) => parent.postMessage({ jsonrpc: "2.0", ...message }, "*");
+const attempts = [() => parent.document.title, () => parent.localStorage, () => document.cookie];
+const isAlone = attempts.every((attempt) => { try { attempt(); return false; } catch { return true; } });
+let result, answer;
+addEventListener("message", async ({ data }) => {
+  if (data.id === 1) send({ method: "ui/notifications/initialized" });
+  if (data.method === "ui/notifications/tool-result") result = data.params;
+  if (data.id === 2) answer = data.result;
+  if (result && !answer) send({ id: 2, method: "tools/call", params: { name: "people", arguments: {} } });
+  if (!result || !answer) return;
+  const isShut = await fetch("/api/catalog").then(() => false, () => true);
+  const isServed = JSON.stringify(result).includes("Ada") && JSON.stringify(answer).includes("Grace");
+  send({ method: "ui/notifications/size-changed", params: { height: isAlone && isShut && isServed ? 99 : 199 } });
+});
+send({ id: 1, method: "ui/initialize", params: {} });
+</script>"""
+
+
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
     started = Browser(require_browser())
@@ -71,6 +92,10 @@ def page_project(tmp_path_factory: pytest.TempPathFactory) -> ProjectBuilder:
     project.tool("echo", 'printf "%s" "$MCP_TOOL_ARGS_JSON"', description="Give it back", inputSchema=KINDS)
     people = json.dumps({"people": [{"name": "Ada", "born": 1815}, {"name": "Grace", "born": 1906}]})
     project.tool("people", f"echo '{people}'", description="People", outputSchema={"type": "object"})
+    project.write("ui/board/index.html", APP)
+    project.write("ui/board/ui.meta.json", "{}")
+    shows = {"ui": {"resourceUri": "ui://test-project/board"}}
+    project.tool("board", f"echo '{people}'", description="Show people", _meta=shows)
     project.tool("media", f"""echo '{json.dumps({"content": BLOCKS})}'""", description="Pictures and sound")
     project.tool("fails", r"printf '\033[31m<script>alert(1)</script>\n' >&2; exit 3", description="Fail")
     project.tool("silent", "true", description="Print nothing")

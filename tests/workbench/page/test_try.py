@@ -111,6 +111,14 @@ def test_a_table_a_tree_pictures_and_sound(window: Window, run: Run) -> None:
     assert "file:///a.txt" in window.text("block-resource_link")
 
 
+def test_an_app_talks_with_the_page_from_a_sandbox(window: Window, run: Run) -> None:
+    run("board")
+    frame = window.element("app-frame")
+    assert window.await_js(f"{frame}?.style.height") == "101px"
+    assert window.js(f"{frame}.getAttribute('sandbox')") == "allow-scripts" and "people" in window.text("result")
+    window.take_complaints()  # the policy of the app forbids what it tries
+
+
 def test_nothing_is_told_from_not_yet(window: Window, run: Run) -> None:
     window.go("try/tool/silent")
     window.await_text("try-outcome", "Not run yet")
