@@ -4,7 +4,7 @@ import { saveTest } from "./api.js";
 import { compareDialog } from "./compare-view.js";
 import { announce, button, copy, fill, h, Part, segmented } from "./dom.js";
 import { stringify } from "./exact-json.js";
-import { clock, milliseconds, shortened, visible } from "./format.js";
+import { clock, milliseconds, shellLine, shortened, visible } from "./format.js";
 import { historyOf, remember } from "./history.js";
 import { icon } from "./icons.js";
 import { descriptionOf, idOf, nameOf } from "./items.js";
@@ -191,8 +191,8 @@ class TryPanel extends Part {
   }
 
   copyLine() {
-    this.#onTool(({ name, arguments: args }) => copy(["mcpgreen", "run-tool", name, "--args", stringify(args), "--project-root", state.project.root]
-      .map(quoted).join(" "), "the run-tool line"));
+    this.#onTool(({ name, arguments: args }) => copy(shellLine(["mcpgreen", "run-tool", name, "--args", stringify(args),
+      "--project-root", state.project.root]), "the run-tool line"));
   }
 
   copyRpc() {
@@ -271,8 +271,5 @@ function argumentsOf(params) {
   const text = JSON.stringify(params.arguments ?? {});
   return text === "{}" ? "no arguments" : text.slice(1, -1);
 }
-
-/** A word as a shell reads it. */
-const quoted = (word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'"'"'`)}'`);
 
 customElements.define("try-panel", TryPanel);
