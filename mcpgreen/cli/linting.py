@@ -9,7 +9,7 @@ import ast
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 
 from mcpgreen.catalog.descriptions import metadata
@@ -107,10 +107,6 @@ def run(options: Options) -> int:
 
 def report_on(options: Options) -> Report:
     project, settings, environ = open_named(options)
-    return Report(project, findings_in(project, settings, environ), 0, options["--strict"])
-
-
-def findings_in(project: Project, settings: Settings, environ: Mapping[str, str]) -> list[Finding]:
     registration, _ = registration_of(project, settings, environ)
     findings: list[Finding] = []
     instructions = project.instructions() or ""
@@ -131,7 +127,7 @@ def findings_in(project: Project, settings: Settings, environ: Mapping[str, str]
         for item, source in items:
             findings += _findings(project, settings, kind, item, source)
         findings += _list_findings(project, kind, items)
-    return findings
+    return Report(project, findings, 0, options["--strict"])
 
 
 def _skill_findings(project: Project, skills: Discovery, tools: Discovery | OSError) -> Iterator[Finding]:

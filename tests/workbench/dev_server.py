@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tests.support.waiting import PATIENCE_SECS
-from tests.support.wire import END_SECS, ServerProcess, clean_environment
+from tests.support.wire import END_SECS, MODERN, ServerProcess, clean_environment
 
 Json = dict[str, Any]
+AS_NEWEST = {"revision": MODERN, "capabilities": "all", "task": False}
 PRINTED = re.compile(r"http://127\.0\.0\.1:(\d+)/\?token=(\S+)")
 
 
@@ -77,7 +78,7 @@ class Dev(ServerProcess):
 
     def play(self, tool: str, arguments: Json | None = None, **options: Any) -> Interaction:
         params = {"name": tool, "arguments": arguments or {}}
-        body = {"method": "tools/call", "params": params, "client": f"{tool}-client", **options}
+        body = {"method": "tools/call", "params": params, **AS_NEWEST, **options}
         return Interaction(self, body)
 
     def events(self, server: str = "own") -> Iterator[tuple[str, Json]]:
@@ -96,10 +97,11 @@ class Interaction:
     """One stream of `/api/request`."""
 
     def __init__(self, dev: Dev, body: Json) -> None:
-        self._dev, self.client = dev, body["client"]
+        self._dev = dev
         self._reply = dev.stream("POST", "/api/request", body)
         self._events = _events(self._reply)
         self.seen: list[Json] = []
+        self.id = self.wait_for("begun")["id"]
 
     def wait_for(self, kind: str) -> Json:
         for _, event in self._events:
@@ -108,11 +110,11 @@ class Interaction:
                 return event
         raise AssertionError(f"no {kind}: {self.seen}")
 
-    def answer(self, key: str, **answer: Any) -> None:
-        self._dev.post("/api/answer", client=self.client, key=key, **answer)
+    def answer(self, key: int, **answer: Any) -> None:
+        self._dev.post("/api/answer", id=self.id, key=key, answer=answer)
 
     def cancel(self) -> None:
-        self._dev.post("/api/cancel", client=self.client)
+        self._dev.post("/api/cancel", id=self.id)
 
     def leave(self) -> None:
         """As a page that is closed."""

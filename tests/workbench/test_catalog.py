@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import json
-import shlex
-import sys
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from mcpgreen.catalog.descriptions.yaml_text import value_of
-from mcpgreen.cli.workbench.apps import policy_of
-from mcpgreen.cli.workbench.door import Rejected
+from mcpgreen.cli.workbench.door import Rejected, app_policy
 from mcpgreen.cli.workbench.saving import save_test
-from tests.support.programs import completed
+from tests.cli.test_commands import mcpgreen
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually
-from tests.support.wire import CHECKOUT
 from tests.workbench.dev_server import Dev
 
 HTML = "<!doctype html><title>Board</title>"
@@ -46,8 +42,8 @@ def test_the_catalog_has_files_tokens_findings_and_what_is_left_out(project: Pro
         broken, fine = catalog["tools"]
         assert (fine["file"], fine["tokens"] > 10) == ("tools/fine", True)
         (syntax,) = (each for each in broken["findings"] if each["level"] == "error")
-        assert syntax["fix"] and syntax["file"] == "tools/broken" and "tools/broken" not in syntax["sentence"]
-        (lost,) = (each for each in catalog["leftOut"] if "lost" in each["item"])
+        assert syntax["fix"] and syntax["file"] == "tools/broken" and "tools/broken" not in syntax["message"]
+        (lost,) = (each for each in catalog["leftOut"] if "lost" in each["path"])
         assert lost["kind"] == "tools" and "JSON" in lost["reason"] and "JSON" in lost["remedy"]
         assert "lost" not in json.dumps([catalog["findings"], catalog["tools"]])
 
@@ -76,68 +72,37 @@ def test_a_change_on_disk_is_told_at_once_and_what_is_wrong_with_it_soon(project
         until(lambda tools: len(tools[1]["findings"]) == 1)
 
 
-def test_the_command_line_of_a_call_can_be_pasted(dev: Dev, shared_project: ProjectBuilder) -> None:
-    shared_project.tool("echo", 'printf %s "$MCP_TOOL_ARGS_JSON"')
-    arguments = {"text": 'it\'s $HOME; `ls`\n"ü"', "n": [1, None]}
-    line = dev.post("/api/line", name="echo", arguments=arguments)
-    words = shlex.split(line["run_tool"])
-    assert words[:2] == ["mcpgreen", "run-tool"] and line["json_rpc"]["params"]["arguments"] == arguments
-    printed = completed([sys.executable, "-m", *words, "--json"], cwd=CHECKOUT).stdout
-    assert json.loads(json.loads(printed)["content"][0]["text"]) == arguments
-
-
 def result(text: str, **more: Any) -> dict[str, Any]:
-    return {
-        "jsonrpc": "2.0",
-        "id": 1,
-        "result": {"content": [{"type": "text", "text": text}], "isError": False, **more},
-    }
+    return {"content": [{"type": "text", "text": text}], "isError": False, **more}
 
 
-def test_a_call_is_saved_as_a_test_below_the_earlier_ones(dev: Dev, shared_project: ProjectBuilder) -> None:
+def test_a_call_is_saved_as_a_test_that_passes_and_each_in_a_file_of_its_own(
+    dev: Dev, shared_project: ProjectBuilder
+) -> None:
     odd = "a: b\n- #\u2028\x7f\U0001f600\ttab"
-    answer = result(odd, structuredContent={"n": 3})
-    saved = dev.post("/api/test", name="stats", arguments={"path": odd}, answer=answer)
-    assert saved == {"file": "tests/stats.test.yaml"}
-    own = "# mine\n" + shared_project.read(saved["file"]) + "# end\n"
-    shared_project.write(saved["file"], own)
-    dev.post("/api/test", name="stats", arguments={}, answer=result("x" * 2000))
+    shared_project.tool("echo", 'printf "%s" "$MCP_TOOL_ARGS_JSON"')
+    answer = dev.play("echo", {"path": odd}).wait_for("answer")["frame"]["result"]
+    for number in ("", "-2"):
+        saved = dev.post("/api/test", tool="echo", arguments={"path": odd}, result=answer)
+        assert saved == {"file": f"tests/echo{number}.test.yaml"}
+    ran = mcpgreen("test", "--project-root", str(shared_project.root))
+    assert ran.returncode == 0, ran.stdout + ran.stderr
 
-    text = shared_project.read(saved["file"])
-    assert text.startswith(own)
-    found = value_of(text.encode("utf-8"))
-    first, second = found["tests"]
-    assert (found["tool"], first["name"], first["arguments"]) == ("stats", "stats 1", {"path": odd})
-    assert first["expect"] == {"isError": False, "text": odd, "json": {"structuredContent.n": 3}}
-    assert second["expect"]["text"] == {"contains": "x" * 1000}
-    assert dev.refusal("/api/test", name="x", answer={"error": {"code": 1}})[0] == 400
-    with_secret = dev.refusal("/api/test", name="stats", arguments={"apiKey": "abc-123"}, answer=result("x"))
-    assert "secret" in with_secret[1] and "abc-123" not in shared_project.read(saved["file"])
-    for place in ("../x.test.yaml", "tests/../../x.test.yaml", "/tmp/x.test.yaml", "tools/x", "tests/.x.test.yaml"):
-        assert dev.refusal("/api/test", name="x", answer=result("x"), file=place)[0] == 400, place
+    text = shared_project.read("tests/echo.test.yaml")
+    with_secret = dev.refusal("/api/test", tool="echo", arguments={"apiKey": "abc-123"}, result=result("x"))
+    assert with_secret[0] == 400 and "secret" in with_secret[1]
+    many = {"content": [], "structuredContent": list(range(6000))}
+    assert dev.refusal("/api/test", tool="echo", arguments={}, result=many)[0] == 400
+    assert text == shared_project.read("tests/echo.test.yaml")
+    assert len(list((shared_project.root / "tests").iterdir())) == 2
 
 
-@pytest.mark.parametrize(
-    "own",
-    [
-        "tool: other\ntests:\n# none yet\n",
-        "tests:\n    # deeper\n    - {name: a, tool: b}\n",
-        "tests:\n- name: edge\n  expect:\n    text: |-\n      tests:\n        - name: x\n",
-    ],
-)
-def test_a_test_fits_into_a_file_that_a_person_has_written(project: ProjectBuilder, own: str) -> None:
-    path = project.write("tests/own.test.yaml", own)
-    save_test(str(project.root), "stats", {"a": 1}, result("3"), "tests/own.test.yaml")
-    before, after = value_of(own.encode()), value_of(path.read_bytes())
-    assert after["tests"][:-1] == (before["tests"] or []) and after["tests"][-1]["tool"] == "stats"
-
-
-@pytest.mark.parametrize("own", ["tests: [{name: a}]\n", "tests:\n- name: a\nafter: 1\n", "- a\n", "{", "tests: 3\n"])
-def test_a_file_that_a_test_does_not_fit_into_stays_as_it_is(project: ProjectBuilder, own: str) -> None:
-    path = project.write("tests/own.test.yaml", own)
-    with pytest.raises(Rejected):
-        save_test(str(project.root), "stats", {}, result("3"), "tests/own.test.yaml")
-    assert path.read_text(encoding="utf-8") == own
+def test_a_long_text_is_compared_by_its_beginning(project: ProjectBuilder) -> None:
+    file = save_test(str(project.root), "../up", {}, result("x" * 2000, structuredContent={"n": 3}))
+    assert file == "tests/___up.test.yaml"
+    (test,) = value_of((project.root / file).read_bytes())["tests"]
+    assert test["expect"]["text"] == {"contains": "x" * 1000}
+    assert test["expect"]["json"] == {"structuredContent": {"equals": {"n": 3}}}
 
 
 def test_a_test_is_not_written_through_a_link_out_of_the_project(project: ProjectBuilder) -> None:
@@ -151,5 +116,5 @@ def test_a_test_is_not_written_through_a_link_out_of_the_project(project: Projec
 
 def test_the_origins_of_an_app_cannot_end_their_directive() -> None:
     origins = ["https://a.example; script-src *", "https://b.example", "'unsafe-eval'", "a,b", "ü"]
-    policy = policy_of({"connectDomains": origins})
+    policy = app_policy({"connectDomains": origins})
     assert "connect-src https://b.example;" in policy and "script-src *" not in policy and "eval" not in policy

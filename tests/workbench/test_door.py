@@ -17,7 +17,7 @@ from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually, is_alive
 from tests.workbench.dev_server import Dev
 
-PRIVATE = "/api/project"
+PRIVATE = "/api/catalog"
 
 
 def refused(dev: Dev, path: str = PRIVATE, method: str = "GET", body: object = None, **headers: str) -> int:
@@ -63,7 +63,7 @@ def test_the_token_works_once_and_becomes_a_cookie_for_this_site_alone(project: 
 def test_another_site_gets_nothing_even_with_the_cookie(dev: Dev, headers: dict[str, str]) -> None:
     headers = {name: value.format(port=dev.port) for name, value in headers.items()}
     line = {"name": "x"}
-    assert refused(dev, **headers) == refused(dev, "/api/line", "POST", line, **headers) == 403
+    assert refused(dev, **headers) == refused(dev, "/api/test", "POST", line, **headers) == 403
 
 
 def test_our_own_page_is_let_in_by_both_names(dev: Dev) -> None:
@@ -87,14 +87,12 @@ def test_the_page_is_under_a_strict_policy(dev: Dev) -> None:
 
 
 def test_a_body_is_json_and_within_limits(dev: Dev) -> None:
-    assert refused(dev, "/api/line", "POST", b"name=x", Content_Type="application/x-www-form-urlencoded") == 415
-    assert refused(dev, "/api/line", "POST", b"[1]") == refused(dev, "/api/line", "POST", b"{") == 400
-    assert (
-        refused(dev, "/api/line", "POST", {"name": 1}) == refused(dev, "/api/request", "POST", {"method": "x"}) == 400
-    )
-    assert refused(dev, "/api/line") == refused(dev, "/api/catalog", "POST", {}) == 405
+    assert refused(dev, "/api/test", "POST", b"name=x", Content_Type="application/x-www-form-urlencoded") == 415
+    assert refused(dev, "/api/test", "POST", b"[1]") == refused(dev, "/api/test", "POST", b"{") == 400
+    assert refused(dev, "/api/test", "POST", {"name": 1}) == refused(dev, "/api/request", "POST", {"method": 1}) == 400
+    assert refused(dev, "/api/test") == refused(dev, "/api/catalog", "POST", {}) == 404
     with socket.create_connection(("127.0.0.1", dev.port)) as connection:
-        head = f"POST /api/line HTTP/1.1\r\nHost: 127.0.0.1:{dev.port}\r\nContent-Type: application/json\r\n"
+        head = f"POST /api/test HTTP/1.1\r\nHost: 127.0.0.1:{dev.port}\r\nContent-Type: application/json\r\n"
         connection.sendall(f"{head}Cookie: {dev.cookie}\r\nContent-Length: 999999999\r\n\r\n".encode())
         assert connection.recv(100).startswith(b"HTTP/1.1 413 ")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import pytest
 
@@ -17,14 +16,17 @@ from tests.workbench.dev_server import Dev
 ERAS = (LATEST_HANDSHAKE, MODERN)
 ASKING = ASK + 'name = ask({"who": form("Who?", name=TEXT)})["who"]\nprint(name.get("result", {}).get("content"))'
 STUCK = 'echo $$ > "$MCPGREEN_PROJECT_ROOT/pid.new"; cd "$MCPGREEN_PROJECT_ROOT"; mv pid.new pid; sleep 60'
-PROGRESS = {"method": "notifications/progress", "params": {"progressToken": "x", "progress": 1, "total": 2}}
+PROGRESS = {
+    "method": "notifications/progress",
+    "params": {"progressToken": "x", "progress": 1, "total": 2, "type": "answer"},  # which it is not
+}
 LOG = {"method": "notifications/message", "params": {"level": "debug", "logger": "stats", "data": "counting"}}
 
 
 @pytest.fixture(scope="module", autouse=True)
 def tools(shared_project: ProjectBuilder) -> None:
     said = f"echo '{json.dumps(PROGRESS)}' >> $MCP_PROGRESS_STREAM; echo '{json.dumps(LOG)}' >> $MCP_LOG_STREAM"
-    shared_project.tool("stats", f"{said}; printf '3 lines'")
+    shared_project.tool("stats", f"{said}; printf '3 lines %s' \"$MCP_TOOL_ARGS_JSON\"")
     shared_project.python_tool("asks", ASKING)
     shared_project.python_tool("asks-later", ASKING, task="always")
     shared_project.tool("stuck", STUCK)
@@ -39,14 +41,13 @@ def pid_in(project: ProjectBuilder) -> str:
 
 @pytest.mark.parametrize("revision", ALL_REVISIONS)
 def test_a_call_is_served_as_to_a_client_of_the_revision(dev: Dev, revision: str) -> None:
-    interaction = dev.play("stats", {"a": [1, 2.5, "ü"]}, revision=revision)
+    interaction = dev.play("stats", {"a": [1, 2.5, "u"]}, revision=revision)
     answer = interaction.wait_for("answer")
 
-    (sent,), (progress,), (log,) = map(interaction.of_type, ("sent", "progress", "log"))
-    assert sent["frame"]["method"] == "tools/call" and sent["frame"]["params"]["arguments"] == {"a": [1, 2.5, "ü"]}
+    (progress,), (log,) = map(interaction.of_type, ("notifications/progress", "notifications/message"))
     assert (progress["progress"], progress["total"]) == (1, 2)
     assert (log["level"], log["logger"], log["data"]) == ("debug", "stats", "counting")
-    assert answer["frame"]["id"] == sent["frame"]["id"] and text_of(answer["frame"]["result"]) == "3 lines"
+    assert text_of(answer["frame"]["result"]) == '3 lines {"a":[1,2.5,"u"]}'
     assert ("resultType" in answer["frame"]["result"]) == (revision == MODERN)
     assert answer["ms"] > 0 and answer["call"] > 0
 
@@ -56,10 +57,9 @@ def test_a_question_is_answered_by_the_page_in_both_eras(dev: Dev, revision: str
     interaction = dev.play("asks", revision=revision)
     question = interaction.wait_for("question")
     assert (question["method"], question["params"]["message"]) == ("elicitation/create", "Who?")
-    assert dev.refusal("/api/answer", client=interaction.client, key="no", result={})[0] == 404
+    assert dev.refusal("/api/answer", id=interaction.id, key=99, answer={})[0] == 404
     interaction.answer(question["key"], result=accept(name="Ada"))
     assert text_of(interaction.wait_for("answer")["frame"]["result"]) == "{'name': 'Ada'}\n"
-    assert len(interaction.of_type("sent")) == (2 if revision == MODERN else 1)
 
 
 def test_without_capabilities_nothing_is_asked(dev: Dev) -> None:
@@ -99,16 +99,6 @@ def test_cancelling_a_task_ends_it(dev: Dev, shared_project: ProjectBuilder, rev
 def test_a_page_that_is_closed_leaves_no_script_and_no_client(dev: Dev, shared_project: ProjectBuilder) -> None:
     interaction = dev.play("stuck")
     pid = pid_in(shared_project)
-    body: dict[str, Any] = {"method": "ping", "client": interaction.client, "revision": LATEST_HANDSHAKE}
-    assert dev.refusal("/api/request", **body)[0] == 409
     interaction.leave()
     eventually(lambda: not is_alive(pid))
-    eventually(lambda: dev.send("POST", "/api/request", body).status == 200)
-    assert dev.refusal("/api/cancel", client=interaction.client)[0] == 404
-
-
-def test_the_answers_of_all_revisions_can_be_compared(dev: Dev) -> None:
-    answers = dev.post("/api/compare", method="tools/call", params={"name": "stats", "arguments": {}})
-    assert list(answers) == dev.get("/api/project")["revisions"] == list(ALL_REVISIONS)
-    assert {text_of(each["frame"]["result"]) for each in answers.values()} == {"3 lines"}
-    assert "error" in dev.post("/api/compare", method="no/such", params={})[MODERN]["frame"]
+    eventually(lambda: dev.send("POST", "/api/cancel", {"id": interaction.id}).status == 404)

@@ -24,8 +24,8 @@ def test_the_page_sees_its_own_calls_and_those_of_a_server_of_the_same_user(
         rows = eventually(
             lambda: other.pid in (found := {each["pid"]: each for each in dev.get("/api/servers")}) and found
         )
-        for pid, row in {dev.pid: ("own", True, "in-process"), other.pid: (str(other.pid), False, "stdio")}.items():
-            assert (rows[pid]["id"], rows[pid]["own"], rows[pid]["transport"]) == row
+        for pid, row in {dev.pid: ("own", "in-process"), other.pid: (str(other.pid), "stdio")}.items():
+            assert (rows[pid]["id"], rows[pid]["transport"]) == row
             assert rows[pid]["project"] == os.path.realpath(project.root)
         own, others = dev.events(), dev.events(str(other.pid))
         answer = dev.play("stats").wait_for("answer")
@@ -37,12 +37,12 @@ def test_the_page_sees_its_own_calls_and_those_of_a_server_of_the_same_user(
 
 def until_the_call_ended(events: Iterator[tuple[str, Json]], pid: int) -> int:
     """Read the events of a server until its call of `stats` is answered. Return the number of the call."""
-    plain = (event for name, event in events if not name)
+    plain = (event for name, event in events if name == "message")
     server = next(plain)
     seen: list[Json] = []
     while not (seen and seen[-1].get("way") == "out" and "3 lines" in seen[-1]["frame"]):
         seen.append(next(plain))
-    queued = next(event for event in seen if event["kind"] == "queued" and event["name"] == "stats")
+    queued = next(event for event in seen if event["kind"] == "queued" and event.get("name") == "stats")
     kinds = {event["kind"] for event in seen if event.get("call") == queued["call"]}
     assert (server["kind"], server["pid"]) == ("server", pid)
     assert {"queued", "started", "exited", "output", "ended"} <= kinds

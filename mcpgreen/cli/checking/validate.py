@@ -72,7 +72,7 @@ def report_on(options: Options) -> Report:
         project = _bare(options)
         problem = refused(f"the server will not start: {error.reason}", error.reason, error.path)
         return Report(project, [problem.about(project, "server", project.shown(error.path))], 0, options["--strict"])
-    findings = told_once([*server_findings(project, settings), *fixes, *item_findings(project, settings, environ)])
+    findings = told_once([*server_findings(project, settings), *fixes, *_items(project, settings, environ)])
     return Report(project, findings, sum(each.code == FIXED for each in fixes), options["--strict"])
 
 
@@ -106,23 +106,22 @@ class LeftOut(NamedTuple):
     reason: str
 
 
-def left_out(project: Project, settings: Settings) -> list[LeftOut]:
-    """Return the files in the project's folders that are not offered, with the reason."""
+def left_out(project: Project, settings: Settings) -> Iterator[LeftOut]:
+    """Yield the files in the project's folders that are not offered, with the reason."""
     registration, error = registration_of(project, settings, os.environ)
     if error is not None:
-        return [LeftOut("project", project.shown(error.path), error.reason)]
-    found: list[LeftOut] = []
+        yield LeftOut("project", project.shown(error.path), error.reason)
+        return
     for kind, discovery in discoveries(project, registration).items():
         if isinstance(discovery, OSError):
             continue  # the list reports it
         losses = [warning for warning in discovery.warnings if isinstance(warning, Loss)]
         for text in [*losses, *discovery.hints]:
             path, _, reason = text.partition(": ")
-            found.append(LeftOut(kind, path, reason))
-    return found
+            yield LeftOut(kind, path, reason)
 
 
-def item_findings(project: Project, settings: Settings, environ: Mapping[str, str]) -> Iterator[Finding]:
+def _items(project: Project, settings: Settings, environ: Mapping[str, str]) -> Iterator[Finding]:
     registration, error = registration_of(project, settings, environ)
     if isinstance(error, ProjectError):
         shown = project.shown(error.path)

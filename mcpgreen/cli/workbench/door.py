@@ -1,4 +1,4 @@
-"""Who may use the workbench, and what a browser may do with its answers.
+"""Who may use the workbench, and what a browser may do with its answers and with MCP Apps.
 
 Whoever gets in can run the project's tools. So the URL has a token that works once and becomes a cookie, and each
 request needs that cookie, our name in `Host` (a page whose own name leads here would have another one: DNS rebinding),
@@ -6,21 +6,24 @@ and no other page in `Origin`. Other users of the machine may see the URL in the
 if the browser visits a server of theirs, on another port. So where the system tells whose connection it is (Linux),
 those of other users are closed at once.
 
-Rule: a request that is not admitted learns nothing, not even whether a path exists.
+Rules: a request that is not admitted learns nothing, not even whether a path exists. An MCP App gets nothing of the
+workbench: no cookie, no script of the page, no answer. It speaks with the page by messages only.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import socket as native
 import sys
-from collections.abc import Mapping
 from hmac import compare_digest
 from typing import Any
 from urllib.parse import parse_qs
 
 from mcpgreen import journal
+from mcpgreen.errors import McpgreenError
+from mcpgreen.text.json_types import Json
 from mcpgreen.transports.http.wire.connection import Headers, Request, Response
 from mcpgreen.transports.http.wire.listening import HttpServer
 
@@ -30,10 +33,19 @@ CONNECTIONS = "/proc/net/tcp"
 ESTABLISHED = "01"
 FORBIDDEN = "403 Forbidden"
 LOST = "Open the URL that mcpgreen dev has printed. It works once; to get a new one, start the command again."
+POLICY = "Content-Security-Policy"
 PAGE_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; media-src data: blob:; "
     "connect-src 'self'; frame-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
 )
+APP_POLICY = (
+    "default-src 'none'; script-src 'unsafe-inline' {resource}; style-src 'unsafe-inline' {resource}; "
+    "img-src data: blob: {resource}; media-src data: blob: {resource}; font-src data: {resource}; "
+    "connect-src {connect}; frame-src {frame}; base-uri {baseUri}; form-action 'none'; frame-ancestors 'self'; "
+    "sandbox allow-scripts allow-forms"
+)
+APP_MAY = {"resource": "", "connect": "'none'", "frame": "'none'", "baseUri": "'none'"}  # if it names no origins
+SOURCE = re.compile(r"[!#-&(-+\--:<-~]{1,200}")  # no space, quote, comma or semicolon
 GUARDS: Headers = [
     ("X-Content-Type-Options", "nosniff"),
     ("Cache-Control", "no-store"),
@@ -43,7 +55,7 @@ GUARDS: Headers = [
 ]
 
 
-class Rejected(Exception):
+class Rejected(McpgreenError):
     """A request that is refused; the sentence is for the page."""
 
     def __init__(self, sentence: str, status: str = "400 Bad Request") -> None:
@@ -51,11 +63,16 @@ class Rejected(Exception):
         self.status = status
 
 
-def guarded(response: Response, policy: str = PAGE_POLICY) -> Response:
+def guarded(response: Response) -> Response:
     """Return the response with the headers that tell browsers what they may do with it."""
-    has_policy = any(name == "Content-Security-Policy" for name, _ in response.headers)
-    policies = [] if has_policy else [("Content-Security-Policy", policy)]
+    policies = [] if any(name == POLICY for name, _ in response.headers) else [(POLICY, PAGE_POLICY)]
     return response._replace(headers=[*response.headers, *policies, *GUARDS])
+
+
+def app_policy(csp: Json) -> str:
+    """Return the policy for an MCP App that names these origins."""
+    named = {field: " ".join(filter(SOURCE.fullmatch, csp.get(f"{field}Domains", ()))) for field in APP_MAY}
+    return APP_POLICY.format(**{field: named[field] or default for field, default in APP_MAY.items()})
 
 
 class Door:
@@ -65,7 +82,7 @@ class Door:
         self._hosts = {f"{name}:{port}" for name in NAMES}
         self._cookie = f"mcpgreen-{port}"  # cookies do not tell ports apart
         self._secret = secrets.token_urlsafe(32)
-        self._token: str | None = secrets.token_urlsafe(32)
+        self._token = secrets.token_urlsafe(32)
         self.url = f"http://{NAMES[0]}:{port}/?token={self._token}"
 
     def admit(self, request: Request) -> Response | None:
@@ -77,24 +94,17 @@ class Door:
         is_ours = origin is None or origin.removeprefix("http://") in self._hosts
         if not is_ours or fields.get("sec-fetch-site", "none") not in OUR_SITES:
             raise Rejected("Another page may not ask.", FORBIDDEN)
-        is_known = self._has_cookie(fields)
-        token = parse_qs(request.query).get("token", [""])[0] if request.path == "/" else ""
-        if token and (is_known or self._use(token)):
-            cookie = f"{self._cookie}={self._secret}; Path=/; HttpOnly; SameSite=Strict"
-            return Response("303 See Other", [("Location", "/"), ("Set-Cookie", cookie)], [])
-        if not is_known:
-            raise Rejected(LOST, FORBIDDEN)
-        return None
-
-    def _has_cookie(self, fields: Mapping[str, str]) -> bool:
         pairs = (each.strip().partition("=") for each in fields.get("cookie", "").split(";"))
-        return any(name == self._cookie and _is_same(value, self._secret) for name, _, value in pairs)
-
-    def _use(self, token: str) -> bool:
-        if self._token is None or not _is_same(token, self._token):
-            return False
-        self._token = None
-        return True
+        is_known = any(name == self._cookie and _is_same(value, self._secret) for name, _, value in pairs)
+        token = parse_qs(request.query).get("token", [""])[0] if request.path == "/" else ""
+        is_first = bool(token and self._token) and _is_same(token, self._token)
+        if not is_known and not is_first:
+            raise Rejected(LOST, FORBIDDEN)
+        if not token:
+            return None
+        self._token = "" if is_first else self._token
+        cookie = f"{self._cookie}={self._secret}; Path=/; HttpOnly; SameSite=Strict"
+        return Response("303 See Other", [("Location", "/"), ("Set-Cookie", cookie)], [])
 
 
 class LocalServer(HttpServer):

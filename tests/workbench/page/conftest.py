@@ -58,6 +58,27 @@ KINDS = {
 }
 
 
+# An MCP App that says what it could do by its height: 101 if it cannot reach the page, nor get the catalog, and has the
+# result of its own call and of one that it makes itself.
+APP = """<!doctype html><title>Board</title><script>
+const send = (message) => parent.postMessage({ jsonrpc: "2.0", ...message }, "*");
+const attempts = [() => parent.document.title, () => parent.localStorage, () => document.cookie];
+const isAlone = attempts.every((attempt) => { try { attempt(); return false; } catch { return true; } });
+let result, answer;
+addEventListener("message", async ({ data }) => {
+  if (data.id === 1) send({ method: "ui/notifications/initialized" });
+  if (data.method === "ui/notifications/tool-result") result = data.params;
+  if (data.id === 2) answer = data.result;
+  if (result && !answer) send({ id: 2, method: "tools/call", params: { name: "people", arguments: {} } });
+  if (!result || !answer) return;
+  const isShut = await fetch("/api/catalog").then(() => false, () => true);
+  const isServed = JSON.stringify(result).includes("Ada") && JSON.stringify(answer).includes("Grace");
+  send({ method: "ui/notifications/size-changed", params: { height: isAlone && isShut && isServed ? 99 : 199 } });
+});
+send({ id: 1, method: "ui/initialize", params: {} });
+</script>"""
+
+
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
     started = Browser(require_browser())
@@ -71,6 +92,10 @@ def page_project(tmp_path_factory: pytest.TempPathFactory) -> ProjectBuilder:
     project.tool("echo", 'printf "%s" "$MCP_TOOL_ARGS_JSON"', description="Give it back", inputSchema=KINDS)
     people = json.dumps({"people": [{"name": "Ada", "born": 1815}, {"name": "Grace", "born": 1906}]})
     project.tool("people", f"echo '{people}'", description="People", outputSchema={"type": "object"})
+    project.write("ui/board/index.html", APP)
+    project.write("ui/board/ui.meta.json", "{}")
+    shows = {"ui": {"resourceUri": "ui://test-project/board"}}
+    project.tool("board", f"echo '{people}'", description="Show people", _meta=shows)
     project.tool("media", f"""echo '{json.dumps({"content": BLOCKS})}'""", description="Pictures and sound")
     project.tool("fails", r"printf '\033[31m<script>alert(1)</script>\n' >&2; exit 3", description="Fail")
     project.tool("silent", "true", description="Print nothing")
@@ -79,6 +104,12 @@ def page_project(tmp_path_factory: pytest.TempPathFactory) -> ProjectBuilder:
     project.tool("slow", SLOW, description="Wait")
     asking = ASK + 'print(ask({"who": form("Who <b>?", name=TEXT)})["who"]["result"])'
     project.python_tool("asks", asking, description="Ask")
+    model = [{"role": "user", "content": {"type": "text", "text": "Say <b>hi</b>"}}]
+    wanted = {"method": "sampling/createMessage", "params": {"messages": model, "maxTokens": 9}}
+    project.python_tool("samples", ASK + f"print(ask({{'m': {wanted}}})['m']['result']['content'])", description="Ask")
+    there = {"mode": "url", "message": "Sign in", "url": "https://login.example/?x=1", "elicitationId": "e1"}
+    visit = {"method": "elicitation/create", "params": there}
+    project.python_tool("visits", ASK + f"print(ask({{'u': {visit}}})['u']['result'])", description="Visit")
     project.tool("later", "sleep 0.2; echo washed", description="Wash", task="always")
     project.write("tools/broken.meta.json", "{")
     project.tool("broken", "true")

@@ -91,7 +91,7 @@ def test_the_waterfall_is_walked_with_the_keyboard(many: Window) -> None:
     many.press("ArrowDown")
     many.press("ArrowDown")
     many.press("Enter")
-    many.await_text("call-detail", "Call 5000")
+    many.await_text("call-detail", "Call 4999")
     many.press("n")
     many.await_text("call-detail", "Call 4990")
 

@@ -58,3 +58,12 @@ def test_a_thousand_tools_are_a_screenful_of_elements(window: Window) -> None:
     elements = window.js(f"{window.element('catalog-items')}.querySelectorAll('[role=option]').length")
     assert elements < 60
     window.js("import('/state.js').then(({ state }) => { state.catalog = before; state.tell('catalog'); })")
+
+
+def test_what_is_wrong_with_the_project_as_a_whole_is_shown(window: Window, page_project: ProjectBuilder) -> None:
+    page_project.write("server.d/env", "not a variable\n")
+    window.go("catalog")
+    window.js("(await import('/state.js')).state.go({ item: null })")
+    assert "server.d/env" in window.await_text("finding-env", "KEY=value")
+    page_project.remove("server.d/env")
+    window.await_js(f"!{window.element('finding-env')}")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import shlex
 from typing import Any
 
 import pytest
 
+from tests.support.programs import completed
 from tests.workbench.page.window import Window
 
 CALL = {
@@ -151,3 +153,20 @@ def test_time_without_calls_takes_little_room(window: Window) -> None:
     )
     begin, end = window.js(f"await (async () => {{ {places} return [place(1000), place(1001)]; }})()")
     assert 50 < begin < 55 and end == 100
+
+
+def test_a_command_line_can_be_pasted_into_a_shell(window: Window) -> None:
+    words = ["run-tool", "a-b", "--args", json.dumps({"text": 'it\'s $HOME; `ls`\n"ü" \\ !x', "n": [1, None]}), ""]
+    line = window.js(f"(await import('/format.js')).shellLine({json.dumps(words)})")
+    assert shlex.split(line) == words
+    echoed = completed(["bash", "-c", f"printf '%s\\0' {line}"]).stdout
+    assert echoed.split("\0")[:-1] == words
+
+
+def test_a_frame_is_beside_the_call_of_a_stateless_client(window: Window) -> None:
+    """Its link is made for its call, so its frame has the link of the connection."""
+    frame = {"kind": "frame", "n": 1, "at": 1, "way": "in", "id": 7, "method": "tools/call", "link": 3, "frame": "{}"}
+    queued = {"kind": "queued", "n": 2, "at": 1, "call": 9, "link": 2, "id": 7, "method": "tools/call", "place": 0}
+    tell = f"for (const event of {json.dumps([frame, queued])}) calls.apply(event);"
+    made = "const { CallsModel } = await import('/calls-model.js'); const calls = new CallsModel();"
+    assert window.js(f"await (async () => {{ {made} {tell} return calls.calls.get(9).frames.length }})()") == 1

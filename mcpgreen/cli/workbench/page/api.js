@@ -4,21 +4,18 @@ import { parse, stringify } from "./exact-json.js";
 
 export class ApiError extends Error {}
 
-export const readProject = () => get("/api/project");
 export const readCatalog = () => get("/api/catalog");
 export const readServers = () => get("/api/servers");
-export const answerQuestion = (client, key, answer) => post("/api/answer", { client, key, ...answer });
-export const cancelRequest = (client) => post("/api/cancel", { client });
-export const compareRevisions = (method, params) => post("/api/compare", { method, params });
-export const readLine = (name, args) => post("/api/line", { name, arguments: args });
+export const answerQuestion = (id, key, answer) => post("/api/answer", { id, key, answer });
+export const cancelRequest = (id) => post("/api/cancel", { id });
 export const saveTest = (test) => post("/api/test", test);
 export const appAddress = (uri) => `/api/app?${new URLSearchParams({ uri })}`;
 
-/** The events of a server, until it is closed: {event}, {catalogChanged} or {isOpen}. */
+/** The events of a server, until it is closed: {event}, {catalogChanged} or {isOpen, isOver}: the browser gives up. */
 export function watchEvents(server, listener) {
   const source = new EventSource(`/api/events?${new URLSearchParams({ server })}`);
   source.onopen = () => listener({ isOpen: true });
-  source.onerror = () => listener({ isOpen: false });
+  source.onerror = () => listener({ isOpen: false, isOver: source.readyState === EventSource.CLOSED });
   source.onmessage = ({ data }) => listener({ event: JSON.parse(data) });
   source.addEventListener("catalog", () => listener({ catalogChanged: true }));
   return source;

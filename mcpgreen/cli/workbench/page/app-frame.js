@@ -59,7 +59,7 @@ export class AppFrame extends Part {
     this.#calls += 1;
     if (this.#calls > MOST_CALLS) return { error: { code: -32000, message: `An app may send ${MOST_CALLS} requests here.` } };
     this.log.textContent = `The app sent ${method}${params.name ? ` for ${params.name}` : ""}.`;
-    const body = { method, params, revision: this.call.revision, capabilities: "none", task: false, client: crypto.randomUUID() };
+    const body = { method, params, revision: this.call.revision, capabilities: "none", task: false };
     for await (const message of request(body)) {
       if (message.type === "answer") return message.frame.error ? { error: message.frame.error } : { result: message.frame.result };
     }

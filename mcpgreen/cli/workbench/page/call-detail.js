@@ -69,6 +69,7 @@ export class CallDetail extends Part {
       buttonsOf(call),
       sentenceOf(call),
       anatomy(call, now),
+      call.queuedAt === undefined && call.number > 0 && h("p.nothing", {}, "It ended before anybody looked, so this is all that is known of it."),
       related.length > 0 && section("Same interaction", h("p.chips", {}, related.slice(0, 20).map((each) => (
         button("chip", `related-${each.number}`, () => state.go({ call: each.number }), `Call ${each.number}: ${statusText(each)}`))))),
       call.arguments !== undefined && Object.keys(call.arguments).length > 0 && section("Arguments", jsonView(call.arguments)),

@@ -143,8 +143,10 @@ const TAKE = {
   queued(event, call) {
     call.begin = call.queuedAt = event.at;
     Object.assign(call, pick(event, ["method", "name", "id", "arguments", "place", "interaction", "task"]));
-    const key = `${event.link} ${JSON.stringify(event.id)}`;
-    if (this.early.has(key)) this.keepFrame(call, this.early.get(key)); // a frame comes before its call
+    // A frame comes before its call. A stateless client has a link of its own, which its frame did not know yet.
+    const early = [...this.early].findLast(([, frame]) => frame.id === event.id && frame.method === event.method);
+    const key = [`${event.link} ${JSON.stringify(event.id)}`, early?.[0]].find((each) => this.early.has(each));
+    if (key) this.keepFrame(call, this.early.get(key));
     this.early.delete(key);
     if (isPoll(call)) this.countPoll(call);
   },

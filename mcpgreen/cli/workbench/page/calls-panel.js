@@ -16,6 +16,7 @@ import { drawBars } from "./waterfall-bars.js";
 const OVERVIEW_EVERY_MS = 300;
 const UPDATE_EVERY_MS = 100;
 const LABEL_PIXELS = 66;
+const EXACT_LABEL_PIXELS = 100;
 const EXAMPLES = ["status:error", "status:running", "status:hung", "dur:>1s", "method:tools/call"];
 
 class CallsPanel extends Part {
@@ -112,8 +113,8 @@ class CallsPanel extends Part {
     if (state.panel !== "calls" || (this.#isPaused && !isForced)) return;
     const isWanted = parse(state.filter);
     const hasPolls = /tasks\/|method:/.test(state.filter);
-    const all = hasPolls ? state.calls.list : state.calls.list.filter((call) => !isPoll(call));
-    const shown = all.filter((call) => isWanted(call, state.calls.server)).reverse();
+    const all = hasPolls ? state.calls.list : state.calls.list.filter((call) => !isPoll(call) && !isOfWorkbench(call));
+    const shown = all.filter((call) => isWanted(call, state.calls.server)).sort(byBegin);
     const known = this.rows.items[0]?.number;
     this.#shown = shown;
     const wasAtTop = this.rows.scrollTop < 4;
@@ -152,7 +153,8 @@ class CallsPanel extends Part {
 
   #measure(calls) {
     this.now = state.calls.now();
-    const spans = calls.map((call) => [call.begin, call.begin + durationOf(call, this.now) / 1000]);
+    // A call that hangs only counts with its begin: else the others would be too small to see.
+    const spans = calls.map((call) => [call.begin, call.begin + (call.isHung ? 0 : durationOf(call, this.now) / 1000)]);
     if (this.#alignment === "start") {
       const longest = Math.max(0.001, ...spans.map(([begin, end]) => end - begin));
       this.#scale = { of: () => (ms) => (100 * ms) / 1000 / longest };
@@ -161,15 +163,16 @@ class CallsPanel extends Part {
         milliseconds(share * longest * 1000))));
       return;
     }
-    const scale = busyScale(usual(spans));
+    const scale = busyScale(spans);
     this.#scale = { of: (call) => (ms) => scale.place(call.begin + ms / 1000) };
-    const room = (100 * LABEL_PIXELS) / (this.#axisWidth || 1);
+    const isExact = scale.total < 60;
+    const room = (100 * (isExact ? EXACT_LABEL_PIXELS : LABEL_PIXELS)) / (this.#axisWidth || 1);
     const labels = [];
     for (const { at, percent } of scale.marks) {
       if (percent > 100 - room || (labels.length && percent - labels.at(-1).percent < room)) continue;
       labels.push({ at, percent });
     }
-    fill(this.axis, labels.map(({ at, percent }) => h("span", { style: { left: `${percent}%` } }, clock(at))));
+    fill(this.axis, labels.map(({ at, percent }) => h("span", { style: { left: `${percent}%` } }, clock(at, { isExact }))));
   }
 
   #showRow(row, call) {
@@ -225,12 +228,11 @@ function filterBy(filter) {
   state.go({ filter }, { isReplaced: true });
 }
 
-/** Calls that take far longer than most here only count with their begin: else the others would be too small to see. */
-function usual(spans) {
-  const lengths = spans.map(([begin, end]) => end - begin).sort((a, b) => a - b);
-  const limit = Math.max(0.05, 15 * (lengths[Math.floor(lengths.length * 0.75)] || 0));
-  return spans.map(([begin, end]) => (end - begin > limit ? [begin, begin + lengths[lengths.length >> 1]] : [begin, end]));
-}
+/** The newest first. Of calls that had ended before the page looked, the server tells in the order of their ends. */
+const byBegin = (one, other) => other.begin - one.begin || other.number - one.number;
+
+/** Whether the workbench has asked this for itself, not somebody on the page. */
+const isOfWorkbench = ({ method }) => state.isOwnServer && /^initialize$|\/setLevel$|\/list$/.test(method);
 
 function makeRow() {
   const row = h("div.call-row");

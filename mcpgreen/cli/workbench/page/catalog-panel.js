@@ -111,8 +111,9 @@ function overview(panel) {
         `${kind}${catalog[`${kind}s`].length === 1 ? "" : "s"}`)),
       number(grouped(total), "tokens to list the tools")),
     catalog.leftOut.length > 0 && section(`Left out: ${catalog.leftOut.length}`, h("div.findings", {}, catalog.leftOut.slice(0, 50).map(leftOutCard))),
+    catalog.findings.length > 0 && section("About the project", h("div.findings", {}, catalog.findings.slice(0, 50).map(findingView))),
     found.length > 0 && section("What could be better", h("div.findings", {}, found.slice(0, 100).map((item) => findingsOf(item, panel)))),
-    !found.length && !catalog.leftOut.length && h("p.good", {}, icon("check"), "Nothing was left out, and there is nothing to improve."),
+    !found.length && !catalog.leftOut.length && !catalog.findings.length && h("p.good", {}, icon("check"), "Nothing was left out, and there is nothing to improve."),
     changesView(),
     tools.length > 0 && section("What the tools cost to list", h("div.costs", {}, tools.slice(0, 12).map((tool) => h("div.cost-row", {},
       h("span.cost-name", {}, tool.definition.name), share((tool.tokens || 0) / most), h("span.cost-tokens", {}, grouped(tool.tokens || 0)))),
@@ -121,11 +122,10 @@ function overview(panel) {
 
 /** The findings of one item in a line, to be opened. */
 function findingsOf({ kind, definition, findings }, panel) {
-  const worst = findings.some(({ level }) => level === "error") ? "error" : findings[0].level;
-  const sentences = [...new Set(findings.map(({ sentence }) => sentence))];
-  return h("details.finding", { class: worst, testid: `findings-${nameOf(definition)}` },
-    h("summary", {}, h("b", {}, nameOf(definition)), h("span.kind", {}, count(findings.length, worst)), h("span.finding-first", {}, sentences[0])),
-    h("ul", {}, findings.slice(0, 50).map(({ sentence, fix }) => h("li", {}, visible(sentence), fix && h("p.fix", {}, visible(fix))))),
+  const [{ level, message: first }] = findings; // the worst
+  return h("details.finding", { class: level, testid: `findings-${nameOf(definition)}` },
+    h("summary", {}, h("b", {}, nameOf(definition)), h("span.kind", {}, count(findings.length, "finding")), h("span.finding-first", {}, visible(first))),
+    h("ul", {}, findings.slice(0, 50).map(({ message, fix }) => h("li", {}, visible(message), fix && h("p.fix", {}, visible(fix))))),
     button("quiet", `open-${nameOf(definition)}`, () => { panel.classList.add("is-open"); state.go({ item: { kind, id: idOf(definition) } }); },
       `Open the ${kind}`));
 }
@@ -149,18 +149,18 @@ function changesView() {
 const number = (value, what) => h("div.number-tile", {}, h("b", {}, value), h("span", {}, what));
 
 function leftOutView(left) {
-  return [h("p.eyebrow", {}, `${left.kind} · left out`), h("h2", {}, left.item), h("div.findings", {}, leftOutCard(left))];
+  return [h("p.eyebrow", {}, `${left.kind} · left out`), h("h2", {}, left.path), h("div.findings", {}, leftOutCard(left))];
 }
 
-function leftOutCard({ kind, item, reason, remedy }) {
-  return h("article.finding.error", { testid: `left-out-${item}` },
-    h("p.finding-head", {}, h("b", {}, item), h("span.kind", {}, kind)), h("p", {}, visible(reason)), remedy && h("p.fix", {}, visible(remedy)));
+function leftOutCard({ kind, path, reason, remedy }) {
+  return h("article.finding.error", { testid: `left-out-${path}` },
+    h("p.finding-head", {}, h("b", {}, path), h("span.kind", {}, kind)), h("p", {}, visible(reason)), remedy && h("p.fix", {}, visible(remedy)));
 }
 
-function findingView({ level, code, sentence, fix, file, line }) {
+function findingView({ level, code, message, fix, file, line }) {
   return h("article.finding", { class: level, testid: `finding-${code}` },
     h("p.finding-head", {}, h("b", {}, level), h("span.kind", {}, code), file && h("code.place", {}, line ? `${file}:${line}` : file)),
-    h("p", {}, visible(sentence)), fix && h("p.fix", {}, visible(fix)));
+    h("p", {}, visible(message)), fix && h("p.fix", {}, visible(fix)));
 }
 
 const section = (title, ...content) => h("section.section", {}, h("h3", {}, title), content);

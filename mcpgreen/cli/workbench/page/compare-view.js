@@ -1,9 +1,9 @@
 // The same request in each revision, side by side. Lines that not all answers have are marked.
 
-import { compareRevisions } from "./api.js";
 import { dialogOf, fill, h } from "./dom.js";
 import { stringify } from "./exact-json.js";
 import { milliseconds, shortened, visible } from "./format.js";
+import { Interaction } from "./interaction.js";
 
 const MOST_LINES = 300;
 
@@ -12,20 +12,22 @@ export function compareDialog() {
   const note = h("p.field-note", {}, "The tool runs once for each revision. Marked lines are not in all answers.");
   const dialog = dialogOf("In each revision", "compare", note, body);
   dialog.classList.add("wide");
-  dialog.compare = async (method, params) => {
-    fill(body, h("p.nothing", {}, "Running …"));
+  dialog.compare = async (method, params, revisions) => {
+    const answers = [];
     dialog.showModal();
-    try {
-      fill(body, columns(await compareRevisions(method, params)));
-    } catch (error) {
-      fill(body, h("p.bad", {}, error.message));
+    for (const revision of revisions) {
+      fill(body, columns(answers), h("p.nothing", {}, `Running as a client of ${revision} …`));
+      const run = await new Interaction({ method, params, revision, capabilities: "none", task: false }).run();
+      if (!dialog.open) return;
+      answers.push({ revision, ms: run.elapsed, frame: run.answer?.frame || { error: { message: run.sentence } } });
     }
+    fill(body, columns(answers));
   };
   return dialog;
 }
 
 function columns(answers) {
-  const lists = Object.entries(answers).map(([revision, { frame, ms }]) => ({ revision, ms, frame, lines: linesOf(frame) }));
+  const lists = answers.map((answer) => ({ ...answer, lines: linesOf(answer.frame) }));
   const inHowMany = new Map();
   for (const { lines } of lists) for (const line of new Set(lines.map(bare))) inHowMany.set(line, (inHowMany.get(line) || 0) + 1);
   return lists.map(({ revision, ms, frame, lines }) => h("section", { testid: `compare-${revision}`, "aria-label": revision, tabIndex: 0 },

@@ -159,6 +159,7 @@ const CONTROLS = {
 
   date: (_field, parts) => native(parts, "date"),
   time: (_field, parts) => native(parts, "time"),
+  password: (_field, parts) => native(parts, "password"),
 
   datetime(_field, parts) {
     const input = h("input", { ...named(parts), type: "datetime-local", step: "1" });
@@ -340,7 +341,7 @@ function optional(parts, body, control) {
 }
 
 function native(parts, type) {
-  const input = h("input", { ...named(parts), type });
+  const input = h("input", { ...named(parts), type, autocomplete: "off" });
   if (type === "time") input.step = "1";
   let kept; // a value that the browser's control cannot show
   input.addEventListener("input", () => {

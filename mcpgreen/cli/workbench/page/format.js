@@ -55,4 +55,7 @@ export function visible(text) {
 
 export const shortened = (text, length) => (text.length > length ? `${text.slice(0, length - 1)}…` : text);
 
+/** Words as a line for a shell. */
+export const shellLine = (words) => words.map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'"'"'`)}'`)).join(" ");
+
 const twoDigits = (number) => String(number).padStart(2, "0");

@@ -1,4 +1,4 @@
-// The last calls of each item, kept in the browser. Rule: everything has a bound.
+// The last calls of each item, kept as long as the tab: they may have secrets. Rule: everything has a bound.
 
 import { keep, kept } from "./storage.js";
 
@@ -26,8 +26,8 @@ function keyOf(project, { kind, id }) {
 }
 
 function forgetOldest(newKey) {
-  const keys = Object.keys(localStorage).filter((each) => each.startsWith(KEY));
+  const keys = Object.keys(sessionStorage).filter((each) => each.startsWith(KEY));
   if (keys.length < MOST_ITEMS || keys.includes(newKey)) return;
   keys.sort((a, b) => (kept(a)?.[0]?.at || 0) - (kept(b)?.[0]?.at || 0));
-  localStorage.removeItem(keys[0]);
+  sessionStorage.removeItem(keys[0]);
 }

@@ -7,15 +7,14 @@ const MOST_LOGS = 500;
 export class Interaction extends EventTarget {
   constructor({ method, params, revision, capabilities, task }) {
     super();
-    this.client = crypto.randomUUID();
-    this.body = { method, params, revision, capabilities, task, client: this.client };
+    this.id = null; // the server's name for it
+    this.body = { method, params, revision, capabilities, task };
     this.begun = performance.now();
     this.state = "running"; // running, done, failed (no answer), cancelled (no answer)
     this.progress = null;
     this.logs = [];
     this.questions = [];
     this.tasks = [];
-    this.sent = null;
     this.answer = null;
     this.isCancelling = false;
   }
@@ -54,11 +53,11 @@ export class Interaction extends EventTarget {
     if (!this.isRunning) return;
     this.isCancelling = true;
     this.#tell();
-    await cancelRequest(this.client);
+    await cancelRequest(this.id);
   }
 
   async reply(key, answer) {
-    await answerQuestion(this.client, key, answer);
+    await answerQuestion(this.id, key, answer);
     const question = this.questions.find((each) => each.key === key);
     question.answer = answer;
     this.#tell();
@@ -76,22 +75,26 @@ export class Interaction extends EventTarget {
 }
 
 const TAKE = {
-  sent: (run, { frame }) => { run.sent = frame; },
-  progress: (run, message) => { run.progress = message; },
-  log(run, message) {
+  begun: (run, { id }) => { run.id = id; },
+  "notifications/progress": (run, message) => { run.progress = message; },
+  "notifications/message"(run, message) {
     run.logs.push(message);
     if (run.logs.length > MOST_LOGS) run.logs.shift();
   },
   question(run, message) {
-    if (!run.questions.some((each) => each.key === message.key && !each.answer)) run.questions.push({ ...message });
+    run.questions.push({ ...message });
   },
   task(run, message) {
-    const last = run.tasks.at(-1);
-    if (last?.status !== message.status || last?.statusMessage !== message.statusMessage) run.tasks.push({ ...message, seenAt: Date.now() });
+    run.tasks.push({ ...message, seenAt: Date.now() });
   },
   answer(run, message) {
     run.answer = message;
     run.state = "done";
+    run.ended = performance.now();
+  },
+  cancelled(run) {
+    run.state = "cancelled";
+    run.sentence = "You have cancelled it.";
     run.ended = performance.now();
   },
 };

@@ -8,7 +8,6 @@ import { KINDS, state } from "./state.js";
 import { put } from "./virtual-rows.js";
 
 const PLURAL = { tool: "Tools", resource: "Resources", template: "Templates", prompt: "Prompts", skill: "Skills", "left out": "Left out" };
-const WORST = ["error", "warning", "info"];
 
 export class ItemList extends Part {
   #kind = "";
@@ -76,12 +75,12 @@ function entriesOf(catalog, hasLeftOut) {
   const entries = KINDS.flatMap((kind) => (catalog[`${kind}s`] || []).map((item) => ({
     kind, item, id: idOf(item.definition), name: nameOf(item.definition),
       text: item.definition.title || descriptionOf(item.definition) || idOf(item.definition),
-    worst: WORST.find((level) => item.findings.some((finding) => finding.level === level)),
+    worst: item.findings[0]?.level,
     words: [nameOf(item.definition), item.definition.title, descriptionOf(item.definition), idOf(item.definition), item.file].join(" ").toLowerCase(),
   })));
   if (!hasLeftOut) return entries;
   return [...entries, ...catalog.leftOut.map((left) => ({
-    kind: "left out", left, id: left.item, name: left.item, text: left.reason, worst: "error", words: `${left.item} ${left.reason} left out`.toLowerCase(),
+    kind: "left out", left, id: left.path, name: left.path, text: left.reason, worst: "error", words: `${left.path} ${left.reason} left out`.toLowerCase(),
   }))];
 }
 

@@ -43,7 +43,7 @@ function showPlace() {
   document.title = [what, NAMES[state.panel], state.project?.name || "mcpgreen"].filter(Boolean).join(" · ");
 }
 function showLive() {
-  live.textContent = state.isLive ? "live" : "reconnecting";
+  live.textContent = state.isLive ? "live" : state.isOwnServer ? "reconnecting" : "it has ended";
   live.classList.toggle("is-off", !state.isLive);
 }
 function showBadge() {

@@ -3,12 +3,10 @@
 import { anatomy } from "./call-bar.js";
 import { announce, fill, h, inNextFrame, Part } from "./dom.js";
 import { stringify } from "./exact-json.js";
-import { milliseconds, shortened, since, visible } from "./format.js";
-import { jsonView } from "./json-view.js";
+import { clock, milliseconds, shortened, since, visible } from "./format.js";
 import { questionView } from "./questions.js";
 import { resultView } from "./result-view.js";
 import { state } from "./state.js";
-import { copyButton } from "./text-view.js";
 
 const NAMES = { ok: "ok", failed: "the tool failed", error: "error", running: "running", "no answer": "no answer" };
 const TASK_ENDS = ["completed", "failed", "cancelled"];
@@ -26,8 +24,7 @@ export class OutcomeView extends Part {
     this.tasks = h("div");
     this.result = h("div.result", { testid: "result" });
     this.logs = h("div");
-    this.wire = h("div");
-    this.append(this.head, this.bar, this.progress, this.questions, this.tasks, this.result, this.logs, this.wire);
+    this.append(this.head, this.bar, this.progress, this.questions, this.tasks, this.result, this.logs);
   }
 
   connected() {
@@ -48,7 +45,7 @@ export class OutcomeView extends Part {
     this.#run = run;
     this.app = app;
     this.#drawn = {};
-    for (const part of [this.bar, this.questions, this.tasks, this.result, this.logs, this.wire]) fill(part);
+    for (const part of [this.bar, this.questions, this.tasks, this.result, this.logs]) fill(part);
     run?.addEventListener("change", this.#draw);
     this.draw();
   }
@@ -67,7 +64,6 @@ export class OutcomeView extends Part {
     this.#once("tasks", String(run.tasks.length), () => this.#drawTasks(run));
     this.#once("logs", `${run.logs.length} ${run.isRunning}`, () => this.#drawLogs(run));
     this.#once("result", run.state, () => this.#drawResult(run));
-    this.#once("wire", `${Boolean(run.sent)} ${Boolean(run.answer)}`, () => this.#drawWire(run));
     this.#drawAnatomy();
   }
 
@@ -139,7 +135,7 @@ export class OutcomeView extends Part {
     fill(this.tasks, h("section.task", { "aria-label": "Task", testid: "task" },
       h("p.task-head", {}, h("span.status", { "data-status": TASK_STATUS[last.status] || last.status, testid: "task-status" }, last.status),
         h("code", {}, shortened(last.taskId, 40)),
-        left && h("span.kind", {}, `kept until ${new Date(left).toLocaleTimeString()}`)),
+        left && h("span.kind", {}, `kept until ${clock(left / 1000)}`)),
       h("ol.life", {}, tasks.slice(-12).map((each) => h("li", { "data-status": TASK_ENDS.includes(each.status) ? each.status : "open" },
         h("b", {}, each.status), " ", each.statusMessage && visible(each.statusMessage),
           h("span.when", {}, `${since(tasks[0].seenAt / 1000, each.seenAt / 1000)}`))))));
@@ -157,20 +153,13 @@ export class OutcomeView extends Part {
   #drawResult(run) {
     if (run.isRunning) return;
     if (!run.answer) {
-      fill(this.result, h("p.bad", { testid: "failure" }, run.sentence));
+      fill(this.result, h(run.state === "cancelled" ? "p.nothing" : "p.bad", { testid: "failure" }, run.sentence));
       return;
     }
     const app = this.app && run.answer.frame.result ? { uri: this.app, arguments: run.body.params.arguments, result: run.answer.frame.result,
       revision: run.body.revision } : null;
     fill(this.result, resultView(run.answer.frame, { app }));
     if (run.outcome === "error") announce(shortened(String(run.answer.frame.error.message), 120), { isError: true });
-  }
-
-  #drawWire({ sent, answer }) {
-    if (!sent) return;
-    const view = (name, frame) => frame && h("div.wire-frame", {},
-      h("p.role", {}, name, copyButton(() => stringify(frame), name, `copy-${name}`)), jsonView(frame, { openTo: 4 }));
-    fill(this.wire, h("details.section", { testid: "wire" }, h("summary", {}, "On the wire"), view("sent", sent), view("answer", answer?.frame)));
   }
 
   #drawAnatomy() {

@@ -6,7 +6,7 @@ import { isObject, keptNumber } from "./exact-json.js";
 const MAX_DEPTH = 8;
 const MAX_FIELDS = 400; // a schema that contains itself has no end
 const MAX_CHOICES = 500;
-const FORMATS = { date: "date", time: "time", "date-time": "datetime" };
+const FORMATS = { date: "date", time: "time", "date-time": "datetime", password: "password" };
 const PROSE = /^(text|body|content|message|prompt|query|notes?|description|code|script|sql|input)$/i;
 
 /** {kind, schema, title, description, isNullable, initial} and, by kind: properties, item, variants, choices, value. */
@@ -35,7 +35,7 @@ function kindOf(schema, below, name) {
   const choices = choicesOf(schema);
   if (choices) return choices.length <= MAX_CHOICES ? { kind: "choice", choices } : { kind: "json" };
   switch (typeOf(schema)) {
-    case "string": return { kind: FORMATS[schema.format] || "text", isProse: isProse(schema, name) };
+    case "string": return { kind: schema.writeOnly ? "password" : FORMATS[schema.format] || "text", isProse: isProse(schema, name) };
     case "number": case "integer": return { kind: "number" };
     case "boolean": return { kind: "boolean" };
     case "null": return { kind: "constant", value: null, initial: null };

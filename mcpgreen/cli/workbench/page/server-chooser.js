@@ -40,8 +40,8 @@ class ServerChooser extends Part {
 
   #draw() {
     const shown = state.servers.find(({ id }) => id === state.server);
-    this.name.textContent = shown && !shown.own ? shown.name : state.project?.name || "…";
-    this.detail.textContent = shown && !shown.own ? `${shown.client || "no client yet"} · pid ${shown.pid}` : state.project?.root || "";
+    this.name.textContent = shown && shown.id !== "own" ? shown.name : state.project?.name || "…";
+    this.detail.textContent = shown && shown.id !== "own" ? `${shown.client || "no client yet"} · pid ${shown.pid}` : state.project?.root || "";
     this.detail.title = shown?.project || state.project?.root || "";
     const hadFocus = this.list.contains(document.activeElement) && document.activeElement.dataset.testid;
     fill(this.list, state.servers.map((server) => h("button.server", {
@@ -52,7 +52,7 @@ class ServerChooser extends Part {
         this.button.focus();
       },
     },
-    h("span.server-head", {}, h("b", {}, server.name), server.own && h("span.chip", {}, "this project")),
+    h("span.server-head", {}, h("b", {}, server.name), server.id === "own" && h("span.chip", {}, "this project")),
     h("span.server-detail", {}, server.project),
     h("span.server-facts", {},
       h("span", {}, server.client || "no client yet"), h("span", {}, server.transport), h("span", {}, `for ${since(server.started_at)}`),

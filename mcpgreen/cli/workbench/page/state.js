@@ -1,7 +1,7 @@
 // What the panels share: the project, its catalog, the servers, where the user is. The address bar shows the place, so that
 // it can be copied: `/?call=12&server=4711#calls`, `/#try/tool/stats`.
 
-import { readCatalog, readProject, readServers, watchEvents } from "./api.js";
+import { readCatalog, readServers, watchEvents } from "./api.js";
 import { CallsModel } from "./calls-model.js";
 import { announce } from "./dom.js";
 import { idOf } from "./items.js";
@@ -10,10 +10,10 @@ export const PANELS = ["catalog", "try", "calls", "figures"];
 export const KINDS = ["tool", "resource", "template", "prompt", "skill"];
 const SERVERS_EVERY_MS = 5000;
 const HUNG_EVERY_MS = 1000;
+const AGAIN_AFTER_MS = 3000; // the command may have been started again, on the same port
 
 class State extends EventTarget {
-  project = null;
-  catalog = { digest: "", tools: [], resources: [], templates: [], prompts: [], skills: [], leftOut: [] };
+  catalog = { tools: [], resources: [], templates: [], prompts: [], skills: [], findings: [], leftOut: [] };
   servers = [];
   calls = new CallsModel();
   server = "own";
@@ -33,7 +33,7 @@ class State extends EventTarget {
     this.watch();
     setInterval(() => document.hidden || this.readServers(), SERVERS_EVERY_MS);
     setInterval(() => this.calls.markHung(), HUNG_EVERY_MS);
-    await Promise.all([this.#load("project", readProject), this.readCatalog(), this.readServers()]);
+    await Promise.all([this.readCatalog(), this.readServers()]);
   }
 
   readCatalog = () => this.#load("catalog", readCatalog);
@@ -42,7 +42,10 @@ class State extends EventTarget {
   async #load(name, read, { isQuiet = false } = {}) {
     try {
       this[name] = await read();
-      if (name === "catalog") this.isLoaded = true;
+      if (name === "catalog" && !this.isLoaded) {
+        this.isLoaded = true;
+        this.tell("project");
+      }
       this.tell(name);
     } catch (error) {
       if (!isQuiet) announce(error.message, { isError: true });
@@ -52,8 +55,9 @@ class State extends EventTarget {
   watch() {
     this.#source?.close();
     this.calls.clear();
-    const source = watchEvents(this.server, ({ event, catalogChanged, isOpen }) => {
+    const source = watchEvents(this.server, ({ event, catalogChanged, isOpen, isOver }) => {
       if (source !== this.#source) return;
+      if (isOver && this.isOwnServer) setTimeout(() => source === this.#source && this.watch(), AGAIN_AFTER_MS);
       if (event) this.calls.apply(event);
       else if (catalogChanged) this.readCatalog();
       else if (isOpen !== this.isLive) {
@@ -83,6 +87,11 @@ class State extends EventTarget {
 
   tell(name) {
     this.dispatchEvent(new Event(name));
+  }
+
+  /** {name, root, revisions}, when there is a catalog. */
+  get project() {
+    return this.catalog.project;
   }
 
   get isOwnServer() {

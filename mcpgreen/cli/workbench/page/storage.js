@@ -2,18 +2,18 @@
 
 const inMemory = new Map();
 
-export function kept(key) {
+export function kept(key, storage = sessionStorage) {
   try {
-    return JSON.parse(localStorage.getItem(key)) ?? inMemory.get(key);
+    return JSON.parse(storage.getItem(key)) ?? inMemory.get(key);
   } catch {
     return inMemory.get(key);
   }
 }
 
-export function keep(key, value) {
+export function keep(key, value, storage = sessionStorage) {
   inMemory.set(key, value);
   try {
-    localStorage.setItem(key, JSON.stringify(value));
+    storage.setItem(key, JSON.stringify(value));
   } catch {
     // Kept in memory.
   }

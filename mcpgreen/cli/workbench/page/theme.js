@@ -21,12 +21,13 @@ export function themeButton() {
   function choose(theme) {
     chosen = theme;
     document.documentElement.dataset.theme = theme;
-    keep(KEY, theme);
+    keep(KEY, theme, localStorage);
     const label = `Colours: ${NAME[theme]}. Change to: ${NAME[NEXT[theme]]}`;
     fill(assign(button, { title: label, "aria-label": label }), icon(SIGN[theme]));
     tell();
   }
-  choose(NEXT[kept(KEY)] ? kept(KEY) : "auto");
+  const earlier = kept(KEY, localStorage);
+  choose(NEXT[earlier] ? earlier : "auto");
   return button;
 }
 

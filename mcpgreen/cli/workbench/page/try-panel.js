@@ -1,10 +1,10 @@
 // Call what the project offers, as a client of any revision, and look at what comes back.
 
-import { readLine, saveTest } from "./api.js";
+import { saveTest } from "./api.js";
 import { compareDialog } from "./compare-view.js";
 import { announce, button, copy, fill, h, Part, segmented } from "./dom.js";
 import { stringify } from "./exact-json.js";
-import { clock, milliseconds, shortened, visible } from "./format.js";
+import { clock, milliseconds, shellLine, shortened, visible } from "./format.js";
 import { historyOf, remember } from "./history.js";
 import { icon } from "./icons.js";
 import { descriptionOf, idOf, nameOf } from "./items.js";
@@ -191,7 +191,8 @@ class TryPanel extends Part {
   }
 
   copyLine() {
-    this.#onTool(async ({ name, arguments: args }) => copy((await readLine(name, args)).run_tool, "the run-tool line"));
+    this.#onTool(({ name, arguments: args }) => copy(shellLine(["mcpgreen", "run-tool", name, "--args", stringify(args),
+      "--project-root", state.project.root]), "the run-tool line"));
   }
 
   copyRpc() {
@@ -201,18 +202,18 @@ class TryPanel extends Part {
 
   compare() {
     const request = this.#request();
-    if (request) this.dialog.compare(request.method, request.params);
+    if (request) this.dialog.compare(request.method, request.params, state.project.revisions);
   }
 
   saveTest() {
     const run = this.current?.outcome.run;
-    if (!run?.answer) {
-      announce("Run it first: the test checks the answer.");
+    if (!run?.answer?.frame.result) {
+      announce("Run it first: the test expects the same result.");
       return;
     }
     this.#onTool(async () => {
       const { name, arguments: args } = run.body.params;
-      const { file } = await saveTest({ name, arguments: args, answer: run.answer.frame });
+      const { file } = await saveTest({ tool: name, arguments: args, result: run.answer.frame.result });
       announce(`Written: ${file}`);
     });
   }
