@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
+from typing import Any
 
 from mcpgreen import journal
 from mcpgreen.engine.link import Link
@@ -32,6 +33,16 @@ class Frames:
         self._services = services
         self._link = link
         self._unseen: deque[str | int | None] = deque(maxlen=MAX_UNSEEN)  # requests whose arguments are shown later
+
+    def follow(self, outlet: Any, reader: Any) -> None:
+        """Tell of the frames that these two write and read, while somebody wants to know. Otherwise, they do not even
+        compare."""
+
+        def switch(is_wanted: bool) -> None:
+            outlet.on_frame = self.tell_outgoing if is_wanted else None
+            reader.on_message = self.tell_incoming if is_wanted else None
+
+        self._services.events.when_wanted("frame", switch)
 
     def tell_first(self, line: bytes, answer: bytes) -> None:
         """Tell of the first request and its answer, which came before anything else was ready."""

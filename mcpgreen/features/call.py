@@ -160,7 +160,8 @@ class Call:
         self.own_roots: Roots | None = None  # of a task that was stored with them
         self.token: str | int | None = None  # for progress, if the client gave one and the call has a greenlet
         self.received_at = self.arrived_at = monotonic()  # the second is that of the request that waits for the answer
-        self.end: End = telling.OK  # once it has an answer
+        self.began_at = self.ready_at = 0.0  # when its turn came, and when it had an answer
+        self.end: End = telling.OK  # then
         self.secrets: tuple[Secrets, Secrets] | None = None  # see `Confidential.of_call`
         self.required_scopes: Sequence[str] = ()  # that the caller needs; set when the target is found
         self.greenlet: gevent.Greenlet | None = None
@@ -452,6 +453,15 @@ class Run:
         self.ended_by = outcome.ended_by
         if outcome.stderr:
             self.stderr_end = outcome.stderr[-STDERR_END_BYTES:]
+
+    @property
+    def limit(self) -> str | None:
+        """Return the limit at which the script was stopped, if it was."""
+        from mcpgreen.running.processes.run import Ending  # comes with the first script
+
+        if self.ended_by == Ending.DEADLINE and self.deadline is not None:
+            return f"{self.deadline.secs:g} s"
+        return None if self.ended_by in ("", Ending.EXIT) else self.ended_by
 
     def leave_places(self) -> None:
         self.slot.leave()

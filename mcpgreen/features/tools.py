@@ -40,8 +40,7 @@ from mcpgreen.features.services import Services
 from mcpgreen.protocol import revision_fields
 from mcpgreen.protocol.input import requests
 from mcpgreen.protocol.schemas.validator import BadSchema
-from mcpgreen.running.processes.ending import Ending
-from mcpgreen.running.processes.run import Deadline, Limits, Outcome, Script
+from mcpgreen.running.processes.run import Deadline, Ending, Limits, Outcome, Script
 from mcpgreen.running.schema_checks import Schema
 from mcpgreen.running.scripts import embedding, results
 from mcpgreen.running.scripts.environment import packed

@@ -10,6 +10,8 @@ import stat
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from mcpgreen.events import places
 from mcpgreen.events.attach import attach, running_servers
 from tests.support.client import Speak
@@ -130,8 +132,11 @@ def test_a_viewer_that_never_reads_delays_no_call_and_learns_what_it_missed(
     assert client.call_tool("plain")
 
 
-def test_there_are_only_so_many_viewers(project: ProjectBuilder, speak: Speak) -> None:
-    client = speak("2025-11-25")
+def test_there_are_only_so_many_viewers(
+    project: ProjectBuilder, speak: Speak, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))  # where no other test looks for servers
+    client = speak("2025-11-25", env={"XDG_RUNTIME_DIR": str(tmp_path)})
     path = str(socket_of(client.wire.pid))
     viewers = [attach(path) for _ in range(8)]
     for each in viewers:
