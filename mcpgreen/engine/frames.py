@@ -46,9 +46,8 @@ class Frames:
 
     def tell_first(self, line: bytes, answer: bytes) -> None:
         """Tell of the first request and its answer, which came before anything else was ready."""
-        for way, frame in (("in", line), ("out", answer)):
-            message = jsontext.loads(frame.strip())
-            self._tell(way, frame, message, self._services.confidential.always.shown(message))
+        self.tell_incoming(line, jsontext.loads(line.strip()))
+        self.tell_outgoing(answer, None)
 
     def tell_incoming(self, line: bytes, message: object) -> None:
         confidential, process = self._services.confidential, None

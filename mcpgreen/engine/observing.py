@@ -7,7 +7,7 @@ Rule: while nobody looks, nothing runs here. The server imports this when its fi
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import gevent
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from mcpgreen.engine.server import Server
     from mcpgreen.engine.spans import Spans
     from mcpgreen.events.offer import Offer
-    from mcpgreen.logs.secrets import Secrets
 
 SAMPLE_SECS = 2.0
 PAGE_KB = os.sysconf("SC_PAGE_SIZE") // 1024
@@ -28,34 +27,33 @@ PAGE_KB = os.sysconf("SC_PAGE_SIZE") // 1024
 class Observation:
     def __init__(self, server: Server) -> None:
         self._server = server
-        self._services = server.services
-        self._offer: Offer | None = None
-        self._spans: Spans | None = None
-        self._sampling: gevent.Greenlet | None = None
-        self.views = Views(self._services.events, about=self.about, secrets_of=self._secrets_of)
-        self._services.events.when_wanted("sample", self._switch_sampling)
+        self._services = services = server.services
+        self._parts: list[Offer | Spans] = []
+        self._sampling = gevent.Greenlet()
+        self.views = Views(
+            services.events, about=self.about, secrets_of=lambda call: services.confidential.of_call(call)
+        )
+        services.events.when_wanted("sample", self._switch_sampling)
 
-    def trace(self) -> None:
-        """Make spans of calls."""
-        from mcpgreen.engine.spans import Spans  # few servers need it
+    def begin(self) -> None:
+        """Offer the events on the server's socket, and make spans of calls, as far as the settings want that."""
+        if self._services.settings.otel:
+            from mcpgreen.engine.spans import Spans
 
-        self._spans = Spans(self._services)
-        self._services.traceparent = self._spans.traceparent
+            self._parts.append(spans := Spans(self._services))
+            self._services.traceparent = spans.traceparent
+        if self._services.settings.observe == "on":
+            from mcpgreen.events.offer import Offer
 
-    def offer(self) -> None:
-        """Offer the events on the server's socket."""
-        from mcpgreen.events.offer import Offer
-
-        try:
-            self._offer = Offer(self.views, self._services.environ)
-        except OSError as error:
-            journal.debug("mcpgreen watch cannot look into this server: %s", error.strerror)
+            try:
+                self._parts.append(Offer(self.views, self._services.environ))
+            except OSError as error:
+                journal.debug("mcpgreen watch cannot look into this server: %s", error.strerror)
 
     def close(self) -> None:
-        for part in (self._spans, self._offer):
-            if part is not None:
-                part.close()
-        self._switch_sampling(is_wanted=False)
+        for part in self._parts:
+            part.close()
+        self._sampling.kill(block=False)
 
     def about(self) -> Json:
         """Describe the server, as the first event of each viewer does."""
@@ -73,13 +71,10 @@ class Observation:
             "client": services.client.get("name"),
         }
 
-    def _secrets_of(self, call: Any) -> Secrets:
-        return self._services.confidential.of_call(call)
-
     def _switch_sampling(self, is_wanted: bool) -> None:
-        if self._sampling is not None:
-            self._sampling.kill(block=False)
-        self._sampling = gevent.spawn(self._sample) if is_wanted else None
+        self._sampling.kill(block=False)
+        if is_wanted:
+            self._sampling = gevent.spawn(self._sample)
 
     def _sample(self) -> None:
         while True:

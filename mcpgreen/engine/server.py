@@ -115,11 +115,9 @@ class Server:
     def observe(self, transport: str) -> None:
         """Let viewers look into the server, soon, as far as the settings allow it."""
         self.transport, settings = transport, self.services.settings
-        if settings.otel:
-            self.observation.trace()
-        if settings.observe == "on":
-            self._observing = gevent.spawn_later(OBSERVED_AFTER_SECS, lambda: self.observation.offer())
-        elif not settings.otel:
+        if settings.observe == "on" or settings.otel:
+            self._observing = gevent.spawn_later(OBSERVED_AFTER_SECS, lambda: self.observation.begin())
+        else:
             self.services.events.take_early()
 
     def add_session(self, session: Session) -> None:
@@ -237,12 +235,12 @@ class Server:
     def _on_change(self, source: str, total: int, earlier: Mapping[str, Snapshot]) -> None:
         journal.info("%s changed: %d listed", source, total)
         catalog = self.services.catalog
-        old = {(kind, item.name): item for kind, snapshot in earlier.items() for item in snapshot.items}
-        new = {(kind, item.name): item for kind in earlier for item in catalog.snapshot(kind).items}
+        old = {item.name: item.definition for snapshot in earlier.values() for item in snapshot.items}
+        new = {item.name: item.definition for kind in earlier for item in catalog.snapshot(kind).items}
         names = {
-            "added": [name for kind, name in new if (kind, name) not in old],
-            "removed": [name for kind, name in old if (kind, name) not in new],
-            "changed": [key[1] for key in new if key in old and old[key].definition != new[key].definition],
+            "added": [name for name in new if name not in old],
+            "removed": [name for name in old if name not in new],
+            "changed": [name for name in new if name in old and new[name] != old[name]],
         }
         told = {what: some[:MAX_NAMES] for what, some in names.items()}
         why = "file events" if catalog.is_watched else "a look at the disk"

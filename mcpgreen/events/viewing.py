@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from mcpgreen.events.kinds import ALL, KEPT, PLAIN, TYPES
-from mcpgreen.events.stream import Event, Events, Subject
+from mcpgreen.events.stream import Event, Events
 from mcpgreen.journal import cut
 from mcpgreen.text import jsontext
 from mcpgreen.text.json_types import Json
@@ -25,7 +25,6 @@ MAX_EVENTS = 2000
 MAX_BYTES = 8 << 20
 MAX_TEXT_CHARS = 1000
 TAIL_CHARS = 4096
-UNSEEN_REASONS_A_SEC = 20  # a client can have requests refused as fast as it likes
 RECORD_BYTES = 512  # of an event that is no line yet, roughly
 NAMES = ("method", "name")
 SUCCESSES = ("ok", "asks", "task")
@@ -38,9 +37,7 @@ class Views:
     """The ring and the viewers of one server. `about` describes the server for its viewers, `secrets_of` knows what is
     secret in a call, or, for None, always."""
 
-    def __init__(
-        self, events: Events, *, about: Callable[[], Json], secrets_of: Callable[[Subject | None], Secrets]
-    ) -> None:
+    def __init__(self, events: Events, *, about: Callable[[], Json], secrets_of: Callable[[Any], Secrets]) -> None:
         self.calls = self.failures = 0  # of named items: tools, resources, prompts
         self._events = events
         self._about = about
@@ -49,7 +46,6 @@ class Views:
         self._ring_bytes = 0
         self._viewers: list[TakeLine] = []
         self._last = 0
-        self._second = self._reasons = 0
         for event in events.take_early():
             self._take(event)
         events.read(self._take, KEPT)
@@ -81,8 +77,9 @@ class Views:
             record["link"] = event.call.stream.link
         record.update(event.fields)
         record.pop("line", None)  # the whole frame is for recordings
-        if event.kind == "ended":
-            self._count(record)
+        if event.kind == "ended" and record.get("name") and record["outcome"] != "task":
+            self.calls += 1
+            self.failures += record["outcome"] not in SUCCESSES
         if not self._viewers and event.kind in SMALL_KINDS and "reason" not in record:
             record |= {name: cut(record[name], MAX_TEXT_CHARS) for name in NAMES if record.get(name)}
             self._keep(record)
@@ -92,23 +89,13 @@ class Views:
         for viewer in tuple(self._viewers):
             viewer(line)
 
-    def _count(self, ended: Json) -> None:
-        if ended.get("name") and ended["outcome"] != "task":
-            self.calls += 1
-            self.failures += ended["outcome"] not in SUCCESSES
-        if "reason" in ended and not self._viewers:
-            second = int(ended["at"])
-            self._second, self._reasons = second, self._reasons + 1 if second == self._second else 1
-            if self._reasons > UNSEEN_REASONS_A_SEC:
-                del ended["reason"]
-
     def _keep(self, entry: bytes | Json) -> None:
         self._ring.append(entry)
         self._ring_bytes += _size(entry)
         while len(self._ring) > MAX_EVENTS or self._ring_bytes > MAX_BYTES:
             self._ring_bytes -= _size(self._ring.popleft())
 
-    def _line(self, record: Json, call: Subject | None) -> bytes:
+    def _line(self, record: Json, call: Any) -> bytes:
         secrets, types = self._secrets_of(call), TYPES[record["kind"]]
         # Names are shown even if the arguments are too large to be searched for secrets.
         of_names = self._secrets_of(None) if secrets.hides_all else secrets

@@ -249,9 +249,7 @@ class Call:
 
     def progress(self, progress: float, total: float | None, message: str | None) -> None:
         """Send progress to a client that asked for it: only if it has increased, and not too often."""
-        if "progress" in self.services.events.wants:
-            told = {"progress": progress, "total": total, "message": message}
-            self.services.events.tell("progress", self, told)
+        telling.tell("progress", self, progress=progress, total=total, message=message)
         if self.task is not None:
             self.task.progress(progress, total, message)
         elif self.promotion is not None:
@@ -276,8 +274,7 @@ class Call:
 
     def log(self, level: str, logger: str | None, data: object) -> None:
         """Send a log message to the client, if it wants this level."""
-        if "log" in self.services.events.wants:
-            self.services.events.tell("log", self, {"level": level, "logger": logger, "data": data})
+        telling.tell("log", self, level=level, logger=logger, data=data)
         if self.interaction.state not in HEARD or not wants_level(self.view, level):
             return
         if self._log_throttle is None:
@@ -453,15 +450,6 @@ class Run:
         self.ended_by = outcome.ended_by
         if outcome.stderr:
             self.stderr_end = outcome.stderr[-STDERR_END_BYTES:]
-
-    @property
-    def limit(self) -> str | None:
-        """Return the limit at which the script was stopped, if it was."""
-        from mcpgreen.running.processes.run import Ending  # comes with the first script
-
-        if self.ended_by == Ending.DEADLINE and self.deadline is not None:
-            return f"{self.deadline.secs:g} s"
-        return None if self.ended_by in ("", Ending.EXIT) else self.ended_by
 
     def leave_places(self) -> None:
         self.slot.leave()

@@ -68,6 +68,12 @@ def target_of(params: object) -> str | None:
     return name if isinstance(name, str) and name else None
 
 
+def tell(kind: str, call: Call, **fields: object) -> None:
+    """Tell something that is rare, if somebody wants to know."""
+    if kind in call.services.events.wants:
+        call.services.events.tell(kind, call, fields)
+
+
 def tell_queued(call: Call) -> None:
     """The request has become a call. Of a retry, it is known by now what it belongs to."""
     if "queued" in call.services.events.wants:
@@ -103,35 +109,33 @@ def tell_ended(
         "by": by,
         "task": task_id if call.task is None else call.task.id,
         "interaction": call.interaction.first or None,
-        "limit": run.limit if run is not None else None,
     }
     if end.reason:
         fields["reason"] = end.reason
+    if run is not None and run.ended_by not in ("", "exit"):
+        is_late = end.outcome == "timed out" and run.deadline is not None
+        fields["limit"] = f"{run.deadline.secs:g} s" if is_late and run.deadline else run.ended_by
     call.services.events.tell("ended", call, fields)
 
 
 def tell_asked(call: Call, asked: Json) -> None:
-    if "asked" in call.services.events.wants:
-        for key, request in asked.items():
-            message = (request.get("params") or {}).get("message")
-            fields = {"key": key, "method": request["method"], "message": message}
-            call.services.events.tell("asked", call, fields)
+    for key, request in asked.items():
+        message = (request.get("params") or {}).get("message")
+        tell("asked", call, key=key, method=request["method"], message=message)
 
 
 def tell_answered(call: Call, outcomes: Json) -> None:
-    if "answered" in call.services.events.wants:
-        for key, outcome in outcomes.items():
-            status = str(outcome.get("status"))
-            action = outcome["result"].get("action", status) if status == "answered" else status
-            call.services.events.tell("answered", call, {"key": key, "action": str(action)[:20]})
+    for key, outcome in outcomes.items():
+        action = outcome.get("result", {}).get("action", outcome.get("status"))
+        tell("answered", call, key=key, action=str(action)[:20])
 
 
 def tell_started(
     call: Call, pid: int, argv: Sequence[str], way: str, *, began_at: float, variables: Sequence[Sequence[str]] = ()
 ) -> None:
     """`variables`: the name of each, and where it comes from."""
-    fields = {"argv": list(argv), "cwd": call.services.project.root, "pid": pid, "way": way, "variables": variables}
-    call.services.events.tell("started", call, {**fields, "waited_ms": _ms(began_at - call.arrived_at)})
+    about = {"argv": list(argv), "cwd": call.services.project.root, "pid": pid, "way": way, "variables": variables}
+    tell("started", call, **about, waited_ms=_ms(began_at - call.arrived_at))
 
 
 def tell_output(call: Call, outcome: Outcome) -> None:
@@ -144,16 +148,15 @@ def tell_output(call: Call, outcome: Outcome) -> None:
 
 def _tell_stream(call: Call, stream: str, size: int, end: bytes) -> None:
     tail = end[-TAIL_BYTES:]
-    fields = {"stream": stream, "bytes": size, "tail": (tail.decode("utf-8", "replace"), size > len(tail))}
-    call.services.events.tell("output", call, fields)
+    tell("output", call, stream=stream, bytes=size, tail=(tail.decode("utf-8", "replace"), size > len(tail)))
 
 
 def tell_resident_end(call: Call, outcome: Outcome, cpu_before: tuple[float, float]) -> None:
     """A resident process is done with the call."""
     child = outcome.child
-    used = [after - before for after, before in zip(cpu_ms(child.pid), cpu_before, strict=True)]
-    fields = {"pid": child.pid, "wall_ms": _ms(child.ended_at - child.began_at)}
-    call.services.events.tell("exited", call, {**fields, "user_ms": used[0], "system_ms": used[1]})
+    user, system = (after - before for after, before in zip(cpu_ms(child.pid), cpu_before, strict=True))
+    wall_ms = _ms(child.ended_at - child.began_at)
+    tell("exited", call, pid=child.pid, wall_ms=wall_ms, user_ms=user, system_ms=system)
     tell_output(call, outcome)
 
 
@@ -198,8 +201,8 @@ class Witness:
             if usage.ru_maxrss > self._own_kb or child.way:
                 self._peak_kb = max(self._peak_kb, usage.ru_maxrss)
             fields |= {"user_ms": _ms(usage.ru_utime), "system_ms": _ms(usage.ru_stime)}
-        fields |= {"pid": child.pid, "wall_ms": _ms(child.ended_at - child.began_at), "peak_kb": self._peak_kb or None}
-        self._call.services.events.tell("exited", self._call, fields)
+        wall_ms = _ms(child.ended_at - child.began_at)
+        tell("exited", self._call, **fields, pid=child.pid, wall_ms=wall_ms, peak_kb=self._peak_kb or None)
 
     def _look(self) -> None:
         """See how much memory it takes, and what it has printed, until it has ended."""
