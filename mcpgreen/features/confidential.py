@@ -51,11 +51,9 @@ class Confidential:
         nothing more is known that might be secret."""
         if call is None or call.method != "tools/call":
             return self.always
-        if call.secrets is None or call.secrets[0] is not self.always:
-            secrets = self.of(call.method, {**call.params, "arguments": call.arguments})
-            if self.is_unknown(call.method, call.params):
-                return secrets
-            call.secrets = self.always, secrets
+        known = len(self._values), self.is_unknown(call.method, call.params)
+        if call.secrets is None or call.secrets[0] != known:
+            call.secrets = known, self.of(call.method, {**call.params, "arguments": call.arguments})
         return call.secrets[1]
 
     def last_words(self, stderr: bytes, call: Call | None = None) -> LastWords:
@@ -83,10 +81,10 @@ class Confidential:
         tool = snapshot.by_name.get(tool_name) if isinstance(tool_name, str) else None
         if tool is None:
             return self.always
-        known: tuple[Secrets, Secrets] | None = snapshot.cache.get(("secrets", tool_name))
-        if known is None or known[0] is not self.always:
+        key = "secrets", tool_name, len(self._values)
+        secrets: Secrets | None = snapshot.cache.get(key)
+        if secrets is None:
             names = secret_names(tool.definition.get("inputSchema"), whole=("arguments",))
             names |= secret_names(tool.definition.get("outputSchema"), whole=("structuredContent", "text"))
-            known = self.always, Secrets(self._keys | names, self._values)
-            snapshot.cache["secrets", tool_name] = known
-        return known[1]
+            secrets = snapshot.cache[key] = Secrets(self._keys | names, self._values)
+        return secrets

@@ -31,10 +31,11 @@ CLOCK_MS = 1000 / os.sysconf("SC_CLK_TCK")
 
 
 class End(NamedTuple):
-    """How a call ends: `ok`, `failed`, `refused`, `timed out`, `cancelled`, `asks` or `task`, and why."""
+    """How a call ends (`ok`, `failed`, `refused`, `timed out`, `cancelled`, `asks` or `task`), why, and at what limit."""
 
     outcome: str
     reason: str = ""
+    limit: str = ""
 
 
 OK, ASKS, TASK = End("ok"), End("asks"), End("task")
@@ -44,19 +45,22 @@ SET_IS_ERROR = End("failed", "the tool set isError in its result")
 def end_of_failure(call: Call, error: ToolFailure | RpcError) -> End:
     """Return how a call ends that is answered with an error, or with a failure that the model reads. Values from a
     client or a script are not in the reason."""
-    if call.run is None or call.run.child is None:
-        outcome = "failed" if isinstance(error, InternalError) else "refused"
-    else:
+    run, limit = call.run, ""
+    outcome = "failed" if isinstance(error, InternalError) else "refused"
+    if run is not None and run.child is not None:
         from mcpgreen.running.processes.run import Ending  # comes with the first script
 
-        outcome = "timed out" if call.run.ended_by == Ending.DEADLINE else "failed"
+        is_late = run.ended_by == Ending.DEADLINE
+        outcome = "timed out" if is_late else "failed"
+        if run.ended_by != Ending.EXIT:
+            limit = f"{run.deadline.secs:g} s" if is_late and run.deadline is not None else run.ended_by
     if isinstance(error, RpcError):
-        return End(outcome, error.message)
+        return End(outcome, error.message, limit)
     if not error.problems:
-        return End(outcome, error.what)
+        return End(outcome, error.what, limit)
     from mcpgreen.protocol.schemas.problems import without_values  # few calls need it
 
-    return End(outcome, f"{error.what}: {without_values(error.problems)}")
+    return End(outcome, f"{error.what}: {without_values(error.problems)}", limit)
 
 
 def target_of(params: object) -> str | None:
@@ -109,12 +113,10 @@ def tell_ended(
         "by": by,
         "task": task_id if call.task is None else call.task.id,
         "interaction": call.interaction.first or None,
+        "limit": end.limit,
     }
     if end.reason:
         fields["reason"] = end.reason
-    if run is not None and run.ended_by not in ("", "exit"):
-        is_late = end.outcome == "timed out" and run.deadline is not None
-        fields["limit"] = f"{run.deadline.secs:g} s" if is_late and run.deadline else run.ended_by
     call.services.events.tell("ended", call, fields)
 
 

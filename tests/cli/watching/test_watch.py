@@ -57,9 +57,12 @@ def test_calls_are_printed_as_they_end_and_events_for_programs(client: Client) -
     eventually(lambda: b"watch" in Path(f"/proc/{lines.pid}/cmdline").read_bytes() and len(_sockets(lines.pid)) > 0)
     client.call_tool("stats", {"password": SECRET})
     client.call_tool("fails")
+    assert lines.stdout is not None
+    printed = lines.stdout.readline()  # it may look for the server only now, which remembers the call
     client.wire.stop()
 
-    printed, _ = lines.communicate(timeout=60)
+    printed += lines.stdout.read()
+    lines.communicate(timeout=60)
     told, _ = events.communicate(timeout=60)
     assert first["kind"] == "server"
     assert {"queued", "started", "exited", "ended"} <= {json.loads(line)["kind"] for line in told.splitlines()}
