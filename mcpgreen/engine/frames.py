@@ -64,7 +64,7 @@ class Frames:
             requests = [each for each in message[:1000] if type(each) is dict and type(each.get("params")) is dict]
             every = [confidential.of(each.get("method"), each["params"]) for each in requests]
             secrets = secrets.with_those(every)
-        self._tell("in", line, message, secrets.shown(message), process=process)
+        self._tell("in", line, message, secrets.shown(message), process, None)
 
     def tell_outgoing(self, line: Line, answered: Answerable | None) -> None:
         call = answered if isinstance(answered, Call) else getattr(answered, "call", None)
@@ -80,7 +80,7 @@ class Frames:
             shown = f"... ({size} bytes)" if size > MAX_READ_BYTES else secrets.shown(message)
         except ValueError:
             shown = "(not JSON)"
-        self._tell("out", line, message, shown, process=self._process_of(answered), call=call)
+        self._tell("out", line, message, shown, self._process_of(answered), call)
 
     def _process_of(self, call: object) -> int | None:
         """Return the process that runs for a call, or has run for it."""
@@ -88,16 +88,7 @@ class Frames:
             return None
         return call.run.child.pid if call.run.child is not None else self._services.runner.process_of(call.serial)
 
-    def _tell(
-        self,
-        way: str,
-        line: Line,
-        message: object,
-        shown: str,
-        *,
-        process: int | None = None,
-        call: Call | None = None,
-    ) -> None:
+    def _tell(self, way: str, line: Line, message: object, shown: str, process: int | None, call: Call | None) -> None:
         # The line is for recordings; viewers get what is in the table of kinds.
         told: Json = {"way": way, "bytes": size_of(line), "frame": shown, "process": process, "line": line}
         if type(message) is dict:

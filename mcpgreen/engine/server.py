@@ -237,12 +237,9 @@ class Server:
         catalog = self.services.catalog
         old = {item.name: item.definition for snapshot in earlier.values() for item in snapshot.items}
         new = {item.name: item.definition for kind in earlier for item in catalog.snapshot(kind).items}
-        names = {
-            "added": [name for name in new if name not in old],
-            "removed": [name for name in old if name not in new],
-            "changed": [name for name in new if name in old and new[name] != old[name]],
-        }
-        told = {what: some[:MAX_NAMES] for what, some in names.items()}
+        names = {"added": new.keys() - old.keys(), "removed": old.keys() - new.keys()}
+        names["changed"] = {name for name in old.keys() & new.keys() if old[name] != new[name]}
+        told = {what: sorted(some)[:MAX_NAMES] for what, some in names.items()}
         why = "file events" if catalog.is_watched else "a look at the disk"
         self.services.events.tell("changed", None, {"source": source, **told, "why": why})
         if source == "tools" and self.services.settings.tasks == "off":

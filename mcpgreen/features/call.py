@@ -290,10 +290,9 @@ class Call:
 
     def end_early(self, event: str, *, by: str = "server") -> None:
         """Stop the script and the greenlet of the call, which will have no result."""
-        was_over = self.is_cancelled
-        self.interaction.on(event)
-        if not was_over:
+        if not self.is_cancelled:
             telling.tell_ended(self, End("cancelled"), by=by)
+        self.interaction.on(event)
         if self.promotion is not None:
             self.promotion.close()
         if self.run is not None:

@@ -156,7 +156,9 @@ def run_for(
         run = ScriptRun(script, env, deadline, limits, call.serial, Channel(reports).feed, call.stream.owner)
         if is_watched:
             variables = _origins(call, env, shared)
-            run = run._replace(on_start=lambda *process: telling.Witness(call, variables, *process).exited)
+            run = run._replace(
+                on_start=lambda child, captures: telling.Witness(call, variables, child, captures).exited
+            )
         can_elicit = call.client_variables["MCP_ELICIT_SUPPORTED"] == "1"
         with ElicitationFiles(files, reports.asking_script) if can_elicit else nullcontext():
             outcome = run_script(services.runner, run)

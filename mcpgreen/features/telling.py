@@ -133,7 +133,7 @@ def tell_answered(call: Call, outcomes: Json) -> None:
 
 
 def tell_started(
-    call: Call, pid: int, argv: Sequence[str], way: str, *, began_at: float, variables: Sequence[Sequence[str]] = ()
+    call: Call, pid: int, argv: Sequence[str], way: str, *, began_at: float, variables: Sequence[list[str]] = ()
 ) -> None:
     """`variables`: the name of each, and where it comes from."""
     about = {"argv": list(argv), "cwd": call.services.project.root, "pid": pid, "way": way, "variables": variables}
@@ -176,16 +176,14 @@ def cpu_ms(pid: int) -> tuple[float, float]:
 class Witness:
     """Tells of the process of one call, from its start to its end, and of what it prints meanwhile."""
 
-    def __init__(
-        self, call: Call, variables: Sequence[Sequence[str]], child: Child, stdout: Capture, stderr: Capture
-    ) -> None:
+    def __init__(self, call: Call, variables: list[list[str]], child: Child, captures: dict[str, Capture]) -> None:
         """The process has begun."""
         import resource
 
         self._call = call
         self._child = child
-        self._captures = {"stdout": stdout, "stderr": stderr}
-        self._told_bytes = dict.fromkeys(self._captures, 0)
+        self._captures = captures  # by the names of the streams
+        self._told_bytes = dict.fromkeys(captures, 0)
         self._own_kb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         self._peak_kb = 0
         way = WAYS.get(child.way, child.way)

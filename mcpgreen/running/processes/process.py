@@ -131,7 +131,7 @@ class RunningScript:
             self.child.stays, chunk_bytes = True, CHUNK_BYTES
         self.child.printed = self._stderr
         if run.on_start is not None:
-            self.child.on_end = run.on_start(self.child, self._stdout, self._stderr)
+            self.child.on_end = run.on_start(self.child, {"stdout": self._stdout, "stderr": self._stderr})
         self._stdout_reader = PipeReader(stdout, self._stdout.take)
         self._stderr_reader = PipeReader(stderr, self._stderr.take)
         self._control_reader = PipeReader(control, run.on_control, chunk_bytes=chunk_bytes)

@@ -140,8 +140,8 @@ class ScriptRun(NamedTuple):
     tail: Tail | None = None
     calls_fd: int = -1
     on_closed: Callable[[], None] = lambda: None
-    # If somebody looks: it gets the child, its stdout and its stderr, and returns what the hub calls when it has ended.
-    on_start: Callable[[Child, Capture, Capture], Callable[[], None]] | None = None
+    # If somebody looks: gets the child and what it prints, by stream, and returns what the hub calls when it has ended.
+    on_start: Callable[[Child, dict[str, Capture]], Callable[[], None]] | None = None
 
 
 def unheard(chunk: bytes) -> None:
