@@ -9,9 +9,7 @@ Rule: whatever fails here, the server serves on without viewers.
 from __future__ import annotations
 
 import _socket  # `socket` itself takes milliseconds to import
-import errno
 import os
-from collections import deque
 from collections.abc import Mapping
 from contextlib import closing, suppress
 from typing import Any
@@ -28,7 +26,8 @@ READ_EVENT = 1
 MAX_VIEWERS = 8
 GATHER_SECS = 0.02  # before events are sent: to wake the viewer for each would cost more than to make it
 MAX_UNSENT_BYTES = MAX_BYTES + (1 << 20)  # the ring, and some more
-RETRY_SECS = 0.1
+WRITE_BYTES = 1 << 18  # at a time
+ACCEPT_PAUSE_SECS = 0.05  # a script may try again and again
 
 
 class Offer:
@@ -55,26 +54,26 @@ class Offer:
         with gevent.get_hub().loop.io(self._socket.fileno(), READ_EVENT) as comes:
             while True:
                 gevent.get_hub().wait(comes)
-                try:
+                with suppress(OSError):  # it has left again, or there is no descriptor left
                     fd, _ = self._socket._accept()  # type: ignore[attr-defined]  # as `socket.socket.accept` does
                     self._admit(_socket.socket(fileno=fd))
-                except OSError as error:
-                    journal.warning("a viewer was refused: %s", error.strerror)
-                    gevent.sleep(RETRY_SECS)  # a script may try again and again, or there is no descriptor left
+                gevent.sleep(ACCEPT_PAUSE_SECS)
 
     def _admit(self, connection: Any) -> None:
-        """Begin to serve a viewer. Raises PermissionError."""
+        connection.setblocking(False)
         try:
-            connection.setblocking(False)
-            pid = places.peer_of(connection)
-            if pid is not None and places.is_descendant(pid):
-                raise PermissionError(errno.EPERM, "a script of this server runs it")
-            if len(self._viewers) >= MAX_VIEWERS:
-                raise PermissionError(errno.EPERM, f"there are {MAX_VIEWERS} viewers already")
-        except OSError:
+            pid, problem = places.peer_of(connection), None
+        except PermissionError as error:
+            pid, problem = None, error.strerror
+        if pid is not None and places.is_descendant(pid):
+            problem = "a script of this server runs it"
+        elif len(self._viewers) >= MAX_VIEWERS:
+            problem = f"there are {MAX_VIEWERS} viewers already"
+        if problem:
+            journal.warning("a viewer was refused: %s", problem)
             connection.close()
-            raise
-        self._viewers.add(gevent.spawn(self._serve, connection))
+        else:
+            self._viewers.add(gevent.spawn(self._serve, connection))
 
     def _serve(self, connection: Any) -> None:
         """Write events to a viewer until it leaves. It has nothing to say: when there is something to be read, that is
@@ -88,42 +87,32 @@ class Offer:
             finally:
                 self._views.remove(viewer.take)
                 self._viewers.discard(this)
-                connection.send(viewer.unsent())  # as far as it takes that now
+                connection.send(viewer.unsent)  # as far as it takes that now
 
 
 class Viewer:
-    """The lines that one viewer has yet to read."""
+    """What one viewer has yet to read."""
 
     def __init__(self) -> None:
-        self._lines: deque[bytes] = deque()
-        self._rest = memoryview(b"")  # of what is being written
-        self._unsent_bytes = self._lost = 0
+        self.unsent = bytearray()  # lines
+        self._lost = 0
         self._has_lines = Event()
 
     def take(self, line: bytes) -> None:
-        if self._unsent_bytes + len(line) > MAX_UNSENT_BYTES:
+        if len(self.unsent) + len(line) > MAX_UNSENT_BYTES:
             self._lost += 1
             return
         if self._lost:
-            line = b'{"kind":"lost","count":%d}\n%b' % (self._lost, line)
+            self.unsent += b'{"kind":"lost","count":%d}\n' % self._lost
             self._lost = 0
-        self._lines.append(line)
-        self._unsent_bytes += len(line)
+        self.unsent += line
         self._has_lines.set()
-
-    def unsent(self) -> memoryview:
-        """Return what is to be written next."""
-        if not self._rest:
-            self._rest = memoryview(b"".join(self._lines))
-            self._lines.clear()
-        return self._rest
 
     def write_all(self, fd: int) -> None:
         """Write lines as they come. Raises OSError when the viewer has left."""
         while self._has_lines.wait():
             gevent.sleep(GATHER_SECS)
             self._has_lines.clear()
-            while rest := self.unsent():
-                written = nb_write(fd, rest)
-                self._unsent_bytes -= written
-                self._rest = rest[written:]
+            while self.unsent:
+                written = nb_write(fd, self.unsent[:WRITE_BYTES])
+                del self.unsent[:written]

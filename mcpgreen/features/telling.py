@@ -31,7 +31,7 @@ CLOCK_MS = 1000 / os.sysconf("SC_CLK_TCK")
 
 
 class End(NamedTuple):
-    """How a call ends (`ok`, `failed`, `refused`, `timed out`, `cancelled`, `asks` or `task`), why, and at what limit."""
+    """How a call ends (ok, failed, refused, timed out, cancelled, asks, or task), why, and at what limit."""
 
     outcome: str
     reason: str = ""
@@ -54,13 +54,12 @@ def end_of_failure(call: Call, error: ToolFailure | RpcError) -> End:
         outcome = "timed out" if is_late else "failed"
         if run.ended_by != Ending.EXIT:
             limit = f"{run.deadline.secs:g} s" if is_late and run.deadline is not None else run.ended_by
-    if isinstance(error, RpcError):
-        return End(outcome, error.message, limit)
-    if not error.problems:
-        return End(outcome, error.what, limit)
-    from mcpgreen.protocol.schemas.problems import without_values  # few calls need it
+    reason = error.message if isinstance(error, RpcError) else error.what
+    if isinstance(error, ToolFailure) and error.problems:
+        from mcpgreen.protocol.schemas.problems import without_values  # few calls need it
 
-    return End(outcome, f"{error.what}: {without_values(error.problems)}", limit)
+        reason += f": {without_values(error.problems)}"
+    return End(outcome, reason, limit)
 
 
 def target_of(params: object) -> str | None:
