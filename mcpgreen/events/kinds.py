@@ -21,84 +21,70 @@ class Kind(NamedTuple):
     is_kept: bool  # also while nobody looks
 
 
-def _kind(when: str, *, is_kept: bool = False, **names: str) -> Kind:
-    """`names`: those of the fields of each type."""
-    return Kind(when, {name: type for type, some in names.items() for name in some.split()}, is_kept)
+def _kind(when: str, fields: str, *, is_kept: bool = False) -> Kind:
+    return Kind(when, dict(each.split(": ") for each in fields.split(", ")), is_kept)
 
 
 KINDS = {
     "server": _kind(
         "a viewer begins; it is the first event that the viewer gets",
-        number="pid started_at calls failures running",
-        text="project name version transport client?",
+        "pid: number, started_at: number, calls: number, failures: number, running: number, project: text, name: text, "
+        "version: text, transport: text, client?: text",
     ),
     "opened": _kind(
         "a client is known: by its handshake, or by its first stateless request",
+        "client?: value, revision: word, era: word, transport: word",
         is_kept=True,
-        value="client?",
-        word="revision era transport",
     ),
-    "closed": _kind("a session has ended", is_kept=True, word="why"),
+    "closed": _kind("a session has ended", "why: word", is_kept=True),
     "frame": _kind(
         "a message has come (in) or goes out (out)",
-        word="way",
-        number="bytes ms? process?",
-        text="method?",
-        value="id?",
-        shown="frame",
+        "way: word, bytes: number, frame: shown, id?: value, method?: text, ms?: number, process?: number",
     ),
     "queued": _kind(
         "a request has become a call. `place`: the calls before it. `interaction`: the first call of those that one "
         "question and its retries make. `task`: the task that the request is about",
-        text="method name? task?",
-        value="id arguments?",
-        number="place interaction?",
+        "method: text, name?: text, id: value, arguments?: value, place: number, interaction?: number, task?: text",
     ),
     "started": _kind(
         "the process of a call has begun. `variables`: the names of its variables, and where each is from",
-        value="argv",
-        text="cwd",
-        number="pid waited_ms",
-        word="way",
-        list="variables",
+        "argv: value, cwd: text, pid: number, way: word, variables: list, waited_ms: number",
     ),
-    "progress": _kind("a script reports progress", number="progress total?", text="message?"),
-    "log": _kind("a script logs", word="level", text="logger?", value="data"),
-    "asked": _kind("the user or the model is asked", text="key message?", word="method"),
-    "answered": _kind("a question has been answered, or will not be", text="key", word="action"),
+    "progress": _kind("a script reports progress", "progress: number, total?: number, message?: text"),
+    "log": _kind("a script logs", "level: word, logger?: text, data: value"),
+    "asked": _kind("the user or the model is asked", "key: text, method: word, message?: text"),
+    "answered": _kind("a question has been answered, or will not be", "key: text, action: word"),
     "output": _kind(
         "a script has printed: while it runs, if somebody looks, and at its end",
-        word="stream",
-        number="bytes",
-        tail="tail",
+        "stream: word, bytes: number, tail: tail",
     ),
     "exited": _kind(
         "the process of a call is over; a resident process is done with the call. `peak_kb` is absent if it is not "
         "known: the system counts what the server held when it started the process",
-        number="pid exit? signal? wall_ms user_ms? system_ms? peak_kb?",
+        "pid: number, exit?: number, signal?: number, wall_ms: number, user_ms?: number, system_ms?: number, "
+        "peak_kb?: number",
     ),
     "ended": _kind(
         "a request is answered, or never will be. A call that becomes a task ends twice: when its request is answered "
         "(outcome `task`), and when the task is over. Without a call: the request was refused before it became one",
+        "outcome: word, reason?: text, method: text, name?: text, queue_ms?: number, run_ms?: number, "
+        "write_ms?: number, bytes?: number, interaction?: number, task?: word, by?: word, limit?: word",
         is_kept=True,
-        word="outcome task? by? limit?",
-        text="method name? reason?",
-        number="queue_ms? run_ms? write_ms? bytes? interaction?",
     ),
-    "task": _kind("a task has begun, or changed", is_kept=True, word="task status", text="tool message?"),
+    "task": _kind("a task has begun, or changed", "task: word, tool: text, status: word, message?: text", is_kept=True),
     "changed": _kind(
         "a list has changed: the names, at most 20 of each",
+        "source: word, added: value, removed: value, changed: value, why: word",
         is_kept=True,
-        word="source why",
-        value="added removed changed",
     ),
-    "left out": _kind("an item is not listed", is_kept=True, word="source", text="item reason"),
-    "fired": _kind("the client is told that a subscribed resource has changed", text="uri"),
-    "policy": _kind("an allow-list or policy.sh has decided", text="name why?", word="decision"),
+    "left out": _kind("an item is not listed", "source: word, item: text, reason: text", is_kept=True),
+    "fired": _kind("the client is told that a subscribed resource has changed", "uri: text"),
+    "policy": _kind("an allow-list or policy.sh has decided", "name: text, decision: word, why?: text"),
     "sample": _kind(
-        "two seconds have passed; `rss_kb` is the memory of the server", number="rss_kb running waiting links"
+        "two seconds have passed; `rss_kb` is the memory of the server",
+        "rss_kb: number, running: number, waiting: number, links: number",
     ),
-    "lost": _kind("this viewer was too slow: so many events are missing here", number="count"),
+    "lost": _kind("this viewer was too slow: so many events are missing here", "count: number"),
 }
 ALL = frozenset(KINDS) - {"server", "lost"}  # of the stream; those two are made for each viewer
 KEPT = frozenset(name for name, kind in KINDS.items() if kind.is_kept)
