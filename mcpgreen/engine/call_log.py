@@ -91,7 +91,7 @@ def _line(call: Call | None, told: Json, secrets: Secrets) -> tuple[str, Json]:
     if call is None:
         return line, {**fields, "outcome": "refused"}
     fields |= {"id": call.id if isinstance(call.id, int) else _shown(call.id), "outcome": told["outcome"]}
-    fields |= _times(call)
+    fields |= _times(call, told)
     if "ms" in fields:
         line += f" {fields['ms']} ms"
     if "exit" in fields:
@@ -103,11 +103,11 @@ def _line(call: Call | None, told: Json, secrets: Secrets) -> tuple[str, Json]:
     return line, fields
 
 
-def _times(call: Call) -> Json:
+def _times(call: Call, told: Json) -> Json:
     """Return how long the script, or the call, took, how the script ended, and how long the call waited."""
     child = call.run.child if call.run is not None else None
     if child is None:
-        return {"ms": round((time.monotonic() - call.received_at) * 1000)} if journal.tells_calls else {}
+        return {"ms": round(told["queue_ms"] + told["run_ms"] + told["write_ms"])} if journal.tells_calls else {}
     times: Json = {"ms": round((child.ended_at - child.began_at) * 1000), "exit": child.exit_code, "process": child.pid}
     if child.way:
         times[child.way] = True
@@ -115,7 +115,7 @@ def _times(call: Call) -> Json:
         times["calls"] = calls
         del times["exit"]
     if journal.tells_calls:
-        times["waited_ms"] = round((child.began_at - call.received_at) * 1000)
+        times["waited_ms"] = round(told["queue_ms"])
     return times
 
 

@@ -159,7 +159,7 @@ class Call:
         self.task: RunningTask | None = None  # if it has become one
         self.own_roots: Roots | None = None  # of a task that was stored with them
         self.token: str | int | None = None  # for progress, if the client gave one and the call has a greenlet
-        self.received_at = self.arrived_at = monotonic()  # the second is that of the request that waits for the answer
+        self.arrived_at = monotonic()  # the request that waits for the answer
         self.began_at = self.ready_at = 0.0  # when its turn came, and when it had an answer
         self.end: End = telling.OK  # then
         self.secrets: tuple[object, Secrets] | None = None  # see `Confidential.of_call`
@@ -325,9 +325,10 @@ class Call:
         """Answer the request with a task, to which the call belongs from now on. What runs for it goes on."""
         self.interaction.on(Event.DETACH)
         self.stream.forget(self)
-        telling.tell_ended(self, telling.TASK, task_id=task.id, size_bytes=messages.size_of(line))
+        self.task, task.stream.link = task, self.stream.link
+        telling.tell_ended(self, telling.TASK, size_bytes=messages.size_of(line))
         self.sink.respond(line, task)  # not as a line of the call, which may be cancelled before it is read
-        self.task, self.stream, self.sink = task, task.stream, task.stream.sink
+        self.stream, self.sink = task.stream, task.stream.sink
         if self.session is None:
             self.token = None  # the extension has no progress messages
 

@@ -80,6 +80,7 @@ def tell(kind: str, call: Call, **fields: object) -> None:
 def tell_queued(call: Call) -> None:
     """The request has become a call. Of a retry, it is known by now what it belongs to."""
     if "queued" in call.services.events.wants:
+        task_id = call.params.get("taskId")
         fields = {
             "method": call.method,
             "name": target_of(call.params),
@@ -87,14 +88,12 @@ def tell_queued(call: Call) -> None:
             "arguments": call.params.get("arguments"),
             "place": len(call.services.waiting),
             "interaction": call.interaction.first or None,
-            "task": call.params.get("taskId"),
+            "task": task_id if isinstance(task_id, str) else None,
         }
         call.services.events.tell("queued", call, fields)
 
 
-def tell_ended(
-    call: Call, end: End, *, size_bytes: int | None = None, by: str | None = None, task_id: str | None = None
-) -> None:
+def tell_ended(call: Call, end: End, *, size_bytes: int | None = None, by: str | None = None) -> None:
     """The request of a call is answered now, or will not be."""
     now, run = monotonic(), call.run
     child = run.child if run is not None else None
@@ -110,7 +109,7 @@ def tell_ended(
         "write_ms": _ms(now - ended_at),
         "bytes": size_bytes,
         "by": by,
-        "task": task_id if call.task is None else call.task.id,
+        "task": call.task.id if call.task is not None else None,
         "interaction": call.interaction.first or None,
         "limit": end.limit,
     }
