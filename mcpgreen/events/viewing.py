@@ -96,14 +96,19 @@ class Views:
             self._ring_bytes -= _size(self._ring.popleft())
 
     def _line(self, record: Json, call: Any) -> bytes:
-        secrets, types = self._secrets_of(call), TYPES[record["kind"]]
-        # Names are shown even if the arguments are too large to be searched for secrets.
-        of_names = self._secrets_of(None) if secrets.hides_all else secrets
+        types, secrets = TYPES[record["kind"]], None
         shown: Json = {}
         for name, value in record.items():
-            if value is not None and value != "":
-                type = types.get(name, "number")
-                shown[name] = value if type in PLAIN else _shown(value, type, of_names if name in NAMES else secrets)
+            if value is None or value == "":
+                continue
+            type = types.get(name, "number")
+            if type in PLAIN:
+                shown[name] = value
+                continue
+            secrets = secrets or self._secrets_of(call)
+            # Names are shown even if the arguments are too large to be searched for secrets.
+            is_name = secrets.hides_all and name in NAMES
+            shown[name] = _shown(value, type, self._secrets_of(None) if is_name else secrets)
         return jsontext.dumps(shown) + b"\n"
 
 

@@ -51,9 +51,11 @@ class Confidential:
         nothing more is known that might be secret."""
         if call is None or call.method != "tools/call":
             return self.always
-        known = len(self._values), self.is_unknown(call.method, call.params)
-        if call.secrets is None or call.secrets[0] != known:
-            call.secrets = known, self.of(call.method, {**call.params, "arguments": call.arguments})
+        if call.secrets is None or call.secrets[0] is not self.always:
+            secrets = self.of(call.method, {**call.params, "arguments": call.arguments})
+            if self.is_unknown(call.method, call.params):
+                return secrets
+            call.secrets = self.always, secrets
         return call.secrets[1]
 
     def last_words(self, stderr: bytes, call: Call | None = None) -> LastWords:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import gevent
@@ -155,7 +156,9 @@ def run_for(
         reports = Reports(call, deadline)
         run = ScriptRun(script, env, deadline, limits, call.serial, Channel(reports).feed, call.stream.owner)
         if is_watched:
-            variables = _origins(call, env, shared)
+            about = services.environment
+            sources = (shared, about.base, about.about_the_server, call.roots.variables, call.client_variables)
+            variables = _origins(frozenset(env), *map(frozenset, sources))
             run = run._replace(
                 on_start=lambda child, captures: telling.Witness(call, variables, child, captures).exited
             )
@@ -170,20 +173,14 @@ def run_for(
         return outcome, *files.take_reports()
 
 
-def _origins(call: Call, env: Environment, shared: Iterable[bytes]) -> list[list[str]]:
-    """Return the names of a script's variables, and where each is from: those that are not `shared` by calls, from this
-    one."""
-    about = call.services.environment
-    sources: dict[str, Iterable[str]] = {
-        "tool": map(os.fsdecode, shared),
-        "environment": about.base,
-        "server": about.about_the_server,
-        "sdk": ["PYTHONPATH"],
-        "roots": call.roots.variables,
-        "client": call.client_variables,
-    }
-    origins = {name: source for source, names in sources.items() for name in names}
-    return sorted([name, origins.get(name, "call")] for name in map(os.fsdecode, env))
+@lru_cache(maxsize=256)  # most calls of a tool have the same
+def _origins(names: frozenset[bytes], *sources: frozenset[Any]) -> list[list[str]]:
+    """Return the names of a script's variables, and where each is from: those that have no source, from its call."""
+    origins: dict[str, str] = {}
+    for source, known in zip(("tool", "environment", "server", "roots", "client"), sources, strict=True):
+        origins |= dict.fromkeys(map(os.fsdecode, known), source)
+    origins["PYTHONPATH"] = "sdk"
+    return sorted([name, origins.get(name, "call")] for name in map(os.fsdecode, names))
 
 
 @contextmanager
