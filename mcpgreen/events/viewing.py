@@ -53,8 +53,7 @@ class Views:
     def add(self, viewer: TakeLine) -> None:
         """Give a viewer what is in the ring, and every event from now on: lines of JSON with a newline. The first one
         describes the server. `viewer` must not wait."""
-        now = round(time.time(), 6)
-        viewer(self._line({"n": self._last, "at": now, "kind": "server", **self._about()}, None))
+        viewer(self._line({"n": self._last, "at": time.time(), "kind": "server", **self._about()}, None))
         for number, kept in enumerate(self._ring):
             line = kept if isinstance(kept, bytes) else self._line(kept, None)
             self._ring_bytes += len(line) - _size(kept)
@@ -70,21 +69,23 @@ class Views:
             self._events.read(self._take, ALL if self._viewers else KEPT)
 
     def _take(self, event: Event) -> None:
+        """Keep an event, and give it to the viewers. While there are none, this is most of what an event costs."""
         self._last += 1
-        record: Json = {"n": self._last, "at": round(event.at, 6), "kind": event.kind}
-        if event.call is not None:
-            record["call"] = event.call.number
-            record["link"] = event.call.stream.link
-        record.update(event.fields)
-        record.pop("line", None)  # the whole frame is for recordings
-        if event.kind == "ended" and record.get("name") and record["outcome"] != "task":
+        kind, call = event.kind, event.call
+        record: Json = {"n": self._last, "at": event.at, "kind": kind, **event.fields}
+        if call is not None:
+            record["call"] = call.number
+            record["link"] = call.stream.link
+        if kind == "ended" and record["name"] and record["outcome"] != "task":
             self.calls += 1
             self.failures += record["outcome"] not in SUCCESSES
-        if not self._viewers and event.kind in SMALL_KINDS and "reason" not in record:
-            record |= {name: cut(record[name], MAX_TEXT_CHARS) for name in NAMES if record.get(name)}
+        if not self._viewers and kind in SMALL_KINDS and "reason" not in record:
+            if len(record.get("name") or "") > MAX_TEXT_CHARS:
+                record["name"] = cut(record["name"], MAX_TEXT_CHARS)
             self._keep(record)
             return
-        line = self._line(record, event.call)
+        record.pop("line", None)  # the whole frame is for recordings
+        line = self._line(record, call)
         self._keep(line)
         for viewer in tuple(self._viewers):
             viewer(line)
