@@ -40,7 +40,7 @@ def other(project: ProjectBuilder) -> Path:
 @pytest.fixture
 def events(start: Start) -> Wire:
     """A server that finds changes by file events."""
-    return start(**WAYS["events"])
+    return start(**WAYS["events"], observe="off")  # no descriptors but those of the subscriptions
 
 
 def hear(wire: Wire, uri: str, sid: Any = None) -> Json:
