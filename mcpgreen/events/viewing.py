@@ -26,7 +26,6 @@ MAX_BYTES = 8 << 20
 MAX_TEXT_CHARS = 1000
 TAIL_CHARS = 4096
 RECORD_BYTES = 512  # of an event that is no line yet, roughly
-NAMES = ("method", "name")
 SUCCESSES = ("ok", "asks", "task")
 SMALL_KINDS = ("opened", "closed", "ended")  # they become lines when somebody looks
 
@@ -108,7 +107,7 @@ class Views:
                 continue
             secrets = secrets or self._secrets_of(call)
             # Names are shown even if the arguments are too large to be searched for secrets.
-            is_name = secrets.hides_all and name in NAMES
+            is_name = secrets.hides_all and name in ("method", "name")
             shown[name] = _shown(value, type, self._secrets_of(None) if is_name else secrets)
         return jsontext.dumps(shown) + b"\n"
 

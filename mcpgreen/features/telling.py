@@ -154,7 +154,7 @@ def _tell_stream(call: Call, stream: str, size: int, end: bytes) -> None:
 def tell_resident_end(call: Call, outcome: Outcome, cpu_before: tuple[float, float]) -> None:
     """A resident process is done with the call."""
     child = outcome.child
-    user, system = (after - before for after, before in zip(cpu_ms(child.pid), cpu_before, strict=True))
+    user, system = (max(0.0, after - before) for after, before in zip(cpu_ms(child.pid), cpu_before, strict=True))
     wall_ms = _ms(child.ended_at - child.began_at)
     tell("exited", call, pid=child.pid, wall_ms=wall_ms, user_ms=user, system_ms=system)
     tell_output(call, outcome)
