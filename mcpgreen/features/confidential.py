@@ -61,11 +61,8 @@ class Confidential:
     def last_words(self, stderr: bytes, call: Call | None = None) -> LastWords:
         """The end of a script's stderr as a client may read it. Values from the call itself are not hidden if its
         arguments are too large to search: the client knows them."""
-        secrets = self.always
-        if call is not None:
-            own = self.of(call.method, {**call.params, "arguments": call.arguments})
-            secrets = self.always if own.hides_all else own
-        return LastWords(stderr, secrets, self._places, of_server=self.always)
+        own = self.of_call(call)
+        return LastWords(stderr, self.always if own.hides_all else own, self._places, of_server=self.always)
 
     def is_unknown(self, method: object, params: Json) -> bool:
         """Tell whether the project has to be read first to know what is secret."""
