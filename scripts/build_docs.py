@@ -292,6 +292,9 @@ def events_page() -> str:
         "question mark may be absent. Kinds that are *kept* are remembered for those who look later; all others are",
         "only made while somebody watches.",
         "",
+        "A *word* is one of the server's, or a name. A *tail* is the end of a text. A *value* is JSON. What is *shown*",
+        "is JSON as text. Long values are cut, and secrets are removed from all of them.",
+        "",
     ]
     rows = []
     for name, kind in KINDS.items():

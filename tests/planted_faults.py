@@ -420,8 +420,8 @@ FAULTS = [
     Fault(
         "project-policy-not-asked",
         "mcpgreen/features/tools.py",
-        "    _require_allowed(call, tool.name, terms.entry_json)\n",
-        "",
+        "if call.services.policy.require_allowed(tool.name, terms.entry_json, call.serial):",
+        "if True:",
         "tests/features/test_policy.py::test_what_it_refuses_does_not_run",
     ),
     Fault(

@@ -107,13 +107,6 @@ def listing_changed(earlier: Snapshot, latest: Snapshot) -> bool:
     return _listing(earlier.items) != _listing(latest.items)
 
 
-def changed_names(earlier: Snapshot, latest: Snapshot) -> tuple[list[str], list[str], list[str]]:
-    """Return the names of the items that were added, removed and changed."""
-    old, new = ({item.name: item for item in each.items} for each in (earlier, latest))
-    changed = [name for name in new if name in old and _listing([old[name]]) != _listing([new[name]])]
-    return [name for name in new if name not in old], [name for name in old if name not in new], changed
-
-
 def _listing(items: Sequence[Item]) -> bytes:
     # A resource that has grown does not change the list; clients that want to know subscribe to it.
     return jsontext.dumps([{**item.definition, "size": None} for item in items])

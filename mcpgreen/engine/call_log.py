@@ -12,7 +12,6 @@ from mcpgreen import journal
 from mcpgreen.events.stream import Event
 from mcpgreen.features.call import Call
 from mcpgreen.features.services import Services
-from mcpgreen.features.telling import target_of
 from mcpgreen.logs.secrets import Secrets
 from mcpgreen.text.json_types import Json
 
@@ -31,30 +30,20 @@ class CallLog:
 
     def write(self, event: Event) -> None:
         """Log how a request has ended."""
-        call, outcome = event.call, event.fields["outcome"]
-        if call is None:
-            self._write_refusal(event.fields)
-        elif outcome in ("failed", "refused", "timed out"):
-            self._write_failure(call, outcome, event.fields.get("reason", ""))
-        elif _has_line(call, outcome):
-            line, fields = _line(call, outcome, self.confidential.always)
+        call, told = event.call, event.fields
+        if told["outcome"] in ("failed", "refused", "timed out"):
+            if journal.tells_calls or self._mentions.count(told["outcome"]):  # if every call is logged, so is this one
+                self._write_failure(call, told)
+        elif _has_line(call, told["outcome"]):
+            line, fields = _line(call, told, self.confidential.always)
             journal.record("info", line, fields=fields)
 
-    def _write_refusal(self, told: Json) -> None:
-        """Log a request that was refused before it became a call."""
-        if self._count("refused"):
-            head, fields = _target(told["method"], told["name"], self.confidential.always)
-            reason = journal.cut(self.confidential.always.text(told["reason"]), MAX_CHARS)
-            fields |= {"outcome": "refused", "reason": reason}
-            journal.record("warning", f"{head} refused", f": {journal.in_one_line(reason)}", fields)
-
-    def _write_failure(self, call: Call, outcome: str, reason: str) -> None:
-        if not self._count(outcome):
-            return
+    def _write_failure(self, call: Call | None, told: Json) -> None:
+        """`call` is None for a request that was refused before it became one."""
         secrets = self.confidential.of_call(call)
-        line, fields = _line(call, outcome, self.confidential.always if secrets.hides_all else secrets)
-        reason = journal.cut(secrets.text(reason), MAX_CHARS)
-        stderr_end = call.run.stderr_end[-MAX_STDERR_BYTES:] if call.run is not None else b""
+        line, fields = _line(call, told, self.confidential.always if secrets.hides_all else secrets)
+        reason = journal.cut(secrets.text(told.get("reason", "")), MAX_CHARS)
+        stderr_end = call.run.stderr_end[-MAX_STDERR_BYTES:] if call is not None and call.run is not None else b""
         stderr = secrets.text(stderr_end.decode("utf-8", "replace")).strip() if stderr_end else ""
         rest = ""
         if reason:
@@ -65,10 +54,6 @@ class CallLog:
             fields["stderr"] = stderr
             rest += f"; stderr ends: {journal.in_one_line(stderr)}"
         journal.record("warning", line, rest, fields)
-
-    def _count(self, kind: str) -> bool:
-        """If every call is logged, nothing is left out."""
-        return journal.tells_calls or self._mentions.count(kind)
 
 
 def _has_line(call: Call, outcome: str) -> bool:
@@ -97,12 +82,16 @@ class Mentions:
         return self._counts[kind] <= MENTIONED_A_SECOND
 
 
-def _line(call: Call, outcome: str, secrets: Secrets) -> tuple[str, Json]:
+def _line(call: Call | None, told: Json, secrets: Secrets) -> tuple[str, Json]:
     """Return the beginning of a line, and the same as fields."""
-    line, fields = _target(call.method, target_of(call.params), secrets)
-    line += f" {outcome}"
-    fields |= {"id": call.id if isinstance(call.id, int) else _shown(call.id), "outcome": outcome}
-    fields |= _times(call)
+    fields: Json = {"method": _shown(told["method"][:MAX_CHARS])}
+    if told["name"] is not None:
+        fields["name"] = _shown(secrets.text(told["name"])[:MAX_CHARS])
+    line = " ".join([*fields.values(), told["outcome"]])
+    if call is None:
+        return line, {**fields, "outcome": "refused"}
+    fields |= {"id": call.id if isinstance(call.id, int) else _shown(call.id), "outcome": told["outcome"]}
+    fields |= _times(call, told)
     if "ms" in fields:
         line += f" {fields['ms']} ms"
     if "exit" in fields:
@@ -114,20 +103,11 @@ def _line(call: Call, outcome: str, secrets: Secrets) -> tuple[str, Json]:
     return line, fields
 
 
-def _target(method: str, name: str | None, secrets: Secrets) -> tuple[str, Json]:
-    """Return the method and the name or URI of its target, as text and as fields."""
-    shown_method = _shown(method[:MAX_CHARS])
-    if name is None:
-        return shown_method, {"method": shown_method}
-    shown = _shown(secrets.text(name)[:MAX_CHARS])
-    return f"{shown_method} {shown}", {"method": shown_method, "name": shown}
-
-
-def _times(call: Call) -> Json:
+def _times(call: Call, told: Json) -> Json:
     """Return how long the script, or the call, took, how the script ended, and how long the call waited."""
     child = call.run.child if call.run is not None else None
     if child is None:
-        return {"ms": round((time.monotonic() - call.received_at) * 1000)} if journal.tells_calls else {}
+        return {"ms": round(told["queue_ms"] + told["run_ms"] + told["write_ms"])} if journal.tells_calls else {}
     times: Json = {"ms": round((child.ended_at - child.began_at) * 1000), "exit": child.exit_code, "process": child.pid}
     if child.way:
         times[child.way] = True
@@ -135,7 +115,7 @@ def _times(call: Call) -> Json:
         times["calls"] = calls
         del times["exit"]
     if journal.tells_calls:
-        times["waited_ms"] = round((child.began_at - call.received_at) * 1000)
+        times["waited_ms"] = round(told["queue_ms"])
     return times
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
+from typing import Any
 
 from mcpgreen import journal
 from mcpgreen.engine.link import Link
@@ -33,11 +34,20 @@ class Frames:
         self._link = link
         self._unseen: deque[str | int | None] = deque(maxlen=MAX_UNSEEN)  # requests whose arguments are shown later
 
+    def follow(self, outlet: Any, reader: Any) -> None:
+        """Tell of the frames that these two write and read, while somebody wants to know. Otherwise, they do not even
+        compare."""
+
+        def switch(is_wanted: bool) -> None:
+            outlet.on_frame = self.tell_outgoing if is_wanted else None
+            reader.on_message = self.tell_incoming if is_wanted else None
+
+        self._services.events.when_wanted("frame", switch)
+
     def tell_first(self, line: bytes, answer: bytes) -> None:
         """Tell of the first request and its answer, which came before anything else was ready."""
-        for way, frame in (("in", line), ("out", answer)):
-            message = jsontext.loads(frame.strip())
-            self._tell(way, frame, message, self._services.confidential.always.shown(message))
+        self.tell_incoming(line, jsontext.loads(line.strip()))
+        self.tell_outgoing(answer, None)
 
     def tell_incoming(self, line: bytes, message: object) -> None:
         confidential, process = self._services.confidential, None
@@ -54,7 +64,7 @@ class Frames:
             requests = [each for each in message[:1000] if type(each) is dict and type(each.get("params")) is dict]
             every = [confidential.of(each.get("method"), each["params"]) for each in requests]
             secrets = secrets.with_those(every)
-        self._tell("in", line, message, secrets.shown(message), process=process)
+        self._tell("in", line, message, secrets.shown(message), process, None)
 
     def tell_outgoing(self, line: Line, answered: Answerable | None) -> None:
         call = answered if isinstance(answered, Call) else getattr(answered, "call", None)
@@ -70,7 +80,7 @@ class Frames:
             shown = f"... ({size} bytes)" if size > MAX_READ_BYTES else secrets.shown(message)
         except ValueError:
             shown = "(not JSON)"
-        self._tell("out", line, message, shown, process=self._process_of(answered), call=call)
+        self._tell("out", line, message, shown, self._process_of(answered), call)
 
     def _process_of(self, call: object) -> int | None:
         """Return the process that runs for a call, or has run for it."""
@@ -78,16 +88,7 @@ class Frames:
             return None
         return call.run.child.pid if call.run.child is not None else self._services.runner.process_of(call.serial)
 
-    def _tell(
-        self,
-        way: str,
-        line: Line,
-        message: object,
-        shown: str,
-        *,
-        process: int | None = None,
-        call: Call | None = None,
-    ) -> None:
+    def _tell(self, way: str, line: Line, message: object, shown: str, process: int | None, call: Call | None) -> None:
         # The line is for recordings; viewers get what is in the table of kinds.
         told: Json = {"way": way, "bytes": size_of(line), "frame": shown, "process": process, "line": line}
         if type(message) is dict:

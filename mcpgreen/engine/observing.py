@@ -1,4 +1,5 @@
-"""Let viewers look into a server: describe it, look at what grows while somebody looks, and offer all that on a socket.
+"""Let viewers look into a server: describe it, take a sample of its figures while somebody looks, and offer all that on
+a socket.
 
 Rule: while nobody looks, nothing runs here. The server imports this when its first answers have been sent.
 """
@@ -6,115 +7,86 @@ Rule: while nobody looks, nothing runs here. The server imports this when its fi
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import gevent
 
 from mcpgreen import journal
 from mcpgreen.events.viewing import Views
-from mcpgreen.features.services import Services
 from mcpgreen.text.json_types import Json
 
 if TYPE_CHECKING:
-    from mcpgreen.engine.server import Load
+    from mcpgreen.engine.server import Server
     from mcpgreen.engine.spans import Spans
     from mcpgreen.events.offer import Offer
-    from mcpgreen.logs.secrets import Secrets
 
-LOOK_SECS = 0.5  # at what running scripts have printed
-LOOKS_PER_SAMPLE = 4
+SAMPLE_SECS = 2.0
 PAGE_KB = os.sysconf("SC_PAGE_SIZE") // 1024
 
 
 class Observation:
-    """`transport` is how its clients reach the server. `load` and `links` say how busy it is."""
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._services = services = server.services
+        self._parts: list[Offer | Spans] = []
+        self._sampling = gevent.Greenlet()
+        self.views = Views(
+            services.events, about=self.about, secrets_of=lambda call: services.confidential.of_call(call)
+        )
+        services.events.when_wanted("sample", self._switch_sampling)
 
-    def __init__(
-        self, services: Services, *, transport: str, load: Callable[[], Load], links: Callable[[], int]
-    ) -> None:
-        self._transport = transport
-        self._services = services
-        self._load = load
-        self._links = links
-        self._offer: Offer | None = None
-        self._spans: Spans | None = None
-        self._sampling: gevent.Greenlet | None = None
-        self.views = Views(services.events, about=self.about, secrets_of=self._secrets_of)
-        self.views.on_viewed = self._on_viewed
+    def begin(self) -> None:
+        """Offer the events on the server's socket, and make spans of calls, as far as the settings want that."""
+        if self._services.settings.otel:
+            from mcpgreen.engine.spans import Spans
 
-    def trace(self) -> None:
-        """Make spans of calls."""
-        from mcpgreen.engine.spans import Spans  # few servers need it
+            self._parts.append(spans := Spans(self._services))
+            self._services.traceparent = spans.traceparent
+        if self._services.settings.observe == "on":
+            from mcpgreen.events.offer import Offer
 
-        self._spans = Spans(self._services)
-        self._services.traceparent = self._spans.traceparent
+            try:
+                self._parts.append(Offer(self.views, self._services.environ))
+            except OSError as error:
+                journal.debug("mcpgreen watch cannot look into this server: %s", error.strerror)
 
     def close(self) -> None:
-        if self._spans is not None:
-            self._spans.close()
-            self._spans = None
-        if self._offer is not None:
-            self._offer.close()
-            self._offer = None
-        self._on_viewed(is_viewed=False)
-
-    def offer(self) -> None:
-        """Offer the events on the server's socket."""
-        from mcpgreen.events.offer import Offer
-
-        try:
-            self._offer = Offer(self.views, self._services.environ)
-        except OSError as error:
-            journal.debug("mcpgreen watch cannot look into this server: %s", error)
-
-    def _secrets_of(self, call: Any) -> Secrets:
-        return self._services.confidential.of_call(call)
+        for part in self._parts:
+            part.close()
+        self._sampling.kill(block=False)
 
     def about(self) -> Json:
         """Describe the server, as the first event of each viewer does."""
         services, info = self._services, self._services.identity.info
-        client = services.client
         return {
             "pid": os.getpid(),
             "project": services.project.root,
             "name": info["name"],
             "version": info["version"],
-            "transport": self._transport,
-            "started_at": round(self._services.started_at, 3),
+            "transport": self._server.transport,
+            "started_at": round(services.started_at, 3),
             "calls": self.views.calls,
             "failures": self.views.failures,
-            "running": self._load().running,
-            "client": client.get("name") if isinstance(client, dict) else None,
+            "running": self._server.load.running,
+            "client": services.client.get("name"),
         }
 
-    def _on_viewed(self, is_viewed: bool) -> None:
-        if self._sampling is not None:
-            self._sampling.kill(block=False)
-            self._sampling = None
-        if is_viewed:
+    def _switch_sampling(self, is_wanted: bool) -> None:
+        self._sampling.kill(block=False)
+        if is_wanted:
             self._sampling = gevent.spawn(self._sample)
 
     def _sample(self) -> None:
-        looks = 0
         while True:
-            if looks % LOOKS_PER_SAMPLE == 0:
-                load = self._load()
-                told = {"running": load.running, "waiting": load.waiting, "links": self._links()}
-                self._services.events.tell("sample", None, {"rss_kb": self._rss_kb(), **told})
-            looks += 1
-            gevent.sleep(LOOK_SECS)
-            for witness in list(self._services.witnesses):
-                witness.tell_output()
+            load = self._server.load
+            told = {"running": load.running, "waiting": load.waiting, "links": load.links, "rss_kb": _rss_kb()}
+            self._services.events.tell("sample", None, told)
+            gevent.sleep(SAMPLE_SECS)
 
-    def _rss_kb(self) -> int:
-        """Return the memory of the server and of the processes that it has started for itself."""
-        helpers = self._services.runner.helpers if "runner" in self._services.__dict__ else ()
-        pages = 0
-        for pid in (os.getpid(), *helpers):
-            try:
-                with open(f"/proc/{pid}/statm", "rb") as file:
-                    pages += int(file.read().split()[1])
-            except (OSError, ValueError, IndexError):
-                continue  # it has ended, or this is not Linux
-        return pages * PAGE_KB
+
+def _rss_kb() -> int:
+    try:
+        with open("/proc/self/statm", "rb") as file:
+            return int(file.read().split()[1]) * PAGE_KB
+    except OSError:  # not Linux
+        return 0

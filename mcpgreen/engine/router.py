@@ -10,6 +10,7 @@ from collections.abc import Callable
 from contextlib import nullcontext, suppress
 from functools import cache, cached_property
 from importlib import import_module
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
@@ -59,8 +60,6 @@ ROUTES = {
     **{f"tasks/{name}": ("tasks.wires", name.upper()) for name in ("get", "result", "list", "cancel", "update")},
 }
 Serve = Callable[[Call, Route[Any], Any], Line | None]
-
-
 SUCCESSES = ("ok", "asks", "task", "cancelled")
 
 
@@ -144,9 +143,10 @@ class Router:
 
     def _serve_or_start(self, call: Call, route: Route[Target]) -> None:
         """Answer a request that need not wait for anything, or start a greenlet that does the waiting."""
-        if call.is_retry and route.may_repeat is not None and self.services.asking.take_up(call):
+        if not call.is_retry or route.may_repeat is None:
+            telling.tell_queued(call)
+        elif self.services.asking.take_up(call):
             return
-        telling.tell_queued(call)
         if route.uses_catalog:
             self._changes.catch_up()
         if route.uses_catalog and (self._looking or not self._changes.is_current(call.method)):
@@ -196,6 +196,7 @@ class Router:
                 line = self._refusal(call, error)
             if line is None:
                 return  # it has got another greenlet
+            call.ready_at = monotonic()
             call.sink.wait_for_room_for(size_of(line))
         except gevent.GreenletExit:
             return  # no answer
@@ -266,6 +267,7 @@ class Router:
 
     def _answer(self, call: Call, route: Route[Target], target: Target) -> Line:
         """Serve the request and return its response line, whatever the feature returns or raises."""
+        call.began_at = monotonic()
         try:
             try:
                 result = route.serve(call, target)

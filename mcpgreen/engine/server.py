@@ -16,7 +16,7 @@ import gevent
 from mcpgreen import journal
 from mcpgreen.catalog.catalog import Catalog
 from mcpgreen.catalog.manual.registration import Registrar
-from mcpgreen.catalog.snapshot import Snapshot, changed_names
+from mcpgreen.catalog.snapshot import Snapshot
 from mcpgreen.catalog.tree_scan import Loss
 from mcpgreen.engine.changes import ChangeWatch
 from mcpgreen.engine.link import Link, stop_stream
@@ -39,17 +39,16 @@ if TYPE_CHECKING:
     from mcpgreen.protocol.token import RemoteToken
 
 OBSERVED_AFTER_SECS = 0.2  # the client's first requests go first
-
-
 MAX_NAMES = 20  # of items, in an event
 
 
 class Load(NamedTuple):
-    """How many calls run, how many wait for a slot, and how many listens are open."""
+    """How many calls run, how many wait for a slot, and how many listens and links are open."""
 
     running: int
     waiting: int
     listens: int
+    links: int
 
 
 class Server:
@@ -98,7 +97,7 @@ class Server:
             storage=storage,
         )
         self._router = Router(self.services, self._changes)
-        self._transport = "in-process"
+        self.transport = "in-process"  # how clients reach it
         self._observing: gevent.Greenlet | None = None
         if settings.tasks == "off":  # looked up apart: what is seen before the hook has run is no change for clients
             apart = Catalog(project, ttl_secs=0, max_bytes=settings.registry_max_bytes, writes_files=False)
@@ -111,17 +110,14 @@ class Server:
     def observation(self) -> Observation:
         from mcpgreen.engine.observing import Observation
 
-        load, links = (lambda: self.load), (lambda: len(self._links))
-        return Observation(self.services, transport=self._transport, load=load, links=links)
+        return Observation(self)
 
     def observe(self, transport: str) -> None:
         """Let viewers look into the server, soon, as far as the settings allow it."""
-        self._transport, settings = transport, self.services.settings
-        if settings.otel:
-            self.observation.trace()
-        if settings.observe == "on":
-            self._observing = gevent.spawn_later(OBSERVED_AFTER_SECS, lambda: self.observation.offer())
-        elif not settings.otel:
+        self.transport, settings = transport, self.services.settings
+        if settings.observe == "on" or settings.otel:
+            self._observing = gevent.spawn_later(OBSERVED_AFTER_SECS, lambda: self.observation.begin())
+        else:
             self.services.events.take_early()
 
     def add_session(self, session: Session) -> None:
@@ -207,7 +203,8 @@ class Server:
 
     @property
     def load(self) -> Load:
-        return Load(self._router.running, len(self.services.waiting), len(self.services.subscriptions))
+        services = self.services
+        return Load(self._router.running, len(services.waiting), len(services.subscriptions), len(self._links))
 
     def end_listens(self) -> None:
         """End the listens of all links in good order."""
@@ -238,15 +235,15 @@ class Server:
     def _on_change(self, source: str, total: int, earlier: Mapping[str, Snapshot]) -> None:
         journal.info("%s changed: %d listed", source, total)
         catalog = self.services.catalog
-        names: tuple[list[str], ...] = ([], [], [])
-        for kind, old in earlier.items():
-            for known, more in zip(names, changed_names(old, catalog.snapshot(kind)), strict=True):
-                known.extend(more)
-        told = dict(zip(("added", "removed", "changed"), (each[:MAX_NAMES] for each in names), strict=True))
+        old = {item.name: item.definition for snapshot in earlier.values() for item in snapshot.items}
+        new = {item.name: item.definition for kind in earlier for item in catalog.snapshot(kind).items}
+        names = {"added": new.keys() - old.keys(), "removed": old.keys() - new.keys()}
+        names["changed"] = {name for name in old.keys() & new.keys() if old[name] != new[name]}
+        told = {what: sorted(some)[:MAX_NAMES] for what, some in names.items()}
         why = "file events" if catalog.is_watched else "a look at the disk"
         self.services.events.tell("changed", None, {"source": source, **told, "why": why})
         if source == "tools" and self.services.settings.tasks == "off":
-            self._offer_tasks(self.services.catalog)
+            self._offer_tasks(catalog)
         self.services.subscriptions.list_changed(source)
 
     def _offer_tasks(self, catalog: Catalog) -> None:

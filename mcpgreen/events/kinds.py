@@ -1,6 +1,10 @@
 """The kinds of events, and the fields of each: one table, from which viewers, redaction and the documentation follow.
 
-Rule: what a client, a script or a project has written is a TEXT, a TAIL or a VALUE, so that its secrets are removed. A
+The types of fields: a `number`; a `word`, which is one of ours or a name that cannot be secret; a `list` of such words,
+or of pairs of them; a `text`; the `tail` of a text; a `value` of JSON, which is cut if it is large; and what is `shown`
+of JSON as text: its secrets are removed already, and it is cut.
+
+Rule: what a client, a script or a project has written is a text, a tail or a value, so that its secrets are removed. A
 field whose name ends with a question mark may be absent.
 """
 
@@ -8,116 +12,79 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-NUMBER = "number"
-WORD = "word"  # one of ours, or a name that cannot be secret
-LIST = "list"  # of such words, or of pairs of them
-TEXT = "text"
-TAIL = "end of a text"
-VALUE = "JSON"  # cut, if it is large
-SHOWN = "text of JSON"  # without secrets already, and cut
+PLAIN = frozenset({"number", "word", "list", "shown"})  # types of fields that have no secrets
 
 
 class Kind(NamedTuple):
     when: str
-    fields: dict[str, str]
-    is_kept: bool = False  # also while nobody looks
+    fields: dict[str, str]  # the type of each
+    is_kept: bool  # also while nobody looks
+
+
+def _kind(when: str, fields: str, *, is_kept: bool = False) -> Kind:
+    return Kind(when, dict(each.split(": ") for each in fields.split(", ")), is_kept)
 
 
 KINDS = {
-    "server": Kind(
+    "server": _kind(
         "a viewer begins; it is the first event that the viewer gets",
-        {
-            **dict.fromkeys(("pid", "started_at", "calls", "failures", "running"), NUMBER),
-            **dict.fromkeys(("project", "name", "version", "transport", "client?"), TEXT),
-        },
+        "pid: number, started_at: number, calls: number, failures: number, running: number, project: text, name: text, "
+        "version: text, transport: text, client?: text",
     ),
-    "opened": Kind(
+    "opened": _kind(
         "a client is known: by its handshake, or by its first stateless request",
-        {"client?": VALUE, "revision": WORD, "era": WORD, "transport": WORD},
+        "client?: value, revision: word, era: word, transport: word",
         is_kept=True,
     ),
-    "closed": Kind("a session has ended", {"why": WORD}, is_kept=True),
-    "frame": Kind(
+    "closed": _kind("a session has ended", "why: word", is_kept=True),
+    "frame": _kind(
         "a message has come (in) or goes out (out)",
-        {
-            "way": WORD,
-            "bytes": NUMBER,
-            "frame": SHOWN,
-            "id?": VALUE,
-            "method?": TEXT,
-            "ms?": NUMBER,
-            "process?": NUMBER,
-        },
+        "way: word, bytes: number, frame: shown, id?: value, method?: text, ms?: number, process?: number",
     ),
-    "queued": Kind(
+    "queued": _kind(
         "a request has become a call. `place`: the calls before it. `interaction`: the first call of those that one "
         "question and its retries make. `task`: the task that the request is about",
-        {
-            "method": TEXT,
-            "name?": TEXT,
-            "id": VALUE,
-            "arguments?": VALUE,
-            "place": NUMBER,
-            "interaction?": NUMBER,
-            "task?": TEXT,
-        },
+        "method: text, name?: text, id: value, arguments?: value, place: number, interaction?: number, task?: text",
     ),
-    "started": Kind(
+    "started": _kind(
         "the process of a call has begun. `variables`: the names of its variables, and where each is from",
-        {"argv": VALUE, "cwd": TEXT, "pid": NUMBER, "way": WORD, "variables": LIST, "waited_ms": NUMBER},
+        "argv: value, cwd: text, pid: number, way: word, variables: list, waited_ms: number",
     ),
-    "progress": Kind("a script reports progress", {"progress": NUMBER, "total?": NUMBER, "message?": TEXT}),
-    "log": Kind("a script logs", {"level": WORD, "logger?": TEXT, "data": VALUE}),
-    "asked": Kind("the user or the model is asked", {"key": TEXT, "method": WORD, "message?": TEXT}),
-    "answered": Kind("a question has been answered, or will not be", {"key": TEXT, "action": WORD}),
-    "output": Kind(
+    "progress": _kind("a script reports progress", "progress: number, total?: number, message?: text"),
+    "log": _kind("a script logs", "level: word, logger?: text, data: value"),
+    "asked": _kind("the user or the model is asked", "key: text, method: word, message?: text"),
+    "answered": _kind("a question has been answered, or will not be", "key: text, action: word"),
+    "output": _kind(
         "a script has printed: while it runs, if somebody looks, and at its end",
-        {"stream": WORD, "bytes": NUMBER, "tail": TAIL},
+        "stream: word, bytes: number, tail: tail",
     ),
-    "exited": Kind(
+    "exited": _kind(
         "the process of a call is over; a resident process is done with the call. `peak_kb` is absent if it is not "
         "known: the system counts what the server held when it started the process",
-        {
-            "pid": NUMBER,
-            "exit?": NUMBER,
-            "signal?": NUMBER,
-            "wall_ms": NUMBER,
-            "user_ms?": NUMBER,
-            "system_ms?": NUMBER,
-            "peak_kb?": NUMBER,
-        },
+        "pid: number, exit?: number, signal?: number, wall_ms: number, user_ms?: number, system_ms?: number, "
+        "peak_kb?: number",
     ),
-    "ended": Kind(
+    "ended": _kind(
         "a request is answered, or never will be. A call that becomes a task ends twice: when its request is answered "
         "(outcome `task`), and when the task is over. Without a call: the request was refused before it became one",
-        {
-            "outcome": WORD,
-            "reason?": TEXT,
-            "method": TEXT,
-            "name?": TEXT,
-            **dict.fromkeys(("queue_ms?", "run_ms?", "write_ms?", "bytes?", "interaction?"), NUMBER),
-            "task?": WORD,
-            "by?": WORD,
-            "limit?": WORD,
-        },
+        "outcome: word, reason?: text, method: text, name?: text, queue_ms?: number, run_ms?: number, "
+        "write_ms?: number, bytes?: number, interaction?: number, task?: word, by?: word, limit?: word",
         is_kept=True,
     ),
-    "task": Kind(
-        "a task has begun, or changed", {"task": WORD, "tool": TEXT, "status": WORD, "message?": TEXT}, is_kept=True
-    ),
-    "changed": Kind(
+    "task": _kind("a task has begun, or changed", "task: word, tool: text, status: word, message?: text", is_kept=True),
+    "changed": _kind(
         "a list has changed: the names, at most 20 of each",
-        {"source": WORD, "added": VALUE, "removed": VALUE, "changed": VALUE, "why": WORD},
+        "source: word, added: value, removed: value, changed: value, why: word",
         is_kept=True,
     ),
-    "left out": Kind("an item is not listed", {"source": WORD, "item": TEXT, "reason": TEXT}, is_kept=True),
-    "fired": Kind("the client is told that a subscribed resource has changed", {"uri": TEXT}),
-    "policy": Kind("an allow-list or policy.sh has decided", {"name": TEXT, "decision": WORD, "why?": TEXT}),
-    "sample": Kind(
-        "two seconds have passed; `rss_kb` is the memory of the server and its helpers",
-        dict.fromkeys(("rss_kb", "running", "waiting", "links"), NUMBER),
+    "left out": _kind("an item is not listed", "source: word, item: text, reason: text", is_kept=True),
+    "fired": _kind("the client is told that a subscribed resource has changed", "uri: text"),
+    "policy": _kind("an allow-list or policy.sh has decided", "name: text, decision: word, why?: text"),
+    "sample": _kind(
+        "two seconds have passed; `rss_kb` is the memory of the server",
+        "rss_kb: number, running: number, waiting: number, links: number",
     ),
-    "lost": Kind("this viewer was too slow: so many events are missing here", {"count": NUMBER}),
+    "lost": _kind("this viewer was too slow: so many events are missing here", "count: number"),
 }
 ALL = frozenset(KINDS) - {"server", "lost"}  # of the stream; those two are made for each viewer
 KEPT = frozenset(name for name, kind in KINDS.items() if kind.is_kept)

@@ -8,21 +8,20 @@ Rule: neither side trusts a place, or a process at the other end, that belongs t
 
 from __future__ import annotations
 
+import _socket  # `socket` itself takes milliseconds to import
 import errno
 import os
 import stat
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any
+
+from mcpgreen.files.regular_files import private_directory
 
 NAME = "mcpgreen"
 SUFFIX = ".sock"
 MAX_ANCESTORS = 64
-
-
-def directory_of(environ: Mapping[str, str]) -> str:
-    """Return the directory for the socket of a server with this environment."""
-    return next(directories(environ))
 
 
 def directories(environ: Mapping[str, str]) -> Iterator[str]:
@@ -36,6 +35,19 @@ def directories(environ: Mapping[str, str]) -> Iterator[str]:
             yield os.path.join(temporary, f"{NAME}-{user}")
 
 
+def bind(listener: _socket.socket, environ: Mapping[str, str]) -> str:
+    """Bind the socket of this process and return its path. Raises OSError if no directory will do."""
+    for directory in directories(environ):
+        path = os.path.join(directory, f"{os.getpid()}{SUFFIX}")
+        with suppress(OSError):  # another user has taken the name, or the path is too long
+            os.close(private_directory(directory))
+            with suppress(FileNotFoundError):
+                os.unlink(path)  # of a process that was killed
+            listener.bind(path)
+            return path
+    raise OSError(errno.ENOENT, "there is no private directory for its socket")
+
+
 def sockets(environ: Mapping[str, str]) -> Iterator[tuple[int, str]]:
     """Yield the process number and the path of each socket of this user."""
     for directory in dict.fromkeys(directories(environ)):
@@ -44,16 +56,6 @@ def sockets(environ: Mapping[str, str]) -> Iterator[tuple[int, str]]:
                 number = name.removesuffix(SUFFIX)
                 if name != number and number.isascii() and number.isdigit():
                     yield int(number), os.path.join(directory, name)
-
-
-def is_running(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True
-    return True
 
 
 def _is_private(directory: str) -> bool:
@@ -67,29 +69,24 @@ def _is_private(directory: str) -> bool:
 def peer_of(connection: Any) -> int | None:
     """Return the number of the process at the other end of a connected Unix socket; None where the system does not say
     it, and the directory alone keeps others out. Raises PermissionError if it belongs to another user."""
-    import _socket as socket  # `socket` itself takes milliseconds to import
-
-    if not hasattr(socket, "SO_PEERCRED"):
+    if not hasattr(_socket, "SO_PEERCRED"):
         return None
-    credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 3 * 4)  # struct ucred: pid, uid, gid
+    credentials = connection.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 3 * 4)  # struct ucred: pid, uid, gid
     pid, user = (int.from_bytes(credentials[at : at + 4], sys.byteorder) for at in (0, 4))
     if user != os.geteuid():
         raise PermissionError(errno.EPERM, "it belongs to another user")
     return pid
 
 
-def is_ours(pid: int) -> bool:
+def is_descendant(pid: int) -> bool:
     """Tell whether a process was started by this one, or by one that was. A script may not look into the server, and
     all that it starts stays below the server."""
-    return os.getpid() in _ancestors(pid)
-
-
-def _ancestors(pid: int) -> Iterator[int]:
-    """Yield the parent of a process, the parent of that, and so on."""
     for _ in range(MAX_ANCESTORS):
         try:
             with open(f"/proc/{pid}/stat", "rb") as file:
                 pid = int(file.read().rpartition(b")")[2].split()[1])
         except (OSError, ValueError, IndexError):
-            return
-        yield pid
+            return False
+        if pid == os.getpid():
+            return True
+    return False

@@ -10,17 +10,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from mcpgreen import journal
 from mcpgreen.text.json_types import Json
-
-
-class Subject(Protocol):
-    """A call, as far as events know it. The `link` of its stream is the number of its client."""
-
-    number: int
-    stream: Any
 
 
 class Event(NamedTuple):
@@ -28,7 +21,7 @@ class Event(NamedTuple):
 
     kind: str
     at: float  # seconds since 1970
-    call: Any  # a Subject, or None
+    call: Any  # None, or a call: with a number, and a stream whose `link` is the number of the client
     fields: Json
 
 
@@ -43,7 +36,6 @@ class Events:
         self._early: list[Event] | None = []
         self.wants: frozenset[str] = frozenset()  # what any reader wants
         self._readers: dict[Take, frozenset[str]] = {}
-        self._of_kind: dict[str, tuple[Take, ...]] = {}
         self._switches: list[tuple[str, Callable[[bool], None]]] = []
 
     def read(self, take: Take, kinds: Iterable[str]) -> None:
@@ -52,9 +44,6 @@ class Events:
         if kinds := frozenset(kinds):
             self._readers[take] = kinds
         before, self.wants = self.wants, frozenset().union(*self._readers.values())
-        self._of_kind = {
-            kind: tuple(each for each, wanted in self._readers.items() if kind in wanted) for kind in self.wants
-        }
         for kind, switch in self._switches:
             if (kind in before) != (kind in self.wants):
                 switch(kind in self.wants)
@@ -70,12 +59,13 @@ class Events:
         early, self._early = self._early, None
         return early or []
 
-    def tell(self, kind: str, call: Subject | None, fields: Json) -> None:
+    def tell(self, kind: str, call: Any, fields: Json) -> None:
         event = Event(kind, time.time(), call, fields)
         if self._early is not None and len(self._early) < MAX_EARLY:
             self._early.append(event)
-        for take in self._of_kind.get(kind, ()):
+        for take, kinds in tuple(self._readers.items()):
             try:
-                take(event)
+                if kind in kinds:
+                    take(event)
             except Exception as error:  # as when no file can be opened: what happens goes on
                 journal.error("cannot log a call: %s", error)

@@ -12,8 +12,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from mcpgreen.events.kinds import ALL, KEPT, LIST, NUMBER, SHOWN, TAIL, TEXT, TYPES, VALUE, WORD
-from mcpgreen.events.stream import Event, Events, Subject
+from mcpgreen.events.kinds import ALL, KEPT, PLAIN, TYPES
+from mcpgreen.events.stream import Event, Events
 from mcpgreen.journal import cut
 from mcpgreen.text import jsontext
 from mcpgreen.text.json_types import Json
@@ -25,12 +25,9 @@ MAX_EVENTS = 2000
 MAX_BYTES = 8 << 20
 MAX_TEXT_CHARS = 1000
 TAIL_CHARS = 4096
-UNSEEN_REASONS_A_SEC = 20  # a client can have requests refused as fast as it likes
 RECORD_BYTES = 512  # of an event that is no line yet, roughly
-PLAIN = frozenset({NUMBER, WORD, LIST, SHOWN})  # without secrets
-NAMES = ("method", "name")
 SUCCESSES = ("ok", "asks", "task")
-PLAIN_KINDS = ("opened", "closed", "ended")  # small, so they become lines when somebody looks
+SMALL_KINDS = ("opened", "closed", "ended")  # they become lines when somebody looks
 
 TakeLine = Callable[[bytes], None]
 
@@ -39,11 +36,8 @@ class Views:
     """The ring and the viewers of one server. `about` describes the server for its viewers, `secrets_of` knows what is
     secret in a call, or, for None, always."""
 
-    def __init__(
-        self, events: Events, *, about: Callable[[], Json], secrets_of: Callable[[Subject | None], Secrets]
-    ) -> None:
+    def __init__(self, events: Events, *, about: Callable[[], Json], secrets_of: Callable[[Any], Secrets]) -> None:
         self.calls = self.failures = 0  # of named items: tools, resources, prompts
-        self.on_viewed: Callable[[bool], None] = lambda is_viewed: None
         self._events = events
         self._about = about
         self._secrets_of = secrets_of
@@ -51,7 +45,6 @@ class Views:
         self._ring_bytes = 0
         self._viewers: list[TakeLine] = []
         self._last = 0
-        self._second = self._reasons = 0
         for event in events.take_early():
             self._take(event)
         events.read(self._take, KEPT)
@@ -59,57 +52,42 @@ class Views:
     def add(self, viewer: TakeLine) -> None:
         """Give a viewer what is in the ring, and every event from now on: lines of JSON with a newline. The first one
         describes the server. `viewer` must not wait."""
-        viewer(self._line("server", {**self._stamp("server", time.time()), **self._about()}, None))
+        viewer(self._line({"n": self._last, "at": time.time(), "kind": "server", **self._about()}, None))
         for number, kept in enumerate(self._ring):
-            line = kept if isinstance(kept, bytes) else self._line(kept["kind"], kept, None)
+            line = kept if isinstance(kept, bytes) else self._line(kept, None)
             self._ring_bytes += len(line) - _size(kept)
             self._ring[number] = line
             viewer(line)
         self._viewers.append(viewer)
-        if len(self._viewers) == 1:
-            self._events.read(self._take, ALL)
-            self.on_viewed(True)
+        self._events.read(self._take, ALL)
 
     def remove(self, viewer: TakeLine) -> None:
         """Give it no more. A viewer that is gone already is ignored."""
         if viewer in self._viewers:
             self._viewers.remove(viewer)
-            if not self._viewers:
-                self._events.read(self._take, KEPT)
-                self.on_viewed(False)
+            self._events.read(self._take, ALL if self._viewers else KEPT)
 
     def _take(self, event: Event) -> None:
-        record = self._stamp(event.kind, event.at)
-        if event.call is not None:
-            record["call"] = event.call.number
-            record["link"] = event.call.stream.link
-        record.update(event.fields)
-        record.pop("line", None)  # the whole frame is for recordings
-        if event.kind == "ended":
-            self._count(record)
-        if not self._viewers and event.kind in PLAIN_KINDS and "reason" not in record:
-            record |= {name: cut(record.get(name) or "", MAX_TEXT_CHARS) for name in NAMES if name in record}
+        """Keep an event, and give it to the viewers. While there are none, this is most of what an event costs."""
+        self._last += 1
+        kind, call = event.kind, event.call
+        record: Json = {"n": self._last, "at": event.at, "kind": kind, **event.fields}
+        if call is not None:
+            record["call"] = call.number
+            record["link"] = call.stream.link
+        if kind == "ended" and record["name"] and record["outcome"] != "task":
+            self.calls += 1
+            self.failures += record["outcome"] not in SUCCESSES
+        if not self._viewers and kind in SMALL_KINDS and "reason" not in record:
+            if len(record.get("name") or "") > MAX_TEXT_CHARS:
+                record["name"] = cut(record["name"], MAX_TEXT_CHARS)
             self._keep(record)
             return
-        line = self._line(event.kind, record, event.call)
+        record.pop("line", None)  # the whole frame is for recordings
+        line = self._line(record, call)
         self._keep(line)
         for viewer in tuple(self._viewers):
             viewer(line)
-
-    def _stamp(self, kind: str, at: float) -> Json:
-        if kind != "server":
-            self._last += 1
-        return {"n": self._last, "at": round(at, 6), "kind": kind}
-
-    def _count(self, ended: Json) -> None:
-        if ended.get("name") and ended["outcome"] != "task":
-            self.calls += 1
-            self.failures += ended["outcome"] not in SUCCESSES
-        if "reason" in ended and not self._viewers:
-            second = int(ended["at"])
-            self._second, self._reasons = second, self._reasons + 1 if second == self._second else 1
-            if self._reasons > UNSEEN_REASONS_A_SEC:
-                del ended["reason"]
 
     def _keep(self, entry: bytes | Json) -> None:
         self._ring.append(entry)
@@ -117,18 +95,20 @@ class Views:
         while len(self._ring) > MAX_EVENTS or self._ring_bytes > MAX_BYTES:
             self._ring_bytes -= _size(self._ring.popleft())
 
-    def _line(self, kind: str, record: Json, call: Subject | None) -> bytes:
-        secrets, types = self._secrets_of(call), TYPES[kind]
+    def _line(self, record: Json, call: Any) -> bytes:
+        types, secrets = TYPES[record["kind"]], None
         shown: Json = {}
         for name, value in record.items():
             if value is None or value == "":
                 continue
-            if (type := types.get(name, NUMBER)) in PLAIN:
+            type = types.get(name, "number")
+            if type in PLAIN:
                 shown[name] = value
-            else:
-                # Names are shown even if the arguments are too large to be searched for secrets.
-                own = self._secrets_of(None) if secrets.hides_all and name in NAMES else secrets
-                shown[name] = _shown(value, type, own)
+                continue
+            secrets = secrets or self._secrets_of(call)
+            # Names are shown even if the arguments are too large to be searched for secrets.
+            is_name = secrets.hides_all and name in ("method", "name")
+            shown[name] = _shown(value, type, self._secrets_of(None) if is_name else secrets)
         return jsontext.dumps(shown) + b"\n"
 
 
@@ -137,11 +117,11 @@ def _size(entry: bytes | Json) -> int:
 
 
 def _shown(value: Any, type: str, secrets: Secrets) -> Any:
-    if type == TEXT:
+    if type == "text":
         return cut(secrets.text(str(value)), MAX_TEXT_CHARS)
-    if type == TAIL:  # a text that was cut may begin with half of a secret, which is not recognised
+    if type == "tail":  # a text that was cut may begin with half of a secret, which is not recognised
         text, is_cut = value
         shown = secrets.text(text)
         return shown[-min(TAIL_CHARS, len(shown) // 2 if is_cut else TAIL_CHARS) :]
-    assert type == VALUE
+    assert type == "value"
     return secrets.copy(value)

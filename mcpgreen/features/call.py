@@ -159,8 +159,9 @@ class Call:
         self.task: RunningTask | None = None  # if it has become one
         self.own_roots: Roots | None = None  # of a task that was stored with them
         self.token: str | int | None = None  # for progress, if the client gave one and the call has a greenlet
-        self.received_at = self.arrived_at = monotonic()  # the second is that of the request that waits for the answer
-        self.end: End = telling.OK  # once it has an answer
+        self.arrived_at = monotonic()  # the request that waits for the answer
+        self.began_at = self.ready_at = 0.0  # when its turn came, and when it had an answer
+        self.end: End = telling.OK  # then
         self.secrets: tuple[Secrets, Secrets] | None = None  # see `Confidential.of_call`
         self.required_scopes: Sequence[str] = ()  # that the caller needs; set when the target is found
         self.greenlet: gevent.Greenlet | None = None
@@ -248,9 +249,7 @@ class Call:
 
     def progress(self, progress: float, total: float | None, message: str | None) -> None:
         """Send progress to a client that asked for it: only if it has increased, and not too often."""
-        if "progress" in self.services.events.wants:
-            told = {"progress": progress, "total": total, "message": message}
-            self.services.events.tell("progress", self, told)
+        telling.tell("progress", self, progress=progress, total=total, message=message)
         if self.task is not None:
             self.task.progress(progress, total, message)
         elif self.promotion is not None:
@@ -275,8 +274,7 @@ class Call:
 
     def log(self, level: str, logger: str | None, data: object) -> None:
         """Send a log message to the client, if it wants this level."""
-        if "log" in self.services.events.wants:
-            self.services.events.tell("log", self, {"level": level, "logger": logger, "data": data})
+        telling.tell("log", self, level=level, logger=logger, data=data)
         if self.interaction.state not in HEARD or not wants_level(self.view, level):
             return
         if self._log_throttle is None:
@@ -292,10 +290,9 @@ class Call:
 
     def end_early(self, event: str, *, by: str = "server") -> None:
         """Stop the script and the greenlet of the call, which will have no result."""
-        was_over = self.is_cancelled
-        self.interaction.on(event)
-        if not was_over:
+        if not self.is_cancelled:
             telling.tell_ended(self, End("cancelled"), by=by)
+        self.interaction.on(event)
         if self.promotion is not None:
             self.promotion.close()
         if self.run is not None:
@@ -328,9 +325,10 @@ class Call:
         """Answer the request with a task, to which the call belongs from now on. What runs for it goes on."""
         self.interaction.on(Event.DETACH)
         self.stream.forget(self)
-        telling.tell_ended(self, telling.TASK, task_id=task.id, size_bytes=messages.size_of(line))
+        self.task, task.stream.link = task, self.stream.link
+        telling.tell_ended(self, telling.TASK, size_bytes=messages.size_of(line))
         self.sink.respond(line, task)  # not as a line of the call, which may be cancelled before it is read
-        self.task, self.stream, self.sink = task, task.stream, task.stream.sink
+        self.stream, self.sink = task.stream, task.stream.sink
         if self.session is None:
             self.token = None  # the extension has no progress messages
 

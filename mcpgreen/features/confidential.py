@@ -61,11 +61,8 @@ class Confidential:
     def last_words(self, stderr: bytes, call: Call | None = None) -> LastWords:
         """The end of a script's stderr as a client may read it. Values from the call itself are not hidden if its
         arguments are too large to search: the client knows them."""
-        secrets = self.always
-        if call is not None:
-            own = self.of(call.method, {**call.params, "arguments": call.arguments})
-            secrets = self.always if own.hides_all else own
-        return LastWords(stderr, secrets, self._places, of_server=self.always)
+        own = self.of_call(call)
+        return LastWords(stderr, self.always if own.hides_all else own, self._places, of_server=self.always)
 
     def is_unknown(self, method: object, params: Json) -> bool:
         """Tell whether the project has to be read first to know what is secret."""
@@ -83,10 +80,10 @@ class Confidential:
         tool = snapshot.by_name.get(tool_name) if isinstance(tool_name, str) else None
         if tool is None:
             return self.always
-        known: tuple[Secrets, Secrets] | None = snapshot.cache.get(("secrets", tool_name))
-        if known is None or known[0] is not self.always:
+        key = "secrets", tool_name, len(self._values)
+        secrets: Secrets | None = snapshot.cache.get(key)
+        if secrets is None:
             names = secret_names(tool.definition.get("inputSchema"), whole=("arguments",))
             names |= secret_names(tool.definition.get("outputSchema"), whole=("structuredContent", "text"))
-            known = self.always, Secrets(self._keys | names, self._values)
-            snapshot.cache["secrets", tool_name] = known
-        return known[1]
+            secrets = snapshot.cache[key] = Secrets(self._keys | names, self._values)
+        return secrets

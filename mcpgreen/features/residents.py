@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from functools import partial
+from time import monotonic
 from typing import TYPE_CHECKING
 
 from mcpgreen.features import telling
@@ -52,8 +53,8 @@ def run_resident(
             call.run.tail = partial(process.tail.since, process.tail.size)
         is_watched = "started" in call.services.events.wants
         if is_watched:
-            cpu = telling.cpu_ms(process.pid)
-            telling.tell_resident_start(call, process.pid, list(terms.script.command))
+            cpu_before = telling.cpu_ms(process.pid)
+            telling.tell_started(call, process.pid, terms.script.command, "resident", began_at=monotonic())
         outcome, error_report, resources_report = process.call(
             _line(call, terms, arguments_json, timeout_secs), deadline, Reports(call, deadline)
         )
@@ -64,7 +65,7 @@ def run_resident(
     call.run.output_place = outcome.place
     call.run.note_end(outcome)
     if is_watched:
-        telling.tell_resident_end(call, outcome, cpu)
+        telling.tell_resident_end(call, outcome, cpu_before)
     return outcome, error_report, resources_report
 
 

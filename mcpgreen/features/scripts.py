@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import gevent
@@ -23,8 +24,7 @@ from mcpgreen.features import telling
 from mcpgreen.features.asking.scripts import AskingScript, ElicitationFiles
 from mcpgreen.features.call import Call
 from mcpgreen.protocol.input import requests
-from mcpgreen.running.processes.ending import Ending
-from mcpgreen.running.processes.run import Deadline, Limits, Outcome, Script, ScriptRun
+from mcpgreen.running.processes.run import Deadline, Ending, Limits, Outcome, Script, ScriptRun
 from mcpgreen.running.runner import run_script
 from mcpgreen.running.scripts import results
 from mcpgreen.running.scripts.channel import Channel
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
 Failure = type[ToolFailure] | type[InternalError]
 
-MAX_ORIGINS = 256  # sets of variables, that are remembered
 MAX_ROUNDS = 10  # of a script that prints its input requests and is run again with the answers
 
 
@@ -135,7 +134,7 @@ def run_for(
     services, interaction = call.services, call.interaction
     assert call.run is not None
     is_watched = "started" in services.events.wants
-    shared = set(env) if is_watched else set()
+    shared = list(env) if is_watched else ()
     with ScriptFiles(call) as files:
         services.environment.add_call(
             env,
@@ -157,7 +156,12 @@ def run_for(
         reports = Reports(call, deadline)
         run = ScriptRun(script, env, deadline, limits, call.serial, Channel(reports).feed, call.stream.owner)
         if is_watched:
-            run = run._replace(witness=_witness(call, env, shared))
+            about = services.environment
+            sources = (shared, about.base, about.about_the_server, call.roots.variables, call.client_variables)
+            variables = _origins(frozenset(env), *map(frozenset, sources))
+            run = run._replace(
+                on_start=lambda child, captures: telling.Witness(call, variables, child, captures).exited
+            )
         can_elicit = call.client_variables["MCP_ELICIT_SUPPORTED"] == "1"
         with ElicitationFiles(files, reports.asking_script) if can_elicit else nullcontext():
             outcome = run_script(services.runner, run)
@@ -169,23 +173,14 @@ def run_for(
         return outcome, *files.take_reports()
 
 
-def _witness(call: Call, env: Environment, shared: Set[bytes]) -> telling.Witness:
-    """Return the witness of a process, which knows where its variables come from: those that are not `shared` by calls
-    belong to this one. Most calls of a tool have the same."""
-    services, names = call.services, frozenset(env)
-    variables = services.origins.get(names)
-    if variables is None:
-        about = services.environment
-        sources = (
-            *(("tool", map(os.fsdecode, shared)), ("environment", about.base), ("server", about.about_the_server)),
-            *(("sdk", ["PYTHONPATH"]), ("roots", call.roots.variables), ("client", call.client_variables)),
-        )
-        origins = {name: origin for origin, some in sources for name in some}
-        variables = sorted([name, origins.get(name, "call")] for name in map(os.fsdecode, names))
-        if len(services.origins) > MAX_ORIGINS:
-            services.origins.clear()
-        services.origins[names] = variables
-    return telling.Witness(call, variables)
+@lru_cache(maxsize=256)  # most calls of a tool have the same
+def _origins(names: frozenset[bytes], *sources: frozenset[Any]) -> list[list[str]]:
+    """Return the names of a script's variables, and where each is from: those that have no source, from its call."""
+    origins: dict[str, str] = {}
+    for source, known in zip(("tool", "environment", "server", "roots", "client"), sources, strict=True):
+        origins |= dict.fromkeys(map(os.fsdecode, known), source)
+    origins["PYTHONPATH"] = "sdk"
+    return sorted([name, origins.get(name, "call")] for name in map(os.fsdecode, names))
 
 
 @contextmanager

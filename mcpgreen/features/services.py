@@ -27,6 +27,7 @@ from mcpgreen.running.scripts import temporary
 from mcpgreen.running.scripts.scratch import StateDir, Storage
 from mcpgreen.running.shares import Places
 from mcpgreen.settings.settings import Settings
+from mcpgreen.text.json_types import Json
 
 if TYPE_CHECKING:
     from mcpgreen.features.asking.asking import Asking
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from mcpgreen.features.confidential import Confidential
     from mcpgreen.features.tasks.keeper import Keeper
     from mcpgreen.features.tasks.tasks import Tasks
-    from mcpgreen.features.telling import Witness
     from mcpgreen.features.watching.watches import Watcher
     from mcpgreen.providers.reading import Providers
     from mcpgreen.running.hooks import HookShell
@@ -88,12 +88,9 @@ class Services:
         self.events = Events()
         self.next_link = count(1).__next__  # a number for each client, as events name it
         self.started_at = time.time()
-        self.started_at = time.time()
-        self.client: object = None  # the last one that introduced itself
+        self.client: Json = {}  # the last one that introduced itself
         self._stateless: dict[Hashable, int] = {}  # numbers of clients without a session
         self.traceparent: Callable[[int], str] = lambda number: ""  # for the script of a call, by the call's number
-        self.origins: dict[frozenset[bytes], list[list[str]]] = {}  # of variables, by their names
-        self.witnesses: set[Witness] = set()  # of the processes of calls, while somebody looks
         self.serve_call: Callable[[Call], None]  # set by the router
         # Of a server over stdio: the environment for its keeper. None: there is no keeper.
         self.keeper_environ: Mapping[str, str] | None = None
@@ -168,20 +165,17 @@ class Services:
     def meet(self, stream: Stream, view: ClientView, session: Session | None = None) -> None:
         """Give a client its number, and tell of it when it is known. Stateless requests with equal introductions are
         from the same client, as far as we know."""
+        info = view.info if type(view.info) is dict else {}
+        client = {name: info[name][:MAX_CLIENT_CHARS] for name in ("name", "version") if type(info.get(name)) is str}
         if session is None:
-            known = view.info if type(view.info) is dict else {}
-            key = stream.transport, stream.owner, known.get("name"), known.get("version")
-            try:
-                stream.link = self._stateless.get(key, 0)
-            except TypeError:  # its name is no text
-                return
+            key = stream.transport, stream.owner, *client.values()
+            stream.link = self._stateless.get(key, 0)
             if stream.link:
                 return
             stream.link = self._stateless[key] = self.next_link()
             if len(self._stateless) > MAX_CLIENTS:
                 del self._stateless[next(iter(self._stateless))]
-        self.client = info = view.info if type(view.info) is dict else {}
-        client = {name: info[name][:MAX_CLIENT_CHARS] for name in ("name", "version") if type(info.get(name)) is str}
+        self.client = client
         told = {"link": stream.link, "client": client, "revision": view.revision.name}
         self.events.tell("opened", None, {**told, "era": view.revision.era, "transport": stream.transport})
 

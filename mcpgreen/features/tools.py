@@ -26,6 +26,7 @@ from mcpgreen.errors import (
     ToolFailure,
     UnexpectedOutput,
 )
+from mcpgreen.features import telling
 from mcpgreen.features.call import Call, Route, Slot, State
 from mcpgreen.features.scripts import (
     MAX_ROUNDS,
@@ -40,8 +41,7 @@ from mcpgreen.features.services import Services
 from mcpgreen.protocol import revision_fields
 from mcpgreen.protocol.input import requests
 from mcpgreen.protocol.schemas.validator import BadSchema
-from mcpgreen.running.processes.ending import Ending
-from mcpgreen.running.processes.run import Deadline, Limits, Outcome, Script
+from mcpgreen.running.processes.run import Deadline, Ending, Limits, Outcome, Script
 from mcpgreen.running.schema_checks import Schema
 from mcpgreen.running.scripts import embedding, results
 from mcpgreen.running.scripts.environment import packed
@@ -62,7 +62,12 @@ A_MOMENT_SECS = 0.1  # for a check, before the call leaves its slot: most checks
 
 def call_tool(call: Call, terms: ToolTerms) -> Json:
     tool = terms.tool
-    _require_allowed(call, tool.name, terms.entry_json)
+    try:
+        if call.services.policy.require_allowed(tool.name, terms.entry_json, call.serial):
+            telling.tell("policy", call, name=tool.name, decision="allowed")
+    except RpcError as error:
+        telling.tell("policy", call, name=tool.name, decision="refused", why=error.message)
+        raise
     terms.require_variables()
     arguments_json = _checked_arguments(call, terms)
     if tool.description.needs:
@@ -75,19 +80,6 @@ def call_tool(call: Call, terms: ToolTerms) -> Json:
         except ScriptAsks as script:
             take_answers(call, terms.script.label, script.questions, script.state, failure=ToolFailure)
     raise ToolFailure(f"Tool '{tool.name}' asked {MAX_ROUNDS} times without finishing.")
-
-
-def _require_allowed(call: Call, name: str, entry_json: bytes) -> None:
-    """Raises Denied, and what policy.sh says."""
-    services = call.services
-    try:
-        has_decided = services.policy.require_allowed(name, entry_json, call.serial)
-    except RpcError as error:
-        if "policy" in services.events.wants:
-            services.events.tell("policy", call, {"name": name, "decision": "refused", "why": error.message})
-        raise
-    if has_decided and "policy" in services.events.wants:
-        services.events.tell("policy", call, {"name": name, "decision": "allowed"})
 
 
 def _checked_arguments(call: Call, terms: ToolTerms) -> bytes:

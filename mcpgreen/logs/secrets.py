@@ -70,37 +70,26 @@ LOOKS = re.compile(
     r"|dckr_[a-z]{3}_[\w-]{16,}|pypi-A[\w-]{16,}|ya29\.[\w-]{16,}|SG\.[\w-]{16,}\.[\w-]{16,})"
     r"|(?<![\w-])eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*"
 )
-# What must be in a text, in small letters, if a pattern matches in it: most texts have none of it, and to look for it
-# takes a small part of the time.
-OF_NAMES = ("pass", "secret", "token", "credential", "pwd", "key")
-SIGNS = (
-    (HEADER, ("authorization", "cookie")),
-    (BEARER, ("bearer",)),
-    (LOGIN, ("://",)),
-    (USER, ("-u", "--proxy-user")),
-    (MYSQL, ("mysql",)),
-    (
-        LOOKS,
-        ("private key", "gh", "glpat-", "sk-", "sk_", "akia", "asia", "xox", "rk_", "aiza", "npm_", "hf_", "dckr_"),
-    ),
-    (LOOKS, ("pypi-a", "ya29.", "sg.", "eyj")),
+# What is, in small letters, in every text in which one of these patterns matches. Most texts have none of it, and to
+# look for it takes a small part of the time: a tenth of a millisecond for 8 KiB, instead of four.
+SIGN = re.compile(
+    r"pass|secret|token|credential|pwd|key|authorization|cookie|bearer|://|-u|mysql|gh[a-z]_|github_|glpat|sk[-_]"
+    r"|a[ks]ia|xox|rk_|aiza|npm_|hf_|dckr_|pypi-|ya29|sg\.|eyj"
 )
-SHORT_CHARS = 64
 
 
 def is_secret_name(name: str, value: object | None = None) -> bool:
     """Whether a value with this name is secret. A number of tokens is not."""
-    is_secret, is_of_tokens = _known_name(name[:200])
-    return is_secret and not (is_of_tokens and isinstance(value, (int, float)))
+    return _is_secret_name(name[:200], isinstance(value, (int, float)))
 
 
 @lru_cache(maxsize=4096)
-def _known_name(name: str) -> tuple[bool, bool]:
-    """Whether a name is secret, and whether it ends with `tokens`."""
+def _is_secret_name(name: str, is_number: bool) -> bool:
     words = [word.lower() for word in WORD.findall(name)]
     joined = "".join(words)
-    is_secret = any(part in joined for part in PARTS) or not WORDS.isdisjoint(words)
-    return is_secret and name not in HARMLESS and joined not in HARMLESS, joined.endswith("tokens")
+    if name in HARMLESS or joined in HARMLESS or (joined.endswith("tokens") and is_number):
+        return False
+    return any(part in joined for part in PARTS) or not WORDS.isdisjoint(words)
 
 
 class Secrets:
@@ -117,7 +106,7 @@ class Secrets:
         self.longest_with_lines = next((len(value) for value in self._values if "\n" in value), 0)
         listed = "|".join(map(re.escape, sorted(self.names, key=len, reverse=True)[:MAX_NAMES]))
         self._named = re.compile(NAMED % listed) if listed else None
-        self._signs = tuple(name.lower() for name in self.names)
+        self._small_names = [name.lower() for name in self.names]
 
     def with_values_in(self, value: object) -> Secrets:
         """A copy that also knows the secrets in this value."""
@@ -177,13 +166,15 @@ class Secrets:
         text = self.without_known_values(text[:limit_chars])
         if is_cut and self._values:
             text = text[: -len(self._values[0])]  # where one of them may begin
-        named, others = (_patterns_of_short if len(text) <= SHORT_CHARS else _patterns_for)(text)
-        if self._named is not None and (not text.isascii() or any(each in text.lower() for each in self._signs)):
-            named = (*named, self._named)
+        small = text.lower() if text.isascii() else None  # other letters may be equal to these in a pattern only
+        has_sign = small is None or SIGN.search(small) is not None
+        named = [ASSIGNED, OPTION] if has_sign else []
+        if self._named is not None and (small is None or any(name in small for name in self._small_names)):
+            named.append(self._named)
         for pattern in named:
             turn()
             text = _without_values(text, pattern)
-        for pattern in others:
+        for pattern in (HEADER, BEARER, LOGIN, USER, MYSQL, LOOKS) if has_sign else ():
             turn()
             text = pattern.sub(rf"\1{HIDDEN}", text)
         return text
@@ -196,18 +187,6 @@ class Secrets:
         """A JSON value as one line of ASCII, with secrets hidden and long parts cut."""
         encoded = jsontext.dumps(self.copy(value)).decode("ascii")
         return encoded if len(encoded) <= MAX_SHOWN_BYTES else f"{encoded[:MAX_SHOWN_BYTES]}... ({len(encoded)} bytes)"
-
-
-def _patterns_for(text: str) -> tuple[tuple[re.Pattern[str], ...], tuple[re.Pattern[str], ...]]:
-    """Which patterns may match in a text: those for names with their values, and the others."""
-    if not text.isascii():  # some letters are equal to others in a pattern only
-        return (ASSIGNED, OPTION), (HEADER, BEARER, LOGIN, USER, MYSQL, LOOKS)
-    small = text.lower()
-    named = (ASSIGNED, *((OPTION,) if "-" in small else ())) if any(each in small for each in OF_NAMES) else ()
-    return named, tuple(pattern for pattern, signs in SIGNS if any(each in small for each in signs))
-
-
-_patterns_of_short = lru_cache(maxsize=4096)(_patterns_for)
 
 
 def _without_values(text: str, named: re.Pattern[str]) -> str:

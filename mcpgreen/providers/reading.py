@@ -24,9 +24,8 @@ from mcpgreen.files.confined import FileFailure, Private
 from mcpgreen.project.project import Project
 from mcpgreen.providers.exits import ProviderFailure, rpc_error
 from mcpgreen.providers.local import PROVIDE, as_provider_failure, html_of, open_path, path_of_uri
-from mcpgreen.running.processes.ending import Ending
 from mcpgreen.running.processes.pipes import OnChunk, OutputPlace
-from mcpgreen.running.processes.run import Deadline, Limits, Script, ScriptRun, unheard
+from mcpgreen.running.processes.run import Deadline, Ending, Limits, Script, ScriptRun, unheard
 from mcpgreen.running.runner import Runner, run_script
 from mcpgreen.running.scripts import shebang
 from mcpgreen.running.scripts.environment import ProviderEnvironment

@@ -86,9 +86,8 @@ class HookShell:
     def run(self, hook: Hook, *, serial: int | None = None) -> HookEnd:
         """Run a hook by the runner of the server: other greenlets go on, and a cancelled one stops its hook. `serial`
         is the number of the call that it is run for, if it is for one."""
-        from mcpgreen.running.processes.ending import Ending
         from mcpgreen.running.processes.pipes import Capture
-        from mcpgreen.running.processes.run import Deadline, Limits, Script, ScriptRun
+        from mcpgreen.running.processes.run import Deadline, Ending, Limits, Script, ScriptRun
         from mcpgreen.running.processes.spawning import CONTROL_FD
         from mcpgreen.running.scripts.environment import packed
 

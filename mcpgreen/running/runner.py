@@ -147,11 +147,6 @@ class Runner:
         child = self._leaders.get(self.process_of(serial) or 0)
         return b"" if child is None or child.printed is None else child.printed.end()
 
-    @property
-    def helpers(self) -> list[int]:
-        """The processes that we have started for ourselves."""
-        return [pid for pid in map(int, self._known) if pid not in self._leaders]
-
     def stop_all(self, *, grace_secs: float) -> None:
         """Stop every child and wait until all are gone."""
         if self._warm is not None:

@@ -15,12 +15,12 @@ import signal
 import stat
 import time
 from collections.abc import Callable
-from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol
 
 import gevent
 
 from mcpgreen import journal
+from mcpgreen.engine.frames import Frames
 from mcpgreen.engine.link import FAULT, Link
 from mcpgreen.engine.server import Server
 from mcpgreen.links.session import Stream
@@ -35,8 +35,6 @@ from mcpgreen.text.jsontext import Bounds, TooCostly, weight_of
 from mcpgreen.transports.outbox import CorruptionGuard, Outbox
 
 if TYPE_CHECKING:
-    from mcpgreen.engine.frames import Frames
-    from mcpgreen.features.services import Services
     from mcpgreen.protocol.token import RemoteToken
 
 READ_BYTES = 65536
@@ -287,11 +285,14 @@ def serve(
     outbox.on_fault = guard.count
     reader = LineReader(source, link, outbox, max_line_bytes=settings.max_line_bytes)
     recorder = None
-    if settings.record:
+    if server.services.settings.record:
         from mcpgreen.engine.recorder import Recorder  # few sessions are recorded
 
         recorder = Recorder(server.services)
-    _tell_frames(server.services, link, outbox, reader, opening)
+    frames = Frames(server.services, link)
+    frames.follow(outbox, reader)
+    if "frame" in server.services.events.wants and opening.greeting is not None:
+        frames.tell_first(*opening.greeting)
     received: list[int] = []
 
     def on_signal(number: int) -> None:
@@ -329,24 +330,6 @@ def serve(
     if reason == FAULT:
         return FAULT_STATUS
     return 128 + signal.SIGINT if signal.SIGINT in received else 0
-
-
-def _tell_frames(services: Services, link: Link, outbox: Outbox, reader: LineReader, opening: Opening) -> None:
-    """Tell the stream of events of each frame, as long as somebody wants to know."""
-
-    @cache
-    def frames() -> Frames:
-        from mcpgreen.engine.frames import Frames  # not before the first answer
-
-        return Frames(services, link)
-
-    def switch(is_wanted: bool) -> None:
-        outbox.on_frame = frames().tell_outgoing if is_wanted else None
-        reader.on_message = frames().tell_incoming if is_wanted else None
-
-    services.events.when_wanted("frame", switch)
-    if "frame" in services.events.wants and opening.greeting is not None:
-        frames().tell_first(*opening.greeting)
 
 
 def _wait_for_calls(grace_secs: float, link: Link, outbox: Outbox, target: Endpoint, received: list[int]) -> None:

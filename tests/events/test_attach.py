@@ -10,6 +10,8 @@ import stat
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from mcpgreen.events import places
 from mcpgreen.events.attach import attach, running_servers
 from tests.support.client import Speak
@@ -130,8 +132,11 @@ def test_a_viewer_that_never_reads_delays_no_call_and_learns_what_it_missed(
     assert client.call_tool("plain")
 
 
-def test_there_are_only_so_many_viewers(project: ProjectBuilder, speak: Speak) -> None:
-    client = speak("2025-11-25")
+def test_there_are_only_so_many_viewers(
+    project: ProjectBuilder, speak: Speak, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))  # where no other test looks for servers
+    client = speak("2025-11-25", env={"XDG_RUNTIME_DIR": str(tmp_path)})
     path = str(socket_of(client.wire.pid))
     viewers = [attach(path) for _ in range(8)]
     for each in viewers:
@@ -140,3 +145,26 @@ def test_there_are_only_so_many_viewers(project: ProjectBuilder, speak: Speak) -
     viewers.pop().close()
 
     assert eventually(lambda: next(attach(path), None))
+
+
+@pytest.mark.parametrize("taken_by", ["link", "file", "stranger"])
+def test_a_place_that_somebody_has_taken_is_left_alone(taken_by: str, tmp_path: Path) -> None:
+    place = tmp_path / f"mcpgreen-{os.geteuid()}"
+    if taken_by == "link":
+        (tmp_path / "elsewhere").mkdir(mode=0o700)
+        place.symlink_to(tmp_path / "elsewhere")
+    elif taken_by == "file":
+        place.touch()
+    elif os.geteuid() == 0:
+        place.mkdir(mode=0o700)
+        os.chown(place, 12345, 12345)
+    else:
+        pytest.skip("only root can give a directory to somebody else")
+    with socket.socket(socket.AF_UNIX) as listener:
+        path = Path(places.bind(listener, {"TMPDIR": str(tmp_path)}))
+        found = dict(places.sockets({"TMPDIR": str(tmp_path)}))
+    path.unlink()
+
+    assert path.parent != place
+    assert found[os.getpid()] == str(path)
+    assert not (tmp_path / "elsewhere").exists() or not any((tmp_path / "elsewhere").iterdir())

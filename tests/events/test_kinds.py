@@ -93,6 +93,22 @@ def test_what_is_told_of_calls_that_end_in_different_ways(client: Client, viewer
     require_as_in_the_table(viewer.events)
 
 
+def test_the_time_of_a_call_is_that_of_its_wait_its_run_and_its_answer(
+    project: ProjectBuilder, client: Client, viewer: Viewer
+) -> None:
+    client.start_tool("waits")
+    waiting = client.start_tool("waits")
+    eventually(lambda: len(viewer.of("queued", name="waits")) == 2)
+    client.wire.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": waiting}})
+    cancelled = viewer.get("ended", name="waits", outcome="cancelled")
+    project.write("server.d/policy.sh", "mcp_tools_policy_check() { sleep 0.3; return 1; }\n")
+    client.error("tools/call", {"name": "plain"})
+    refused = viewer.get("ended", name="plain", outcome="refused")
+
+    assert cancelled["queue_ms"] > 0 == cancelled["run_ms"] == cancelled["write_ms"]
+    assert refused["run_ms"] > 300 > refused["write_ms"]
+
+
 def test_what_is_told_of_forked_resident_and_asking_calls(client: Client, viewer: Viewer) -> None:
 
     def is_forked() -> bool:  # as soon as there is a process to fork from

@@ -15,7 +15,6 @@ from tests.support.descriptors import descriptors_of, needs_proc, new_descriptor
 from tests.support.fake_link import FakeLink, serving
 from tests.support.project import ProjectBuilder
 from tests.support.subscribing import ACKNOWLEDGED, SID, UPDATED, WAYS, listen, replace
-from tests.support.viewer import socket_of
 from tests.support.waiting import eventually
 from tests.support.wire import Json, Start, Wire, modern_meta
 
@@ -41,7 +40,7 @@ def other(project: ProjectBuilder) -> Path:
 @pytest.fixture
 def events(start: Start) -> Wire:
     """A server that finds changes by file events."""
-    return start(**WAYS["events"])
+    return start(**WAYS["events"], observe="off")  # no descriptors but those of the subscriptions
 
 
 def hear(wire: Wire, uri: str, sid: Any = None) -> Json:
@@ -360,7 +359,6 @@ def test_a_hundred_rounds_of_subscribing_leave_no_descriptor(note: Path, events:
         events.result(UNSUBSCRIBE, {"uri": note.as_uri()})
 
     round_of(0)
-    socket_of(pid)
     eventually(lambda: "anon_inode:inotify" in descriptors_of(pid))  # the one for lists and resources
     before = descriptors_of(pid)
     for number in range(1, 101):

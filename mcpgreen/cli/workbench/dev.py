@@ -42,15 +42,14 @@ def run(options: Options) -> int:
     if not options["--no-open"] and (sys.platform == "darwin" or any(map(os.environ.get, DISPLAYS))):
         _open_browser(door.url)
     os.chdir(project.root)
-    server = Server(settings.with_values(observe="off"), project, environ=environ)
+    server = Server(settings.with_values(observe="on"), project, environ=environ)
     api = Api(server, door)
     http = LocalServer(listener, api, max_connections=MAX_CONNECTIONS, max_body_bytes=MAX_BODY_BYTES)
     stop_wanted = Event()
     signals = [gevent.signal_handler(number, stop_wanted.set) for number in STOP_SIGNALS]
     try:
         server.watch()
-        server.observe("in-process")
-        server.observation.offer()  # at once, and whatever the setting is: the page looks by the same way as others
+        server.observation.begin()  # at once, and whatever the setting is: the page looks by the same way as others
         http.start()
         say(f"The workbench of {project.server_name()}: {door.url}\nPress Ctrl-C to stop it.\n")
         stop_wanted.wait()

@@ -240,13 +240,14 @@ class Asking:
 
         Raises InvalidParams, MissingClientCapability and InsufficientScope."""
         responses, interaction = _responses_of(call), call.interaction
-        if "requestState" not in call.params:
-            telling.tell_queued(call)
-            interaction.answers = responses
-            return False
-        payload = self._seal.open(call.params["requestState"], now=time.time(), belongs_to=_identity_of(call))
+        payload: Json = {}
+        if "requestState" in call.params:
+            payload = self._seal.open(call.params["requestState"], now=time.time(), belongs_to=_identity_of(call))
         interaction.first = payload.get("first", 0)
         telling.tell_queued(call)
+        if not payload:
+            interaction.answers = responses
+            return False
         asked: Json = payload["q"]
         problems = {
             key: requests.problem_with_answer(request, responses[key])

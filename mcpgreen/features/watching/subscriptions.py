@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import gevent
 
 from mcpgreen.errors import InternalError, InvalidParams
+from mcpgreen.features import telling
 from mcpgreen.links.session import Request, Session, Stream
 from mcpgreen.protocol import messages, revision_fields
 from mcpgreen.protocol.admission import ClientView
@@ -292,9 +293,7 @@ class Subscriptions:
 
 def _fire(call: Call, uri: str, notify: Callable[[], None]) -> None:
     """Tell the client of the call that a resource has changed."""
-    events = call.services.events
-    if "fired" in events.wants:
-        events.tell("fired", call, {"uri": uri})
+    telling.tell("fired", call, uri=uri)
     notify()
 
 

@@ -11,16 +11,15 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from resource import struct_rusage
 
 import gevent
 from gevent import subprocess
 from gevent.event import Event
 
-from mcpgreen.running.processes.ending import Ending
 from mcpgreen.running.processes.pipes import CHUNK_BYTES, Capture, OutputPlace, PipeReader
-from mcpgreen.running.processes.run import DRAIN_SECS, MAX_DRAINS, Deadline, Outcome, ScriptRun, Witness
+from mcpgreen.running.processes.run import DRAIN_SECS, MAX_DRAINS, Deadline, Ending, Outcome, ScriptRun
 from mcpgreen.running.processes.spawning import Spawner, reaper
 
 CONTROL_CHUNK_BYTES = 8192  # each line costs more than its bytes
@@ -73,8 +72,7 @@ class Child(subprocess.Popen):  # type: ignore[misc]  # gevent has no type infor
         self.way = spawner.way
         self.stays = False
         self.printed: Capture | None = None  # to stderr
-        self.captures: dict[str, Capture] = {}  # what it has printed, by stream, unless it stays
-        self.witness: Witness | None = None
+        self.on_end: Callable[[], None] = lambda: None
         self._spawner = spawner
         self.stdin = self.stdout = self.stderr = None
         self.returncode: int | None = None
@@ -99,8 +97,7 @@ class Child(subprocess.Popen):  # type: ignore[misc]  # gevent has no type infor
         self.usage = usage
         self.ended_at = time.monotonic()
         self.bell.set()
-        if self.witness is not None:
-            self.witness.exited(self)
+        self.on_end()
 
 
 class RunningScript:
@@ -133,10 +130,8 @@ class RunningScript:
             self._stdout = self._stderr = run.tail
             self.child.stays, chunk_bytes = True, CHUNK_BYTES
         self.child.printed = self._stderr
-        if run.witness is not None:
-            self.child.witness = run.witness
-            self.child.captures = {"stdout": self._stdout, "stderr": self._stderr}
-            run.witness.started(self.child, run)
+        if run.on_start is not None:
+            self.child.on_end = run.on_start(self.child, {"stdout": self._stdout, "stderr": self._stderr})
         self._stdout_reader = PipeReader(stdout, self._stdout.take)
         self._stderr_reader = PipeReader(stderr, self._stderr.take)
         self._control_reader = PipeReader(control, run.on_control, chunk_bytes=chunk_bytes)

@@ -8,14 +8,14 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Hashable, Sequence
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 from mcpgreen.errors import Denied
 from mcpgreen.running.trust import Ground
 from mcpgreen.settings.settings import Settings
 
 if TYPE_CHECKING:
-    from mcpgreen.running.processes.pipes import OnChunk, OutputPlace, Tail
+    from mcpgreen.running.processes.pipes import Capture, OnChunk, OutputPlace, Tail
     from mcpgreen.running.processes.process import Child
     from mcpgreen.running.resident.process import Exchange
 
@@ -123,13 +123,6 @@ class Stays(NamedTuple):
     start_secs: float = 20.0
 
 
-class Witness(Protocol):
-    def started(self, child: Child, run: ScriptRun) -> None: ...
-
-    def exited(self, child: Child) -> None:
-        """Called in the hub."""
-
-
 class ScriptRun(NamedTuple):
     """One run of a script. `serial` is the number of the call that it is for: its files have it in their names, its
     processes as their tag. What it prints counts for the share of the `owner`.
@@ -147,11 +140,21 @@ class ScriptRun(NamedTuple):
     tail: Tail | None = None
     calls_fd: int = -1
     on_closed: Callable[[], None] = lambda: None
-    witness: Witness | None = None  # of the process of a call, if somebody looks
+    # If somebody looks: gets the child and what it prints, by stream, and returns what the hub calls when it has ended.
+    on_start: Callable[[Child, dict[str, Capture]], Callable[[], None]] | None = None
 
 
 def unheard(chunk: bytes) -> None:
     """Ignore what comes from a control pipe."""
+
+
+class Ending:
+    """Why a run has ended."""
+
+    EXIT = "exit"
+    DEADLINE = "deadline"
+    STDOUT_LIMIT = "stdout limit"
+    STDERR_LIMIT = "stderr limit"
 
 
 class Outcome(NamedTuple):

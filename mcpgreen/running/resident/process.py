@@ -23,9 +23,8 @@ from gevent.event import Event as Bell
 
 from mcpgreen import journal
 from mcpgreen.errors import RpcError
-from mcpgreen.running.processes.ending import Ending
 from mcpgreen.running.processes.pipes import RETRY_SECS, SMALL_BYTES, WRITE_EVENT, OutputPlace, Tail
-from mcpgreen.running.processes.run import DRAIN_SECS, KILL_GRACE_SECS, Deadline, Outcome, ScriptRun, Stays
+from mcpgreen.running.processes.run import DRAIN_SECS, KILL_GRACE_SECS, Deadline, Ending, Outcome, ScriptRun, Stays
 from mcpgreen.running.processes.stopping import is_alive, signal_group
 from mcpgreen.running.runner import Runner, run_script
 from mcpgreen.running.scripts.channel import Channel, Listener, report

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mcpgreen.errors import ERROR_CODES, OutputTooLarge, ScriptAsks, ScriptError, ToolFailure, UnexpectedOutput
 from mcpgreen.protocol.content import problem_of_block
-from mcpgreen.running.processes.ending import Ending
-from mcpgreen.running.processes.run import Outcome
+from mcpgreen.running.processes.run import Ending, Outcome
 from mcpgreen.running.shares import LANE, Turns, in_turns, let_others
 from mcpgreen.text import jsontext
 

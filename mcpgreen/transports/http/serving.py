@@ -75,13 +75,7 @@ def _serve_at(
     settings = server.services.settings
     outlets = Outlets(max_backlog_bytes=MAX_BACKLOG_BYTES, patience_secs=SEND_SECS / 2)
     reader = Reader(max_body_bytes=settings.max_line_bytes)
-    frames = Frames(server.services)
-
-    def switch(is_wanted: bool) -> None:
-        outlets.on_frame = frames.tell_outgoing if is_wanted else None
-        reader.on_message = frames.tell_incoming if is_wanted else None
-
-    server.services.events.when_wanted("frame", switch)
+    Frames(server.services).follow(outlets, reader)
     sessions = HttpSessions(server, settings, outlets, token=remote_token(settings))
     url = _url_of(address, is_secure=tls is not None)
     name = server.services.identity.info["name"]
