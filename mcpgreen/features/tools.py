@@ -208,7 +208,7 @@ def prepare_task(call: Call, terms: ToolTerms) -> Route[ToolTerms] | None:
         if task is not None:
             return Route(find_tool, lambda call, terms: call.services.tasks.follow(call, terms, task))
     if terms.task == "required":
-        call.services.tasks.require_store()
+        call.services.tasks.store.changed_since(-1)  # raises an error if no task can be stored
     if is_later:
         call.promotion = Promotion(call, terms)
     else:

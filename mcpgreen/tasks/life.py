@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from mcpgreen.errors import RpcError
 from mcpgreen.text import jsontext
@@ -199,20 +199,20 @@ def closed(task: Task, keys: Iterable[str]) -> Task:
 
 
 def finished(
-    task: Task, status: str, *, message: str = "", error: Json | None = None, stderr: bytes = b""
+    task: Task, status: str, *, status_message: str = "", error: Json | None = None, **more: Any
 ) -> Task | None:
-    """End the task. Its questions, and what only a rerun needs, are dropped."""
+    """End the task, with more fields. Its questions, and what only a rerun needs, are dropped."""
     if status not in ENDED or status not in TRANSITIONS[task.status]:
         return None
     if status == Status.FAILED:
         error = error or error_of("The task failed")
-        message = message or str(error["message"])
+        status_message = status_message or str(error["message"])
     elif status == Status.CANCELLED:
-        message = CANCELLED
+        status_message = CANCELLED
+    more["stderr_end"] = more.get("stderr_end", b"")[-STDERR_BYTES:]
     now = time.time()
-    ended = task._replace(status=status, status_message=_storable(message), updated_at=now, ended_at=now)
-    stderr = stderr[-STDERR_BYTES:] or task.stderr_end
-    return ended._replace(error=error, questions={}, sealed_params=None, stderr_end=stderr)
+    ended = task._replace(status=status, status_message=_storable(status_message), updated_at=now, ended_at=now)
+    return ended._replace(error=error, questions={}, sealed_params=None, **more)
 
 
 def cancelled(task: Task) -> Task:

@@ -7,29 +7,33 @@ process ids say nothing.
 
 Rule: everything that is done to a file of a task or a runner happens within a writing transaction, so that no other
 process does something to it at the same time. A kill between the file and the end of the transaction leaves a file that
-belongs to no task; `expire` removes it.
+belongs to no task; `remove` removes it. What must not lie on disk in the clear is encrypted there: the params of calls,
+and the answers of users. What takes long to import is imported in the thread, when it is needed.
 """
 
 from __future__ import annotations
 
 import fcntl
 import os
+from base64 import urlsafe_b64encode
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from gevent.threadpool import ThreadPool
 
 from mcpgreen.errors import McpgreenError
-from mcpgreen.files.regular_files import existing_file, new_file
+from mcpgreen.files.regular_files import existing_file, new_file, replacing
 from mcpgreen.project import task_place as place
 from mcpgreen.tasks import life
 from mcpgreen.tasks.life import Task
-from mcpgreen.tasks.secrets import Vault
-from mcpgreen.tasks.store import SCHEMA, VERSION, StoreUnusable, TaskStore, Value
+from mcpgreen.tasks.store import EVER, SCHEMA, VERSION, StoreUnusable, TaskStore, Value
 
 if TYPE_CHECKING:
     import sqlite3
+
+    from cryptography.fernet import Fernet
 
 BUSY_SECS = 30.0  # other processes hold the lock for milliseconds
 KEPT_WAL_BYTES = 1 << 20
@@ -40,11 +44,13 @@ MAX_RESULTS_BYTES = 4 << 30  # of all files
 
 
 class SqliteTaskStore(TaskStore):
-    """The tasks in a directory, which is made with the first task. `state_key` is the setting."""
+    """The tasks in a directory, which is made with the first task. `state_key` is the setting; without it, a random key
+    is kept in a file."""
 
     def __init__(self, directory: str, *, state_key: str = "", **limits: int) -> None:
-        super().__init__(vault=Vault(os.path.join(directory, place.KEY), state_key), **limits)
+        super().__init__(**limits)
         self.directory = directory
+        self._state_key = state_key
         self._pool = ThreadPool(1)
         self._lock_fd: int | None = None  # only the thread uses it, and the connection
 
@@ -76,13 +82,13 @@ class SqliteTaskStore(TaskStore):
                 connection.execute(begin)
                 return work()
         except (OSError, ImportError, sqlite3.Error) as error:
-            path = getattr(error, "filename", None) or os.path.join(self.directory, place.DATABASE)
+            path = getattr(error, "filename", None) or self._path(place.DATABASE)
             raise StoreUnusable(f"{path}: {getattr(error, 'strerror', None) or error}") from error
 
     def _connected(self) -> sqlite3.Connection:
         if self._connection is None:
             place.prepare(self.directory)
-            path = os.path.join(self.directory, place.DATABASE)
+            path = self._path(place.DATABASE)
             guard = os.open(self.directory, os.O_RDONLY | os.O_CLOEXEC)
             try:
                 fcntl.flock(guard, fcntl.LOCK_EX)  # two processes must not make the table at the same time
@@ -105,15 +111,15 @@ class SqliteTaskStore(TaskStore):
         """Remove files that belong to no task: it was removed, or its process was killed before it was stored."""
         query = "SELECT id FROM tasks WHERE result_bytes > ?"
         kept = {row[0] for row in self._rows(query, life.INLINE_RESULT_BYTES)}
-        for name in os.listdir(os.path.join(self.directory, place.RESULTS)):
+        for name in os.listdir(self._path(place.RESULTS)):
             if name not in kept:
                 os.unlink(self._path(place.RESULTS, name))
-        for name in os.listdir(os.path.join(self.directory, place.RUNNERS)):
+        for name in os.listdir(self._path(place.RUNNERS)):
             if not self._is_alive(name):  # without its file it is as dead as before
                 os.unlink(self._path(place.RUNNERS, name))
 
-    def _remove(self, now: float, owner: str | None) -> int:
-        removed = super()._remove(now, owner)
+    def remove(self, now: float = EVER, owner: str | None = None) -> int:
+        removed = super().remove(now, owner)
         self._transact(self._sweep)
         if removed:
             with suppress(StoreUnusable):  # another process is busy with the pages
@@ -140,8 +146,8 @@ class SqliteTaskStore(TaskStore):
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             self._lock_fd = fd
 
-    def _path(self, folder: str, name: str) -> str:
-        return os.path.join(self.directory, folder, name)
+    def _path(self, *names: str) -> str:
+        return os.path.join(self.directory, *names)
 
     def _keep_result(self, task: Task, result: bytes) -> Task:
         if len(result) <= life.INLINE_RESULT_BYTES:
@@ -159,6 +165,35 @@ class SqliteTaskStore(TaskStore):
     def _read_result(self, task_id: str) -> bytes:
         with open(existing_file(self._path(place.RESULTS, task_id)), "rb") as file:
             return file.read()
+
+    def _seal(self, plain: bytes) -> bytes:
+        return self._fernet.encrypt(plain)
+
+    def _unseal(self, sealed: bytes) -> bytes | None:
+        from cryptography.fernet import InvalidToken
+
+        try:
+            return self._fernet.decrypt(sealed)
+        except InvalidToken:
+            return None
+
+    @cached_property
+    def _fernet(self) -> Fernet:
+        from cryptography.fernet import Fernet
+
+        if self._state_key:
+            from hashlib import sha256
+
+            return Fernet(urlsafe_b64encode(sha256(b"mcpgreen tasks\0" + self._state_key.encode("utf-8")).digest()))
+        path = self._path(place.KEY)
+        if not os.path.lexists(path):
+            with replacing(path) as file:
+                file.write(Fernet.generate_key())
+        try:
+            with open(existing_file(path), "rb") as file:
+                return Fernet(file.read())
+        except ValueError:
+            raise OSError(0, "this is not a key; remove it, and a new one is made", path) from None
 
 
 class MemoryTaskStore(TaskStore):

@@ -13,13 +13,12 @@ from __future__ import annotations
 import os
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from mcpgreen.errors import InternalError, McpgreenError
+from mcpgreen.errors import InternalError, InvalidParams
 from mcpgreen.tasks import life
 from mcpgreen.tasks.life import Task
-from mcpgreen.tasks.secrets import Vault
 from mcpgreen.text import jsontext
 from mcpgreen.text.json_types import Json
 
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
 Value = TypeVar("Value")
 Tasks = list[Task]
 EVER = float("inf")
-MAX_LISTED = 1000
 PIECE = 500  # tasks that are removed in one transaction
 RUNNER_BYTES = 12
 NOT_STORED = "The result of the task could not be stored"
@@ -47,10 +45,9 @@ CREATE INDEX ended ON tasks (expires_at) WHERE expires_at IS NOT NULL;
 PRAGMA user_version = {VERSION};
 """
 OF_OWNER = "owner = coalesce(?, owner)"
-Rows = list[Any]
 
 
-class StoreUnusable(McpgreenError):
+class StoreUnusable(InternalError):
     """The store cannot be trusted, or not be read or written. The message says why."""
 
 
@@ -61,11 +58,10 @@ class TooManyTasks(InternalError):
 class TaskStore(ABC):
     """The tasks of a project. `runner` is this process, as the store knows it."""
 
-    def __init__(self, *, max_per_owner: int = 1000, max_tasks: int = 10_000, vault: Vault | None = None) -> None:
+    def __init__(self, *, max_per_owner: int = 1000, max_tasks: int = 10_000) -> None:
         self.runner = os.urandom(RUNNER_BYTES).hex()
         self._max_per_owner = max_per_owner
         self._max_tasks = max_tasks
-        self._vault = vault  # None if nothing is written to a disk
         self._connection: sqlite3.Connection | None = None
 
     def create(self, task: Task) -> Task:
@@ -92,27 +88,27 @@ class TaskStore(ABC):
         return self._change(task_id, lambda task: task, writes=False)
 
     def result_of(self, task: Task) -> bytes:
-        """Return the result of a completed task, as JSON. Raises LookupError if it has none, or has expired."""
+        """Return the result of a completed task, as JSON. Raises InternalError if it has none, or has expired."""
 
         def read() -> bytes:
             found = self._load(task.id)
             if found is None or not found.result_bytes:
-                raise LookupError(task.id)
+                raise InternalError("The task has no result, or has expired.")
             return self._read_result(task.id) if found.result is None else found.result
 
         return self._transact(read, writes=False)
 
     def list(self, owner: str | None, *, after: str = "", limit: int = 100) -> Tasks:
-        """Return tasks in the order of their creation; of all owners if `owner` is None. Raises LookupError if `after`
-        is not one of them. Long fields are left out, as `Task` says."""
+        """Return tasks in the order of their creation; of all owners if `owner` is None. Raises InvalidParams if
+        `after` is not one of them. Long fields are left out, as `Task` says. A negative limit is none."""
 
         def select() -> Tasks:
             query = f"SELECT rowid FROM tasks WHERE id = ? AND {OF_OWNER}"
             if not after.isascii() or not (found := self._rows(query, after, owner) if after else [(0,)]):
-                raise LookupError(after)
+                raise InvalidParams("Unknown cursor.")
             which = f"rowid > ? AND {OF_OWNER} AND coalesce(expires_at > ?, 1) ORDER BY rowid LIMIT ?"
-            values = (*found[0], owner, time.time(), min(limit, MAX_LISTED))
-            return [_task(row) for row in self._rows(f"SELECT fields FROM tasks WHERE {which}", *values)]
+            rows = self._rows(f"SELECT fields FROM tasks WHERE {which}", *found[0], owner, time.time(), limit)
+            return [_task(row) for row in rows]
 
         return self._transact(select, writes=False)
 
@@ -129,10 +125,10 @@ class TaskStore(ABC):
         return self._change(task_id, lambda task: life.asked(task, attempt, requests)) is not None
 
     def answer(self, task_id: str, answers: dict[str, Json]) -> set[str]:
-        """Store answers to open questions, and return their keys. Raises ValueError if they are too long."""
+        """Store answers to open questions, and return their keys. Raises InvalidParams if they are too long."""
         encoded = {key: jsontext.dumps(answer) for key, answer in answers.items()}
         if sum(map(len, encoded.values())) > life.MAX_ANSWERS_BYTES:
-            raise ValueError(f"the answers have more than {life.MAX_ANSWERS_BYTES} bytes")
+            raise InvalidParams(f"The answers have more than {life.MAX_ANSWERS_BYTES} bytes.")
         keys: set[str] = set()
 
         def change(task: Task) -> Task | None:
@@ -155,33 +151,21 @@ class TaskStore(ABC):
         return taken
 
     def finish(
-        self,
-        task_id: str,
-        attempt: int,
-        status: str,
-        *,
-        result: bytes | None = None,
-        error: Json | None = None,
-        status_message: str = "",
-        stderr_end: bytes = b"",
-        is_error: bool = False,
+        self, task_id: str, attempt: int, status: str, *, result: bytes | None = None, **fields: Any
     ) -> Task | None:
-        """End the task. Exactly one caller gets it back. The task fails if its result cannot be stored, as on a full
-        disk."""
+        """End the task, with these fields. Exactly one caller gets it back. The task fails if its result cannot be
+        stored, as on a full disk."""
 
         def change(task: Task) -> Task | None:
-            if task.attempt != attempt:
-                return None
-            ended = life.finished(task, status, message=status_message, error=error, stderr=stderr_end)
-            return ended and self._keep_result(ended._replace(is_error=is_error), result) if result else ended
+            ended = life.finished(task, status, **fields) if task.attempt == attempt else None
+            return ended and self._keep_result(ended, result) if result else ended
 
         try:
             return self._change(task_id, change)
         except StoreUnusable:
             if result is None:
                 raise
-        error = life.error_of(NOT_STORED)
-        return self.finish(task_id, attempt, life.Status.FAILED, error=error, stderr_end=stderr_end)
+        return self.finish(task_id, attempt, life.Status.FAILED, **{**fields, "error": life.error_of(NOT_STORED)})
 
     def want_cancel(self, task_id: str) -> Task | None:
         """Ask the runner to cancel the task. Without a living runner it is cancelled at once. Return it as it is then;
@@ -194,16 +178,12 @@ class TaskStore(ABC):
         return task._replace(wants_cancel=True) if self._is_alive(task.runner) else life.cancelled(task)
 
     def changed_since(self, mark: int) -> tuple[int, Tasks]:
-        """Return the next mark, and the tasks that have changed since this one, `MAX_LISTED` at a time, without long
-        fields. With a negative mark no tasks: that is how to begin. So runners and watchers learn what others do."""
+        """Return the next mark, and the tasks that have changed since this one, without long fields. With a negative
+        mark no tasks: that is how to begin. So runners and watchers learn what others do."""
 
         def select() -> tuple[int, Tasks]:
-            last = self._rows("SELECT value FROM marks")[0][0]
-            if mark < 0 or last == mark:
-                return last, []
-            query = f"SELECT changed, fields FROM tasks WHERE changed > ? ORDER BY changed LIMIT {MAX_LISTED}"
-            rows = self._rows(query, mark)
-            return rows[-1][0] if len(rows) == MAX_LISTED else last, [_task(row[1:]) for row in rows]
+            rows = self._rows("SELECT fields FROM tasks WHERE changed > ? ORDER BY changed", mark) if mark >= 0 else ()
+            return self._rows("SELECT value FROM marks")[0][0], [_task(row) for row in rows]
 
         return self._transact(select, writes=False)
 
@@ -239,17 +219,10 @@ class TaskStore(ABC):
                     self._save(self._with_wish(task), task)
 
         self._transact(work)
-        self._remove(EVER, owner)
+        self.remove(owner=owner)
 
-    def expire(self, now: float) -> int:
-        """Remove tasks that are over their time. Return how many."""
-        return self._remove(now, None)
-
-    def clear(self) -> int:
-        """Remove all tasks that have ended. Return how many."""
-        return self._remove(EVER, None)
-
-    def _remove(self, now: float, owner: str | None) -> int:
+    def remove(self, now: float = EVER, owner: str | None = None) -> int:
+        """Remove tasks that have ended and are over their time then. Return how many."""
         which = f"SELECT rowid FROM tasks WHERE expires_at <= ? AND {OF_OWNER} LIMIT {PIECE}"
 
         def remove() -> int:
@@ -269,8 +242,7 @@ class TaskStore(ABC):
     def unseal(self, sealed: bytes) -> Json | None:
         """Undo `seal`. None if they were sealed with another key."""
         plain = self._transact(lambda: self._unseal(sealed))
-        params = jsontext.parsed(plain) if plain else None
-        return params if isinstance(params, dict) else None
+        return jsontext.loads(plain) if plain else None
 
     @abstractmethod
     def close(self) -> None:
@@ -292,7 +264,7 @@ class TaskStore(ABC):
 
     # These are called within a transaction.
 
-    def _rows(self, query: str, *values: object) -> Rows:
+    def _rows(self, query: str, *values: object) -> Sequence[Any]:
         assert self._connection is not None
         return self._connection.execute(query, values).fetchall()
 
@@ -339,11 +311,12 @@ class TaskStore(ABC):
         raise LookupError(task_id)
 
     def _seal(self, plain: bytes) -> bytes:
-        """Return ASCII that only `_unseal` can read."""
-        return self._vault.seal(plain) if self._vault else plain
+        """Return ASCII that only `_unseal` can read, if it is written to a disk."""
+        return plain
 
     def _unseal(self, sealed: bytes) -> bytes | None:
-        return self._vault.unseal(sealed) if self._vault else sealed
+        """Undo `_seal`; None if another key was used, or the text has changed since."""
+        return sealed
 
 
 def _task(row: tuple[Any, ...]) -> Task:

@@ -148,7 +148,7 @@ def test_a_full_disk_refuses_new_tasks_and_ends_old_ones(
     with pytest.raises(StoreUnusable, match="full"):
         for _ in range(1000):
             store.create(new())
-    assert store.clear() == 20, "there is a way out"
+    assert store.remove() == 20, "there is a way out"
     monkeypatch.setattr(sqlite_store, "MAX_RESULTS_BYTES", len(LONG))
     first, second = store.create(new()), store.create(new())
     assert store.finish(first.id, 1, "completed", result=LONG) and store.finish(second.id, 1, "completed", result=LONG)
@@ -225,7 +225,7 @@ def test_ten_thousand_tasks_leave_nothing(store: SqliteTaskStore, directory: Pat
         pass
     sizes = sum(path.stat().st_size for path in files_in(directory))
     assert sizes > 10_000_000
-    assert store.expire(time.time() + 3601) == 10_000
+    assert store.remove(time.time() + 3601) == 10_000
     assert store.list(None) == [] and os.listdir(directory / "results") == []
     assert sum(path.stat().st_size for path in files_in(directory)) < 1_000_000
 
@@ -305,7 +305,7 @@ def test_a_kill_at_any_moment_loses_no_task(store: SqliteTaskStore, directory: P
     assert all(task.has_ended for task in stored.values())
     assert all(store.result_of(task) for task in stored.values() if task.status == "completed")
     store.create(new())
-    store.clear()
+    store.remove()
     assert os.listdir(directory / "results") == [] and os.listdir(directory / "runners") == [store.runner]
 
 

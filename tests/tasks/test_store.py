@@ -10,6 +10,7 @@ from typing import Any
 import gevent
 import pytest
 
+from mcpgreen.errors import InternalError, InvalidParams
 from mcpgreen.tasks import life
 from mcpgreen.tasks.life import Task
 from mcpgreen.tasks.sqlite_store import MemoryTaskStore, SqliteTaskStore
@@ -86,7 +87,7 @@ def test_progress_is_noted(store: TaskStore, other: TaskStore) -> None:
 def test_exactly_one_end_counts(store: TaskStore, other: TaskStore, size: int) -> None:
     task = store.create(new(sealed_params=b"x"))
     result = b'"' + b"r" * size + b'"'
-    with pytest.raises(LookupError):
+    with pytest.raises(InternalError):
         store.result_of(task)
     ends: list[tuple[str, bool]] = []
 
@@ -112,8 +113,8 @@ def test_a_long_result_is_read_from_its_file(store: TaskStore, other: TaskStore)
     task, result = store.create(new()), b"x" * (life.INLINE_RESULT_BYTES + 1)
     assert store.finish(task.id, 1, "completed", result=result)
     assert other.result_of(current(other, task)) == result
-    assert store.clear() == 1
-    with pytest.raises(LookupError):
+    assert store.remove() == 1
+    with pytest.raises(InternalError):
         other.result_of(task)
 
 
@@ -136,7 +137,7 @@ def test_questions_are_answered_one_by_one_elsewhere(store: TaskStore, other: Ta
     with pytest.raises(ValueError):
         store.ask(task.id, 1, {"b": QUESTION})
     assert current(store, task).status == "working"
-    with pytest.raises(ValueError):
+    with pytest.raises(InvalidParams):
         store.answer(task.id, {"a": {"content": "x" * life.MAX_ANSWERS_BYTES}})
     assert store.answer("unknown", {"a": YES}) == set()
 
@@ -186,7 +187,7 @@ def test_lists_are_of_one_owner_and_in_order(store: TaskStore, other: TaskStore)
     assert other.list("eve") == [] and other.list("ann", after=ids[5]) == []
     assert other.list(None)[0].stderr_end == b"", "long fields are left out"
     for foreign in (ids[0], "unknown"):
-        with pytest.raises(LookupError):
+        with pytest.raises(InvalidParams):
             other.list("ann", after=foreign)
 
 
@@ -201,7 +202,7 @@ def test_changes_are_told_after_a_mark(store: TaskStore, other: TaskStore) -> No
     store.finish(second.id, 1, "completed")
     assert [each.id for each in other.changed_since(later)[1]] == [second.id]
     latest = other.changed_since(later)[0]
-    store.clear()
+    store.remove()
     third = store.create(new())
     assert [each.id for each in other.changed_since(latest)[1]] == [third.id], "marks are never used again"
 
@@ -212,9 +213,9 @@ def test_tasks_go_when_their_time_is_over(store: TaskStore, other: TaskStore) ->
         store.finish(each.id, 1, "completed", result=b"{}")
     assert other.get(short.id) is None, "even before it is removed"
     assert [each.id for each in other.list(None)] == [running.id, long.id]
-    assert store.expire(time.time()) == 1 and store.expire(time.time()) == 0
-    assert store.expire(time.time() + 101) == 1 and other.get(long.id) is None
-    assert other.get(running.id) is not None and other.clear() == 0
+    assert store.remove(time.time()) == 1 and store.remove(time.time()) == 0
+    assert store.remove(time.time() + 101) == 1 and other.get(long.id) is None
+    assert other.get(running.id) is not None and other.remove() == 0
 
 
 def test_the_tasks_of_a_session_end_with_it(store: TaskStore, other: TaskStore) -> None:
@@ -246,7 +247,7 @@ def test_unfinished_tasks_are_bounded(open_store: Open) -> None:
 def test_odd_input_does_no_harm(store: TaskStore) -> None:
     task = store.create(new(asked_ttl_ms=1 << 80))
     assert store.get("\ud800") is None and store.want_cancel("\ud800") is None
-    with pytest.raises(LookupError):
+    with pytest.raises(InvalidParams):
         store.list(None, after="\ud800")
     assert store.note(task.id, 1, status_message="half \ud800") and current(store, task).status_message == "half ?"
     assert store.finish(task.id, 1, "failed", error={"code": 1, "message": "half \ud800"})

@@ -131,15 +131,11 @@ class RunningTask:
 
     def _wait_for(self, keys: set[str], secs: float) -> dict[str, Json]:
         """Return the answers that have come within this time. Questions without one are closed."""
-        give_up_at = time.monotonic() + secs
         answers: dict[str, Json] = {}
-        with self._tasks.bell_of(self.id) as bell:
-            while True:
-                bell.clear()
-                answers |= self._tasks.attempt(self._store.take_answers, self.id, self.attempt, keys) or {}
-                left = keys - answers.keys()
-                if not left or not bell.wait(max(0.0, give_up_at - time.monotonic())):
-                    break
+        for _ in self._tasks.changes(self.id, time.monotonic() + secs):
+            answers |= self._tasks.attempt(self._store.take_answers, self.id, self.attempt, keys) or {}
+            if not (left := keys - answers.keys()):
+                break
         if left:
             self._tasks.attempt(self._store.answer, self.id, dict.fromkeys(left, wires.NO_ANSWER))
             self._tasks.attempt(self._store.take_answers, self.id, self.attempt, left)

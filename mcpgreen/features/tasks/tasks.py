@@ -12,7 +12,6 @@ import math
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
@@ -20,7 +19,7 @@ import gevent
 from gevent.event import Event as Bell
 
 from mcpgreen import journal
-from mcpgreen.errors import InternalError, InvalidParams, TooManyPolls
+from mcpgreen.errors import InvalidParams, TooManyPolls
 from mcpgreen.features.call import Call, State
 from mcpgreen.features.tasks import wires
 from mcpgreen.features.tasks.running import RunningTask
@@ -32,7 +31,7 @@ from mcpgreen.protocol.admission import ClientView
 from mcpgreen.tasks import life
 from mcpgreen.tasks.life import Status, Task
 from mcpgreen.tasks.sqlite_store import open_store
-from mcpgreen.tasks.store import MAX_LISTED, StoreUnusable, TaskStore
+from mcpgreen.tasks.store import StoreUnusable, TaskStore
 from mcpgreen.text import jsontext
 from mcpgreen.text.json_types import Json
 
@@ -40,12 +39,11 @@ if TYPE_CHECKING:
     from mcpgreen.features.services import Services
     from mcpgreen.features.tools import ToolTerms
 
-LOOK_SECS = 0.25  # between two looks at the store while tasks run or are watched, and for a while after that
-AWAKE_SECS = 5.0
+LOOK_SECS = 0.25  # between two looks at the store while tasks run or are watched
 REST_SECS = 60.0
+WAIT_SECS = 2.0  # between two looks at a task that may be removed meanwhile
 FREE_POLLS_A_SEC = 50  # of one caller
-MAX_UNSEEN = 10_000
-POLLS_OF_TASK = 4  # more for each task that runs: a young one may be asked for twice a second
+POLLS_OF_TASK = 4  # more for each task that runs here, and for a new one: it may be asked for twice a second
 
 Watch = Callable[[Task], None]
 
@@ -65,12 +63,10 @@ class Tasks:
         self._running: dict[str, RunningTask] = {}
         self._watches: dict[str, set[Watch]] = {}
         self._polls: tuple[int, Counter[object]] = 0, Counter()  # in this second, by caller
-        self._unseen: dict[str, None] = {}  # tasks that have ended here, until a client asks for them
         self._mark = -1
         self._mentioned = ""
         self._bell = Bell()
         self._recover_at = 0.0
-        self._is_resting = False
         self._greenlet = gevent.spawn(self._look)
 
     def __len__(self) -> int:
@@ -96,14 +92,6 @@ class Tasks:
 
     # How a task begins.
 
-    def require_store(self) -> None:
-        """Raises InternalError if no task can be stored. May wait."""
-        if self.attempt(self.store.changed_since, -1) is None:
-            raise self._unusable()
-
-    def _unusable(self) -> InternalError:
-        return InternalError(f"No task can be stored: {self._mentioned}")
-
     def begin(self, call: Call, terms: ToolTerms) -> None:
         """Make the call a task; leave it as it is if the store cannot be used. Raises InternalError if there are too
         many tasks, or if the tool needs one."""
@@ -121,6 +109,7 @@ class Tasks:
 
     def _run(self, call: Call, record: Task, line: bytes) -> None:
         task = self._running[record.id] = RunningTask(self, call, record)
+        self.count_polls(call, -POLLS_OF_TASK)
         self.watch(task.id, task.hear)
         call.detach(task, line)
         self.tell_of(call, task.id)
@@ -158,15 +147,18 @@ class Tasks:
     def _create(self, call: Call, terms: ToolTerms, **fields: Any) -> Task | None:
         """Store a new task. Return None if that is not possible. Raises InternalError if there are too many, or if the
         tool needs one."""
-        record = self.attempt(self._new_record, call, terms, **fields)
         try:
-            stored: Task | None = record and self.attempt(self.store.create, record)
-        except gevent.GreenletExit:  # cancelled, but the store goes on
-            gevent.spawn(self.attempt, self.store.finish, record.id, record.attempt, Status.CANCELLED)
-            raise
-        if stored is None and terms.task == "required":
-            raise self._unusable()
-        return stored
+            record = self._new_record(call, terms, **fields)
+            try:
+                return self.store.create(record)
+            except gevent.GreenletExit:  # cancelled, but the store goes on
+                gevent.spawn(self.attempt, self.store.finish, record.id, record.attempt, Status.CANCELLED)
+                raise
+        except StoreUnusable as error:
+            self.mention(error)
+            if terms.task == "required":
+                raise
+            return None
 
     def _new_record(self, call: Call, terms: ToolTerms, **fields: Any) -> Task:
         described, settings, arguments = terms.tool.description, self._services.settings, call.arguments or {}
@@ -201,7 +193,7 @@ class Tasks:
 
     def recover(self) -> None:
         """Recover the tasks of processes that have died, and remove expired tasks."""
-        self.attempt(self.store.expire, time.time())
+        self.attempt(self.store.remove, time.time())
         for record in self.attempt(self.store.recover, self._may_rerun) or ():
             if record.runner == self.store.runner:
                 self.run_record(record)
@@ -240,22 +232,19 @@ class Tasks:
     def find(self, call: Call, task_id: str) -> Task:
         """Raises InvalidParams if there is no such task, or if it belongs to another caller."""
         task: Task | None = self.attempt(self.store.get, task_id)
-        if task is not None and self.attempt(self.store.is_orphan, task):
+        if task is not None and self.store.is_orphan(task):
             self.recover()
-            task = self.attempt(self.store.get, task_id)
+            task = self.store.get(task_id)
         if task is None or task.owner != self.owner_of(call):
             raise InvalidParams("There is no such task; it may have expired.")
         return task
 
-    def count_poll(self, call: Call, task_id: str = "") -> None:
-        """Raises TooManyPolls if the caller has asked too often in this second. The first look at a task that has ended
-        does not count: a client may have many short tasks."""
-        if self._unseen.pop(task_id, self) is None:
-            return
+    def count_polls(self, call: Call, polls: int = 1) -> None:
+        """Raises TooManyPolls if the caller has asked too often in this second."""
         second, caller = int(time.monotonic()), call.stream.owner
         if second != self._polls[0]:
             self._polls = second, Counter()
-        self._polls[1][caller] += 1
+        self._polls[1][caller] += polls
         if self._polls[1][caller] > FREE_POLLS_A_SEC + POLLS_OF_TASK * len(self):
             raise TooManyPolls()
 
@@ -266,7 +255,7 @@ class Tasks:
 
     def watch(self, task_id: str, watch: Watch) -> None:
         """Call this with each change of the task, up to its end."""
-        if self._is_resting:
+        if not self._watches:
             self.ring()
         self._watches.setdefault(task_id, set()).add(watch)
 
@@ -275,9 +264,8 @@ class Tasks:
         if not self._watches.get(task_id):
             self._watches.pop(task_id, None)
 
-    @contextmanager
-    def bell_of(self, task_id: str) -> Iterator[Bell]:
-        """Return a bell that rings at each change of the task."""
+    def changes(self, task_id: str, until: float) -> Iterator[None]:
+        """Go on now, at each change of the task, and for the last time when the time is up."""
         bell = Bell()
 
         def ring(task: Task) -> None:
@@ -285,7 +273,11 @@ class Tasks:
 
         self.watch(task_id, ring)
         try:
-            yield bell
+            yield
+            while (left_secs := until - time.monotonic()) > 0:
+                bell.wait(min(left_secs, WAIT_SECS))
+                bell.clear()
+                yield
         finally:
             self.unwatch(task_id, ring)
 
@@ -297,11 +289,8 @@ class Tasks:
         self.unwatch(task.id, task.hear)
         if ended is None:
             self.ring()
-            return
-        self._unseen[task.id] = None
-        if len(self._unseen) > MAX_UNSEEN:
-            del self._unseen[next(iter(self._unseen))]
-        self._tell([ended])
+        else:
+            self._tell([ended])
 
     def end_session(self, session: Session) -> None:
         """End the tasks of an HTTP session that is over."""
@@ -325,7 +314,6 @@ class Tasks:
     # The greenlet.
 
     def _look(self) -> None:
-        awake_until = 0.0
         rest_secs = min(REST_SECS, max(1.0, self._services.settings.task_keep_secs))
         while True:
             self.attempt(self._hear_news)
@@ -336,21 +324,15 @@ class Tasks:
             before = {each: number for number, each in enumerate(waiting)}
             for task in list(self._running.values()):
                 task.store_message(before.get(task.call, 0))
-            if self._watches:
-                awake_until = time.monotonic() + AWAKE_SECS
-            self._is_resting = time.monotonic() >= awake_until
-            self._bell.wait(rest_secs if self._is_resting else LOOK_SECS)
+            self._bell.wait(LOOK_SECS if self._watches else rest_secs)
             self._bell.clear()
 
     def _hear_news(self) -> None:
         if self._mark < 0:  # tasks may have begun, and others may have changed them
             self._mark = self.store.changed_since(-1)[0]
             self._tell(filter(None, map(self.store.get, list(self._watches))))
-        is_more = True
-        while is_more:
-            self._mark, changed = self.store.changed_since(self._mark)
-            self._tell(changed)
-            is_more = len(changed) == MAX_LISTED
+        self._mark, changed = self.store.changed_since(self._mark)
+        self._tell(changed)
 
     def _tell(self, changed: Iterable[Task]) -> None:
         for task in changed:

@@ -83,20 +83,10 @@ def detailed(tasks: Tasks, task: Task) -> bytes:
         fields["inputRequests"] = task.open_questions
     elif task.status == Status.FAILED:
         fields["error"] = task.error
-    result = b',"result":%b' % _result_of(tasks, task) if task.status == Status.COMPLETED else b""
+    result = b""
+    if task.status == Status.COMPLETED:
+        result = b',"result":%b' % (task.result or tasks.store.result_of(task))
     return b"%b%b}" % (jsontext.dumps(fields)[:-1], result)
-
-
-def _result_of(tasks: Tasks, task: Task) -> bytes:
-    if task.result is not None:
-        return task.result
-    try:
-        found: bytes | None = tasks.attempt(tasks.store.result_of, task)
-    except LookupError:
-        found = None
-    if found is None:
-        raise InternalError("The result of this task cannot be read.")
-    return found
 
 
 def _task_id(call: Call) -> str:
@@ -109,7 +99,7 @@ def _task_id(call: Call) -> str:
 
 def get(call: Call, task_id: str) -> Json | bytes:
     tasks = call.services.tasks
-    tasks.count_poll(call, task_id)
+    tasks.count_polls(call)
     task = tasks.find(call, task_id)
     if wire_of(call.view) is OLDER:
         return OLDER.fields(task)
@@ -119,11 +109,8 @@ def get(call: Call, task_id: str) -> Json | bytes:
 
 def list_tasks(call: Call, _: None) -> Json:
     tasks, cursor, limit = call.services.tasks, call.params.get("cursor") or "", call.services.settings.page_size
-    tasks.count_poll(call)
-    try:
-        found: list[Task] = tasks.attempt(tasks.store.list, tasks.owner_of(call), after=str(cursor), limit=limit) or []
-    except LookupError:
-        raise InvalidParams("Unknown cursor.") from None
+    tasks.count_polls(call)
+    found = tasks.store.list(tasks.owner_of(call), after=str(cursor), limit=limit)
     more = {"nextCursor": found[-1].id} if len(found) >= limit else {}
     return {"tasks": [OLDER.fields(task) for task in found if task.is_begun], **more}
 
@@ -153,10 +140,7 @@ def update(call: Call, task_id: str) -> Json:
     known = {key: answer for key, answer in responses.items() if key in questions}
     fitting = {key: each for key, each in known.items() if not requests.problem_with_answer(questions[key], each)}
     if fitting:
-        try:
-            tasks.attempt(tasks.store.answer, task_id, fitting)
-        except ValueError as error:
-            raise InvalidParams(f"inputResponses cannot be stored: {error}.") from error
+        tasks.store.answer(task_id, fitting)
         tasks.ring()
     return {}
 
@@ -169,12 +153,11 @@ def result(call: Call, task_id: str) -> Json:
 
 def result_for(call: Call, task: Task) -> Json:
     """Return what the call of a task that has ended would have returned. Raises RpcError."""
-    tasks = call.services.tasks
     if task.status == Status.CANCELLED:
         raise InternalError("The task was cancelled.")
     if task.error is not None:
         raise errors.ScriptError(task.error["code"], task.error["message"], data=task.error.get("data"))
-    stored: Json = jsontext.loads(_result_of(tasks, task), let_others)
+    stored: Json = jsontext.loads(task.result or call.services.tasks.store.result_of(task), let_others)
     fitted = revision_fields.fit_call_result(stored, call.view.revision)
     for block in fitted["content"]:
         if len(block.get("text", "")) > LONG_CHARS:  # encoded in turns
@@ -184,16 +167,11 @@ def result_for(call: Call, task: Task) -> Json:
 
 def wait(call: Call, task_id: str, until: float, since: Task | None = None) -> Task:
     """Wait until the task has ended, has other questions than then, has begun, or the time is up. Return it."""
-    tasks = call.services.tasks
-    with tasks.bell_of(task_id) as bell:
-        while True:
-            bell.clear()
-            task = tasks.find(call, task_id)
-            is_news = since and (task.questions, task.is_begun) != (since.questions, since.is_begun)
-            left_secs = until - time.monotonic()
-            if task.has_ended or is_news or left_secs <= 0:
-                return task
-            bell.wait(min(LOOK_SECS, left_secs))
+    for _ in call.services.tasks.changes(task_id, until):
+        task = call.services.tasks.find(call, task_id)
+        if task.has_ended or (since and (task.questions, task.is_begun) != (since.questions, since.is_begun)):
+            break
+    return task
 
 
 def wait_and_ask(call: Call, task_id: str, sink: Sink, *, only_if_reachable: bool = False) -> Task:
