@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from mcpgreen.features.tools import Promotion
     from mcpgreen.links.principal import Principal
     from mcpgreen.project.roots import Roots
-    from mcpgreen.running.processes.pipes import OutputPlace
+    from mcpgreen.running.processes.pipes import Capture, OutputPlace
     from mcpgreen.running.processes.process import Child
     from mcpgreen.running.processes.run import Deadline, Outcome
     from mcpgreen.running.resident.process import Exchange
@@ -149,6 +149,7 @@ class Call:
         self.run: Run | None = None  # while it has a script
         self.promotion: Promotion | None = None  # if it may become a task
         self.task: RunningTask | None = None  # if it has become one
+        self.reported: tuple[float, float | None, str | None] | None = None  # progress, for the message of a task
         self.own_roots: Roots | None = None  # of a task that was stored with them
         self.token: str | int | None = None  # for progress, if the client gave one and the call has a greenlet
         self.received_at = 0.0  # set if the journal shows calls
@@ -238,10 +239,7 @@ class Call:
 
     def progress(self, progress: float, total: float | None, message: str | None) -> None:
         """Send progress to a client that asked for it: only if it has increased, and not too often."""
-        if self.task is not None:
-            self.task.progress(progress, total, message)
-        elif self.promotion is not None:
-            self.promotion.progress = progress, total, message
+        self.reported = progress, total, message
         if self.token is None or not (self.task is not None or self.interaction.state in HEARD):
             return
         if self._last_progress is not None and progress <= self._last_progress:
@@ -334,8 +332,6 @@ class Call:
         if self.run is not None:
             self.run.take_places()
             self.services.waiting.remove(self)
-        if self.task is not None:
-            self.task.start()
 
     def wait_until_adopted(self) -> None:
         """Wait until the client of a parked call is back. The result is kept meanwhile, but no place."""
@@ -415,8 +411,11 @@ class Run:
         self.ended_by = ""
         self.stderr_end = b""
         self.deadline: Deadline | None = None  # of the script that runs
-        self.tail: Callable[[], bytes] | None = None  # what a process that stays has written to stderr for the call
+        self.stderr_so_far: Callable[[], bytes] = bytes  # the end of what the script has written there
         self._helpers: dict[gevent.Greenlet, None] = {}
+
+    def hear_stderr(self, stderr: Capture) -> None:
+        self.stderr_so_far = stderr.end
 
     def note_end(self, outcome: Outcome) -> None:
         """Remember how the script ended, but not its output, which may be large."""

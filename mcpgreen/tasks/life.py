@@ -103,8 +103,9 @@ def new_id() -> str:
     return os.urandom(16).hex()
 
 
-def status_message(progress: float, total: float | None, message: str | None) -> str:
-    """Return `42 %: compiling`; without a total, the message alone."""
+def message_of(reported: tuple[float, float | None, str | None] | None) -> str:
+    """Return the progress of a script as `42 %: compiling`; without a total, the message alone."""
+    progress, total, message = reported or (0, None, None)
     percent = f"{int(max(0.0, min(1.0, progress / total)) * 100 + 1e-9)} %" if total else ""
     return ": ".join(part for part in (percent, message or "") if part)[:MAX_MESSAGE_CHARS]
 
@@ -215,14 +216,10 @@ def finished(
     return ended._replace(error=error, questions={}, sealed_params=None, **more)
 
 
-def cancelled(task: Task) -> Task:
-    return finished(task, Status.CANCELLED) or task
-
-
 def recovered(task: Task, runner: str) -> Task:
     """Return what becomes of an unfinished task whose runner is dead: it ends, or this runner runs it again."""
     if task.wants_cancel:
-        return cancelled(task)
+        return finished(task, Status.CANCELLED) or task
     if task.runner == NO_RUNNER:
         return task._replace(runner=runner)
     reason = RESTARTED

@@ -175,7 +175,9 @@ class TaskStore(ABC):
     def _with_wish(self, task: Task) -> Task:
         if task.has_ended or task.wants_cancel:
             return task
-        return task._replace(wants_cancel=True) if self._is_alive(task.runner) else life.cancelled(task)
+        if self._is_alive(task.runner):
+            return task._replace(wants_cancel=True)
+        return life.finished(task, life.Status.CANCELLED) or task
 
     def changed_since(self, mark: int) -> tuple[int, Tasks]:
         """Return the next mark, and the tasks that have changed since this one, without long fields. With a negative

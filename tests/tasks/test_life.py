@@ -53,7 +53,7 @@ def test_a_stale_attempt_changes_nothing() -> None:
     ],
 )
 def test_progress_becomes_a_message(progress: float, total: float | None, message: str | None, expected: str) -> None:
-    assert life.status_message(progress, total, message) == expected
+    assert life.message_of((progress, total, message)) == expected
 
 
 def test_older_tasks_are_polled_less_often() -> None:

@@ -3,7 +3,8 @@
 The two meet in the store: this server stores a call there as a task without a runner, and the keeper takes it.
 Everything else (progress, questions, answers, the wish to cancel, the result) is in the store as well, so to clients it
 is a task like one of another server. Over the socket between them goes only the news that there is something to take.
-At its end, the keeper lets go of stderr, runs its tasks to their end, and leaves.
+At its end, the keeper runs its tasks to their end, and leaves. It has no stderr: who waits for the end of ours must not
+wait for its.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ class Keeper:
         runner.prepare()
         runner.tags.put_on(self._tag)
         try:
-            self._pid, self._fd = spawn_helper(sys.executable, command, self._environ, as_fd=0, inherits=(2,))
+            self._pid, self._fd = spawn_helper(sys.executable, command, self._environ, as_fd=0)
         finally:
             runner.tags.take_off()
         runner.expected_tags.add(self._tag)
@@ -80,6 +81,5 @@ def keep(services: Services, fd: int) -> None:
         while nb_read(fd, 1024):
             services.tasks.recover_soon()
     os.close(fd)
-    journal.leave_stderr()
     while services.has_tasks:
         gevent.sleep(LOOK_SECS)

@@ -60,8 +60,6 @@ class RunningTask:
         self.stream = tasks.streams.setdefault(key, stream)
         self._is_ending = False
         self._tasks, self._store = tasks, tasks.store
-        self._is_queued = record.status == Status.QUEUED
-        self._message = record.status_message
         self._stored = record.status, record.status_message
         self._stored_at = time.monotonic()
         self._printed, self._printed_line = b"", ""
@@ -71,30 +69,23 @@ class RunningTask:
     def related(self) -> Json:
         return wires.related_to(self.id)
 
-    def progress(self, progress: float, total: float | None, message: str | None) -> None:
-        self._message = life.status_message(progress, total, message)
-
     def begin(self) -> None:
         """The script says that the task begins; clients know of it already, unless it was handed over. Never waits."""
         gevent.spawn(self._tasks.attempt, self._store.begin, self.id)
-
-    def start(self) -> None:
-        """The call has got its place. The next look stores that: the task may have ended by then."""
-        self._is_queued, self._stored_at = False, 0.0
 
     def hear(self, record: Task) -> None:
         """The record has changed, perhaps by another process: the task may have to end."""
         if (record.wants_cancel or record.has_ended) and not self._is_ending:
             self.stop(Status.CANCELLED)
 
-    def store_message(self, calls_before: int) -> None:
-        """Store what the task does now, but not too often."""
+    def store_message(self, calls_before: int | None) -> None:
+        """Store what the task does now, but not too often: it runs, or waits behind other calls."""
         if time.monotonic() < self._stored_at + MESSAGE_SECS:
             return
-        if self._is_queued:
+        if calls_before is not None:
             new = Status.QUEUED, life.place_message(calls_before)
         else:
-            new = Status.WORKING, self._message or self._last_line()
+            new = Status.WORKING, life.message_of(self.call.reported) or self._last_line()
         if new != self._stored:
             self._stored, self._stored_at = new, time.monotonic()
             self._tasks.attempt(self._store.note, self.id, self.attempt, status=new[0], status_message=new[1])
@@ -104,7 +95,7 @@ class RunningTask:
         call = self.call
         if call.run is None:
             return ""
-        printed = call.services.runner.stderr_of(call.serial) if call.run.tail is None else call.run.tail()
+        printed = call.run.stderr_so_far()
         if printed != self._printed:
             self._printed, self._printed_line = printed, call.services.confidential.last_words(printed, call).last
         return self._printed_line

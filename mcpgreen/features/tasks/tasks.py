@@ -22,6 +22,7 @@ from mcpgreen import journal
 from mcpgreen.errors import InvalidParams, TooManyPolls
 from mcpgreen.features.call import Call, State
 from mcpgreen.features.tasks import wires
+from mcpgreen.features.tasks.keeper import Keeper
 from mcpgreen.features.tasks.running import RunningTask
 from mcpgreen.links.session import Session, Stream
 from mcpgreen.links.sink import MemorySink
@@ -57,6 +58,8 @@ class Tasks:
         self.store: TaskStore = open_store(
             services.project.root, services.environ, state_key=settings.state_key, **limits
         )
+        environ = services.keeper_environ
+        self.keeper = None if environ is None else Keeper(services, environ)
         self.asked: set[tuple[str, str]] = set()
         self.streams: WeakValueDictionary[Any, Stream] = WeakValueDictionary()  # one for tasks of the same caller
         self._services = services
@@ -123,8 +126,8 @@ class Tasks:
         """Store the call as a task for the keeper. Return None if the store cannot be used."""
         call.wait_for_roots()
         record = self._create(call, terms, runner=life.NO_RUNNER, is_begun=is_begun)
-        if record is not None and self._services.keeper is not None and not self._services.keeper.wake():
-            self._services.keeper = None
+        if record is not None and self.keeper is not None and not self.keeper.wake():
+            self.keeper = None
             self.recover()
         return record
 
@@ -165,13 +168,12 @@ class Tasks:
         asked = call.params.get("task") if call.session is not None else None
         ttl = asked.get("ttl") if type(asked) is dict else None
         params = {**call.params, "arguments": arguments}
-        progress = call.promotion.progress if call.promotion is not None else None
         return Task(
             id=life.new_id(),
             owner=self.owner_of(call),
             tool=terms.tool.name,
             status=Status.QUEUED if call in self._services.waiting else Status.WORKING,
-            status_message=life.status_message(*progress) if progress else "",
+            status_message=life.message_of(call.reported),
             keep_secs=settings.task_keep_secs if described.task_keep_secs is None else described.task_keep_secs,
             asked_ttl_ms=ttl if type(ttl) is int and 0 < ttl <= life.MAX_TTL_SECS * 1000 else None,
             idempotent=described.idempotent,
@@ -197,14 +199,13 @@ class Tasks:
         for record in self.attempt(self.store.recover, self._may_rerun) or ():
             if record.runner == self.store.runner:
                 self.run_record(record)
-            elif self._services.keeper is not None:
-                self._services.keeper.wake()  # and it recovers the task
+            elif self.keeper is not None:
+                self.keeper.wake()  # and it recovers the task
 
     def _may_rerun(self, task: Task) -> bool:
         """Tell whether this process may run the task again, and not another one that outlives it."""
-        if self._services.is_keeper:
-            return task.survives
-        return not task.survives or self._services.keeper is None
+        is_keeper = self._services.is_keeper
+        return task.survives == is_keeper or not (is_keeper or self.keeper)
 
     def run_record(self, record: Task) -> None:
         """Run a task that is stored with all its params, and belongs to this process. Does not wait for its end."""
@@ -310,6 +311,8 @@ class Tasks:
             else:
                 task.stop(Status.FAILED, life.error_of(life.RESTARTED))
         self.attempt(self.store.close)
+        if self.keeper is not None:
+            self.keeper.close()
 
     # The greenlet.
 
@@ -323,7 +326,7 @@ class Tasks:
             waiting = [each for each in self._services.waiting if not each.method.startswith("tasks/")]
             before = {each: number for number, each in enumerate(waiting)}
             for task in list(self._running.values()):
-                task.store_message(before.get(task.call, 0))
+                task.store_message(before.get(task.call))
             self._bell.wait(LOOK_SECS if self._watches else rest_secs)
             self._bell.clear()
 
