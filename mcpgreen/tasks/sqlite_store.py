@@ -28,7 +28,7 @@ from mcpgreen.files.regular_files import existing_file, new_file, replacing
 from mcpgreen.project import task_place as place
 from mcpgreen.tasks import life
 from mcpgreen.tasks.life import Task
-from mcpgreen.tasks.store import EVER, SCHEMA, VERSION, StoreUnusable, TaskStore, Value
+from mcpgreen.tasks.store import EVER, SCHEMA, VERSION, StoreUnusable, TaskStore, Value, in_transaction
 
 if TYPE_CHECKING:
     import sqlite3
@@ -58,7 +58,7 @@ class SqliteTaskStore(TaskStore):
         self._pool.apply(self._disconnect)
         self._pool.kill()
 
-    def _transact(self, work: Callable[[], Value], *, writes: bool = True) -> Value:
+    def _transact(self, work: Callable[[], Value], *, writes: bool) -> Value:
         value, error = self._pool.apply(self._outcome, (work, "BEGIN IMMEDIATE" if writes else "BEGIN"))
         if error is not None:
             raise error
@@ -107,6 +107,7 @@ class SqliteTaskStore(TaskStore):
             os.close(self._lock_fd)
         self._connection = self._lock_fd = None
 
+    @in_transaction(writes=True)
     def _sweep(self) -> None:
         """Remove files that belong to no task: it was removed, or its process was killed before it was stored."""
         query = "SELECT id FROM tasks WHERE result_bytes > ?"
@@ -120,11 +121,11 @@ class SqliteTaskStore(TaskStore):
 
     def remove(self, now: float = EVER, owner: str | None = None) -> int:
         removed = super().remove(now, owner)
-        self._transact(self._sweep)
+        self._sweep()
         if removed:
             with suppress(StoreUnusable):  # another process is busy with the pages
                 # Only a script is run to its end; it ends the transaction first.
-                self._transact(lambda: self._connected().executescript(GIVE_BACK))
+                self._transact(lambda: self._connected().executescript(GIVE_BACK), writes=True)
         return removed
 
     def _is_alive(self, runner: str) -> bool:
@@ -207,7 +208,7 @@ class MemoryTaskStore(TaskStore):
     def close(self) -> None:
         self._living.discard(self.runner)
 
-    def _transact(self, work: Callable[[], Value], *, writes: bool = True) -> Value:
+    def _transact(self, work: Callable[[], Value], *, writes: bool) -> Value:
         return work()  # no greenlet switches in between
 
     def _is_alive(self, runner: str) -> bool:

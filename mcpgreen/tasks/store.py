@@ -14,7 +14,8 @@ import os
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from functools import partial, wraps
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from mcpgreen.errors import InternalError, InvalidParams
 from mcpgreen.tasks import life
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     import sqlite3
 
 Value = TypeVar("Value")
+Method = TypeVar("Method", bound=Callable[..., Any])
 Tasks = list[Task]
 EVER = float("inf")
 PIECE = 500  # tasks that are removed in one transaction
@@ -51,8 +53,17 @@ class StoreUnusable(InternalError):
     """The store cannot be trusted, or not be read or written. The message says why."""
 
 
-class TooManyTasks(InternalError):
-    """The owner has too many unfinished tasks, or there are too many in all."""
+def in_transaction(*, writes: bool) -> Callable[[Method], Method]:
+    """Make a method one transaction: all of it happens, or nothing."""
+
+    def decorated(method: Method) -> Method:
+        @wraps(method)
+        def run(store: TaskStore, *values: object, **named: object) -> Any:
+            return store._transact(partial(method, store, *values, **named), writes=writes)
+
+        return cast(Method, run)
+
+    return decorated
 
 
 class TaskStore(ABC):
@@ -64,53 +75,45 @@ class TaskStore(ABC):
         self._max_tasks = max_tasks
         self._connection: sqlite3.Connection | None = None
 
+    @in_transaction(writes=True)
     def create(self, task: Task) -> Task:
-        """Store a new task, with this runner and the times; durable on return. Raises TooManyTasks."""
+        """Store a new task, with this runner and the times; durable on return. Raises InternalError if there are too
+        many."""
+        query = "SELECT total(owner = ?), count(*) FROM tasks WHERE expires_at IS NULL"
+        of_owner, in_all = self._rows(query, task.owner)[0]
+        if of_owner >= self._max_per_owner or in_all >= self._max_tasks:
+            told = f"{of_owner:g} unfinished tasks of yours, and {in_all} in all"
+            raise InternalError(f"There are {told}; wait until a task ends.")
         now = time.time()
         task = task._replace(runner=task.runner or self.runner, created_at=task.created_at or now, updated_at=now)
+        self._begin_life()
+        self._rows("INSERT INTO tasks (id, owner) VALUES (?, ?)", task.id, task.owner)
+        self._save(task)
+        return task
 
-        def insert() -> Task:
-            query = "SELECT total(owner = ?), count(*) FROM tasks WHERE expires_at IS NULL"
-            of_owner, in_all = self._rows(query, task.owner)[0]
-            if of_owner >= self._max_per_owner:
-                raise TooManyTasks(f"There are {self._max_per_owner} unfinished tasks already; wait until a task ends.")
-            if in_all >= self._max_tasks:
-                raise TooManyTasks(f"The server has {self._max_tasks} unfinished tasks; wait until a task ends.")
-            self._begin_life()
-            self._rows("INSERT INTO tasks (id, owner) VALUES (?, ?)", task.id, task.owner)
-            self._save(task)
-            return task
-
-        return self._transact(insert)
-
+    @in_transaction(writes=False)
     def get(self, task_id: str) -> Task | None:
         """Return the task. A long result is left out: see `result_of`."""
-        return self._change(task_id, lambda task: task, writes=False)
+        return self._load(task_id)
 
+    @in_transaction(writes=False)
     def result_of(self, task: Task) -> bytes:
         """Return the result of a completed task, as JSON. Raises InternalError if it has none, or has expired."""
+        found = self._load(task.id)
+        if found is None or not found.result_bytes:
+            raise InternalError("The task has no result, or has expired.")
+        return self._read_result(task.id) if found.result is None else found.result
 
-        def read() -> bytes:
-            found = self._load(task.id)
-            if found is None or not found.result_bytes:
-                raise InternalError("The task has no result, or has expired.")
-            return self._read_result(task.id) if found.result is None else found.result
-
-        return self._transact(read, writes=False)
-
+    @in_transaction(writes=False)
     def list(self, owner: str | None, *, after: str = "", limit: int = 100) -> Tasks:
         """Return tasks in the order of their creation; of all owners if `owner` is None. Raises InvalidParams if
         `after` is not one of them. Long fields are left out, as `Task` says. A negative limit is none."""
-
-        def select() -> Tasks:
-            query = f"SELECT rowid FROM tasks WHERE id = ? AND {OF_OWNER}"
-            if not after.isascii() or not (found := self._rows(query, after, owner) if after else [(0,)]):
-                raise InvalidParams("Unknown cursor.")
-            which = f"rowid > ? AND {OF_OWNER} AND coalesce(expires_at > ?, 1) ORDER BY rowid LIMIT ?"
-            rows = self._rows(f"SELECT fields FROM tasks WHERE {which}", *found[0], owner, time.time(), limit)
-            return [_task(row) for row in rows]
-
-        return self._transact(select, writes=False)
+        query = f"SELECT rowid FROM tasks WHERE id = ? AND {OF_OWNER}"
+        if not after.isascii() or not (found := self._rows(query, after, owner) if after else [(0,)]):
+            raise InvalidParams("Unknown cursor.")
+        which = f"rowid > ? AND {OF_OWNER} AND coalesce(expires_at > ?, 1) ORDER BY rowid LIMIT ?"
+        rows = self._rows(f"SELECT fields FROM tasks WHERE {which}", *found[0], owner, time.time(), limit)
+        return [_task(row) for row in rows]
 
     def note(self, task_id: str, attempt: int, *, status: str | None = None, status_message: str) -> bool:
         """Store how far the task is. Return False if it has ended, or if this attempt is not the current one."""
@@ -179,90 +182,80 @@ class TaskStore(ABC):
             return task._replace(wants_cancel=True)
         return life.finished(task, life.Status.CANCELLED) or task
 
+    @in_transaction(writes=False)
     def changed_since(self, mark: int) -> tuple[int, Tasks]:
         """Return the next mark, and the tasks that have changed since this one, without long fields. With a negative
         mark no tasks: that is how to begin. So runners and watchers learn what others do."""
+        rows = self._rows("SELECT fields FROM tasks WHERE changed > ? ORDER BY changed", mark) if mark >= 0 else ()
+        return self._rows("SELECT value FROM marks")[0][0], [_task(row) for row in rows]
 
-        def select() -> tuple[int, Tasks]:
-            rows = self._rows("SELECT fields FROM tasks WHERE changed > ? ORDER BY changed", mark) if mark >= 0 else ()
-            return self._rows("SELECT value FROM marks")[0][0], [_task(row) for row in rows]
-
-        return self._transact(select, writes=False)
-
+    @in_transaction(writes=True)
     def recover(self, may_rerun: Callable[[Task], bool] = lambda task: True) -> Tasks:
         """End the unfinished tasks of dead runners, or take them over. Return those that are to be run again. One that
         may not be rerun here is left to others, and returned with its old runner."""
-
-        def work() -> Tasks:
-            rerun: Tasks = []
-            for dead in (task for task in self._unfinished() if not self._is_alive(task.runner)):
-                task = life.recovered(dead, self.runner)
-                if not task.has_ended:
-                    task = task if may_rerun(dead) else dead
-                    rerun.append(task)
-                if task is not dead:
-                    self._save(task, dead)
-            return rerun
-
-        return self._transact(work)
+        rerun: Tasks = []
+        for dead in (task for task in self._unfinished() if not self._is_alive(task.runner)):
+            task = life.recovered(dead, self.runner)
+            if not task.has_ended:
+                task = task if may_rerun(dead) else dead
+                rerun.append(task)
+            if task is not dead:
+                self._save(task, dead)
+        return rerun
 
     def is_orphan(self, task: Task) -> bool:
         """Tell whether the task has not ended, but the process that runs it has."""
-        if task.has_ended or task.runner == self.runner:
-            return False
-        return self._transact(lambda: not self._is_alive(task.runner), writes=False)
+        is_here = task.has_ended or task.runner == self.runner
+        return not is_here and self._transact(lambda: not self._is_alive(task.runner), writes=False)
 
     def end_tasks_of(self, owner: str) -> None:
         """Cancel the owner's tasks, except for those that survive, and remove those that have ended."""
-
-        def work() -> None:
-            for task in self._unfinished():
-                if task.owner == owner and not task.survives:
-                    self._save(self._with_wish(task), task)
-
-        self._transact(work)
+        self._cancel_tasks_of(owner)
         self.remove(owner=owner)
+
+    @in_transaction(writes=True)
+    def _cancel_tasks_of(self, owner: str) -> None:
+        for task in self._unfinished():
+            if task.owner == owner and not task.survives:
+                self._save(self._with_wish(task), task)
 
     def remove(self, now: float = EVER, owner: str | None = None) -> int:
         """Remove tasks that have ended and are over their time then. Return how many."""
-        which = f"SELECT rowid FROM tasks WHERE expires_at <= ? AND {OF_OWNER} LIMIT {PIECE}"
-
-        def remove() -> int:
-            self._rows(f"DELETE FROM tasks WHERE rowid IN ({which})", now, owner)
-            return int(self._rows("SELECT changes()")[0][0])
-
         removed = 0
-        while piece := self._transact(remove):  # in pieces, so that others need not wait for long
+        while piece := self._remove_some(now, owner):  # so that others need not wait for long
             removed += piece
         return removed
 
+    @in_transaction(writes=True)
+    def _remove_some(self, now: float, owner: str | None) -> int:
+        which = f"SELECT rowid FROM tasks WHERE expires_at <= ? AND {OF_OWNER} LIMIT {PIECE}"
+        self._rows(f"DELETE FROM tasks WHERE rowid IN ({which})", now, owner)
+        return int(self._rows("SELECT changes()")[0][0])
+
+    @in_transaction(writes=True)
     def seal(self, params: Json) -> bytes | None:
         """Encrypt params for `Task.sealed_params`. None if they are too long to be stored."""
         plain = jsontext.dumps(params)
-        return self._transact(lambda: self._seal(plain)) if len(plain) <= life.MAX_SEALED_BYTES else None
+        return self._seal(plain) if len(plain) <= life.MAX_SEALED_BYTES else None
 
+    @in_transaction(writes=True)
     def unseal(self, sealed: bytes) -> Json | None:
         """Undo `seal`. None if they were sealed with another key."""
-        plain = self._transact(lambda: self._unseal(sealed))
+        plain = self._unseal(sealed)
         return jsontext.loads(plain) if plain else None
 
     @abstractmethod
     def close(self) -> None:
         """End the life of this runner. Its unfinished tasks can be recovered by others."""
 
-    def _change(self, task_id: str, change: Callable[[Task], Task | None], *, writes: bool = True) -> Task | None:
+    @in_transaction(writes=True)
+    def _change(self, task_id: str, change: Callable[[Task], Task | None]) -> Task | None:
         """Change a record, if the rules allow it. Return the new one."""
-
-        def work() -> Task | None:
-            old = self._load(task_id)
-            if old is None or (life.expires_at(old) or EVER) <= time.time():
-                return None
-            new = change(old)
-            if new is not None and new is not old:
-                self._save(new, old)
-            return new
-
-        return self._transact(work, writes=writes)
+        old = self._load(task_id)
+        new = old and change(old)
+        if new is not None and new is not old:
+            self._save(new, old)
+        return new
 
     # These are called within a transaction.
 
@@ -273,7 +266,8 @@ class TaskStore(ABC):
     def _load(self, task_id: str) -> Task | None:
         if not task_id.isascii():  # a client may send half of a surrogate pair, which SQLite cannot take
             return None
-        rows = self._rows(f"SELECT {ALL} FROM tasks WHERE id = ?", task_id)
+        query = f"SELECT {ALL} FROM tasks WHERE id = ? AND coalesce(expires_at > ?, 1)"
+        rows = self._rows(query, task_id, time.time())
         return _task(rows[0]) if rows else None
 
     def _save(self, new: Task, old: Task | None = None) -> None:
@@ -295,7 +289,7 @@ class TaskStore(ABC):
     # What subclasses do. The first one begins a transaction, the others are called within one.
 
     @abstractmethod
-    def _transact(self, work: Callable[[], Value], *, writes: bool = True) -> Value:
+    def _transact(self, work: Callable[[], Value], *, writes: bool) -> Value:
         """Run the work, undisturbed by others: all of it happens, or nothing. Raises StoreUnusable."""
 
     @abstractmethod
