@@ -16,7 +16,7 @@ from __future__ import annotations
 import fcntl
 import os
 from base64 import urlsafe_b64encode
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -216,11 +216,6 @@ class MemoryTaskStore(TaskStore):
 
     def _begin_life(self) -> None:
         self._living.add(self.runner)
-
-
-def open_store(root: str, environ: Mapping[str, str], **options: Any) -> SqliteTaskStore:
-    """Return the store of a project. Nothing is made before the first task."""
-    return SqliteTaskStore(place.directory_of(root, environ), **options)
 
 
 def _opened(path: str) -> sqlite3.Connection:

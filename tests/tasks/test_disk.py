@@ -21,7 +21,7 @@ from gevent.pool import Pool
 from mcpgreen.project import task_place as place
 from mcpgreen.tasks import life, sqlite_store
 from mcpgreen.tasks.life import Task
-from mcpgreen.tasks.sqlite_store import SqliteTaskStore, open_store
+from mcpgreen.tasks.sqlite_store import SqliteTaskStore
 from mcpgreen.tasks.store import NOT_STORED, StoreUnusable
 
 SECRET = "hunter2-and-more"
@@ -119,7 +119,7 @@ def test_an_untrusted_place_is_refused_and_left_alone(
 
 
 def test_a_place_that_cannot_be_written_is_refused() -> None:
-    store = open_store("/project", {"XDG_STATE_HOME": "/proc/state"})
+    store = SqliteTaskStore(place.directory_of("/project", {"XDG_STATE_HOME": "/proc/state"}))
     with pytest.raises(StoreUnusable, match="/proc/state: No such file"):
         store.create(new())
     store.close()

@@ -26,12 +26,13 @@ from mcpgreen.features.tasks.keeper import Keeper
 from mcpgreen.features.tasks.running import RunningTask
 from mcpgreen.links.session import Session, Stream
 from mcpgreen.links.sink import MemorySink
+from mcpgreen.project import task_place
 from mcpgreen.project.roots import Root, Roots
 from mcpgreen.protocol import messages, revision_fields, revisions
 from mcpgreen.protocol.admission import ClientView
 from mcpgreen.tasks import life
 from mcpgreen.tasks.life import Status, Task
-from mcpgreen.tasks.sqlite_store import open_store
+from mcpgreen.tasks.sqlite_store import SqliteTaskStore
 from mcpgreen.tasks.store import StoreUnusable, TaskStore
 from mcpgreen.text import jsontext
 from mcpgreen.text.json_types import Json
@@ -54,9 +55,11 @@ class Tasks:
 
     def __init__(self, services: Services) -> None:
         settings = services.settings
-        limits = {"max_per_owner": settings.max_tasks_per_principal, "max_tasks": settings.max_tasks}
-        self.store: TaskStore = open_store(
-            services.project.root, services.environ, state_key=settings.state_key, **limits
+        self.store: TaskStore = SqliteTaskStore(
+            task_place.directory_of(services.project.root, services.environ),
+            state_key=settings.state_key,
+            max_per_owner=settings.max_tasks_per_principal,
+            max_tasks=settings.max_tasks,
         )
         environ = services.keeper_environ
         self.keeper = None if environ is None else Keeper(services, environ)
@@ -167,7 +170,7 @@ class Tasks:
         described, settings, arguments = terms.tool.description, self._services.settings, call.arguments or {}
         asked = call.params.get("task") if call.session is not None else None
         ttl = asked.get("ttl") if type(asked) is dict else None
-        params = {**call.params, "arguments": arguments}
+        params, view, roots = {**call.params, "arguments": arguments}, call.view, call.roots.variables["MCP_ROOTS_JSON"]
         return Task(
             id=life.new_id(),
             owner=self.owner_of(call),
@@ -179,11 +182,7 @@ class Tasks:
             idempotent=described.idempotent,
             survives=terms.survives,
             shown_arguments=self._services.confidential.of(call.method, params).shown({"arguments": arguments}),
-            client={
-                "revision": call.view.revision.name,
-                "capabilities": call.view.capabilities,
-                "roots": call.roots.variables["MCP_ROOTS_JSON"],
-            },
+            client={"revision": view.revision.name, "capabilities": view.capabilities, "roots": roots},
             sealed_params=self.store.seal(params) if described.idempotent or "runner" in fields else None,
             **fields,
         )
@@ -246,7 +245,7 @@ class Tasks:
         if second != self._polls[0]:
             self._polls = second, Counter()
         self._polls[1][caller] += polls
-        if self._polls[1][caller] > FREE_POLLS_A_SEC + POLLS_OF_TASK * len(self):
+        if polls > 0 and self._polls[1][caller] > FREE_POLLS_A_SEC + POLLS_OF_TASK * len(self):
             raise TooManyPolls()
 
     def cancel(self, task_id: str) -> None:
