@@ -121,7 +121,9 @@ class Interaction:
 
 class Call:
     """One request in progress. `session` is None for a stateless one. The response goes to `sink`: the stream's own, or
-    that of a batch. The request takes `weight_bytes` of memory."""
+    that of a batch. The request takes `weight_bytes` of memory. `reported` is the progress of its script."""
+
+    reported: tuple[float, float | None, str | None] | None = None
 
     def __init__(
         self,
@@ -149,7 +151,6 @@ class Call:
         self.run: Run | None = None  # while it has a script
         self.promotion: Promotion | None = None  # if it may become a task
         self.task: RunningTask | None = None  # if it has become one
-        self.reported: tuple[float, float | None, str | None] | None = None  # progress, for the message of a task
         self.own_roots: Roots | None = None  # of a task that was stored with them
         self.token: str | int | None = None  # for progress, if the client gave one and the call has a greenlet
         self.received_at = 0.0  # set if the journal shows calls

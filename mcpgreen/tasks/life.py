@@ -48,7 +48,6 @@ MAX_QUESTIONS = 1000  # in the life of a task
 MAX_QUESTIONS_BYTES = 1 << 20  # of all questions of a task
 MAX_ANSWERS_BYTES = 1 << 20  # of one round
 MAX_SEALED_BYTES = 4 << 20
-MAX_TTL_SECS = 86_400.0
 PLAIN_KEEP_SECS = 60.0  # the result of a task that has not begun is read at once
 MIN_POLL_MS, MAX_POLL_MS = 500, 5000
 
@@ -67,7 +66,6 @@ class Task(NamedTuple):
     updated_at: float = 0.0
     ended_at: float | None = None
     keep_secs: float = 3600.0  # after its end
-    asked_ttl_ms: int | None = None  # by a client of the older wire
     attempt: int = 1
     runner: str = ""  # the process that runs it
     is_begun: bool = True  # if not, its client may still get a plain result, and no client knows the id
@@ -121,10 +119,8 @@ def poll_interval_ms(age_secs: float) -> int:
 
 def expires_at(task: Task) -> float | None:
     """Return when the task may be removed; None while it runs."""
-    if task.ended_at is None:
-        return None
-    asked = task.created_at + min(MAX_TTL_SECS, (task.asked_ttl_ms or 0) / 1000)
-    return max(task.ended_at + (task.keep_secs if task.is_begun else PLAIN_KEEP_SECS), asked)
+    keep_secs = task.keep_secs if task.is_begun else PLAIN_KEEP_SECS
+    return None if task.ended_at is None else task.ended_at + keep_secs
 
 
 def ttl_ms(task: Task) -> int | None:

@@ -68,22 +68,19 @@ class SqliteTaskStore(TaskStore):
     def _outcome(self, work: Callable[[], Value], begin: str) -> tuple[Value | None, Exception | None]:
         """Return what `work` returns or raises: gevent would print what is raised in a thread."""
         try:
-            return self._run(work, begin), None
+            import sqlite3
+
+            try:
+                with self._connected() as connection:  # commits, or rolls back
+                    connection.execute(begin)
+                    return work(), None
+            except sqlite3.Error as error:
+                raise OSError(0, str(error)) from error
         except (McpgreenError, ValueError, LookupError) as error:
             return None, error
-
-    def _run(self, work: Callable[[], Value], begin: str) -> Value:
-        try:
-            import sqlite3
-        except ImportError as error:  # some builds of Python lack it
-            raise StoreUnusable(str(error)) from error
-        try:
-            with self._connected() as connection:  # commits, or rolls back
-                connection.execute(begin)
-                return work()
-        except (OSError, ImportError, sqlite3.Error) as error:
+        except (OSError, ImportError) as error:  # some builds of Python lack sqlite3
             path = getattr(error, "filename", None) or self._path(place.DATABASE)
-            raise StoreUnusable(f"{path}: {getattr(error, 'strerror', None) or error}") from error
+            return None, StoreUnusable(f"{path}: {getattr(error, 'strerror', None) or error}")
 
     def _connected(self) -> sqlite3.Connection:
         if self._connection is None:

@@ -168,8 +168,6 @@ class Tasks:
 
     def _new_record(self, call: Call, terms: ToolTerms, **fields: Any) -> Task:
         described, settings, arguments = terms.tool.description, self._services.settings, call.arguments or {}
-        asked = call.params.get("task") if call.session is not None else None
-        ttl = asked.get("ttl") if type(asked) is dict else None
         params, view, roots = {**call.params, "arguments": arguments}, call.view, call.roots.variables["MCP_ROOTS_JSON"]
         return Task(
             id=life.new_id(),
@@ -178,7 +176,6 @@ class Tasks:
             status=Status.QUEUED if call in self._services.waiting else Status.WORKING,
             status_message=life.message_of(call.reported),
             keep_secs=settings.task_keep_secs if described.task_keep_secs is None else described.task_keep_secs,
-            asked_ttl_ms=ttl if type(ttl) is int and 0 < ttl <= life.MAX_TTL_SECS * 1000 else None,
             idempotent=described.idempotent,
             survives=terms.survives,
             shown_arguments=self._services.confidential.of(call.method, params).shown({"arguments": arguments}),

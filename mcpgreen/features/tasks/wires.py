@@ -76,17 +76,23 @@ def created(task: Task, view: ClientView) -> Json:
     return wire_of(view).handle(wire_of(view).fields(task))
 
 
-def detailed(tasks: Tasks, task: Task) -> bytes:
-    """Return a task of the extension as JSON, with its questions, its result or its error."""
-    fields = EXTENSION.fields(task)
+def detailed(tasks: Tasks, task: Task, more: Json) -> bytes:
+    """Return a task of the extension as JSON, with its questions, its result or its error, and more members. Raises
+    InternalError if its result has expired."""
+    fields = {**EXTENSION.fields(task), **more}
     if task.status == Status.INPUT_REQUIRED:
         fields["inputRequests"] = task.open_questions
     elif task.status == Status.FAILED:
         fields["error"] = task.error
-    result = b""
-    if task.status == Status.COMPLETED:
-        result = b',"result":%b' % (task.result or tasks.store.result_of(task))
-    return b"%b%b}" % (jsontext.dumps(fields)[:-1], result)
+    elif task.status == Status.COMPLETED:
+        result = task.result or tasks.store.result_of(task)
+        return b'%b,"result":%b}' % (jsontext.dumps(fields)[:-1], result)
+    return jsontext.dumps(fields)
+
+
+def notice(tasks: Tasks, task: Task, meta: Json) -> bytes:
+    """Return a notification of the extension, which says all about a task, as `detailed`."""
+    return b'{"jsonrpc":"2.0","method":"notifications/tasks","params":%b}' % detailed(tasks, task, {"_meta": meta})
 
 
 def _task_id(call: Call) -> str:
@@ -103,8 +109,7 @@ def get(call: Call, task_id: str) -> Json | bytes:
     task = tasks.find(call, task_id)
     if wire_of(call.view) is OLDER:
         return OLDER.fields(task)
-    stamp = revision_fields.finish({}, call.view.revision, call.services.identity.info)
-    return b"%b,%b" % (jsontext.dumps(stamp)[:-1], detailed(tasks, task)[1:])
+    return detailed(tasks, task, revision_fields.finish({}, call.view.revision, call.services.identity.info))
 
 
 def list_tasks(call: Call, _: None) -> Json:
@@ -174,7 +179,7 @@ def wait(call: Call, task_id: str, until: float, since: Task | None = None) -> T
     return task
 
 
-def wait_and_ask(call: Call, task_id: str, sink: Sink, *, only_if_reachable: bool = False) -> Task:
+def wait_and_ask(call: Call, task_id: str, sink: Sink) -> Task:
     """Wait until the task has ended, and return it. Meanwhile, ask the client of the session, by this sink, all open
     questions that no client is being asked."""
     tasks, askers = call.services.tasks, list[gevent.Greenlet]()
@@ -182,7 +187,7 @@ def wait_and_ask(call: Call, task_id: str, sink: Sink, *, only_if_reachable: boo
     try:
         while not task.has_ended:
             for key, request in task.open_questions.items():
-                if (task_id, key) not in tasks.asked and (sink.carries_requests or not only_if_reachable):
+                if (task_id, key) not in tasks.asked and sink.carries_requests:
                     askers.append(gevent.spawn(_ask, call, sink, task_id, key, request))
             task = wait(call, task_id, time.monotonic() + LOOK_SECS, since=task)
         return task
@@ -204,13 +209,6 @@ def _ask(call: Call, sink: Sink, task_id: str, key: str, request: Json) -> None:
         tasks.ring()
 
 
-def notice(tasks: Tasks, task: Task, meta: Json) -> bytes:
-    """Return a notification of the extension, which says all about a task. Raises InternalError if its result has
-    expired."""
-    params = b'%b,"_meta":%b}' % (detailed(tasks, task)[:-1], jsontext.dumps(meta))
-    return b'{"jsonrpc":"2.0","method":"notifications/tasks","params":%b}' % params
-
-
 class SessionWatch:
     """Tells the session of a call about its task. Asks the task's questions if the client does not wait for the result,
     where it would be asked: the Inspector, for one, only looks at the status."""
@@ -230,7 +228,7 @@ class SessionWatch:
 
     def _ask(self, task_id: str) -> None:
         with suppress(RpcError):  # the task has expired
-            wait_and_ask(self._call, task_id, self._session.sink, only_if_reachable=True)
+            wait_and_ask(self._call, task_id, self._session.sink)
 
 
 GET = Route(_task_id, get, uses_catalog=False, waits=True)
