@@ -12,7 +12,6 @@ from __future__ import annotations
 import codecs
 import os
 import re
-from collections.abc import Sequence
 from typing import NamedTuple
 
 from mcpgreen.catalog.descriptions import metadata, yaml_text
@@ -28,6 +27,7 @@ from mcpgreen.text.json_types import Json
 
 MAIN_FILE = "SKILL.md"
 SCHEME = "skill://"
+DIRECTORY = "inode/directory"
 NAME = re.compile(r"(?=.{1,64}\Z)[a-z0-9]+(-[a-z0-9]+)*")
 NAME_RULE = "up to 64 characters from a-z 0-9 -, without - at the ends or twice in a row"
 # The limits of the extension: clients need not accept more.
@@ -51,18 +51,18 @@ _FRONT_MATTER = re.compile(rb"---\r?\n(.*?\r?\n)---[ \t]*(?:\r?\n|\Z)", re.DOTAL
 
 class Skill(NamedTuple):
     """One skill. `path` is its SKILL.md, `definition` its entry in `skills/list`. `files` are by their paths in
-    its folder, and `directories` the folders in it, with the root as an empty path."""
+    its folder. `folders` has what clients are told of the content of each folder, by its URI."""
 
     name: str
     path: str
     files: dict[str, Resource]
-    directories: Sequence[str]
+    folders: dict[str, list[Json]]
     definition: Json
 
     @property
     def registry_entry(self) -> Json:
         """What tells one state of the skill from another."""
-        return {**self.definition, "directories": self.directories}
+        return {**self.definition, "folders": list(self.folders)}
 
 
 def discover_skills(project: Project, tree: Tree) -> Discovery:
@@ -118,7 +118,7 @@ def uri_of(name: str, path: str) -> str:
 def _skill_in(project: Project, tree: Tree, name: str, directories: list[Directory]) -> Skill:
     """Raises ProjectError, and OSError if a file cannot be read."""
     folder = f"{project.skills_dir}/{name}"
-    folders = sorted(directory.path[len(folder) + 1 :] for directory in directories)
+    places = sorted(directory.path[len(folder) + 1 :] for directory in directories)
     found: dict[str, os.stat_result] = {}
     for directory in directories:
         for file, status in tree.pace.over(directory.files.items()):
@@ -128,8 +128,8 @@ def _skill_in(project: Project, tree: Tree, name: str, directories: list[Directo
     for is_broken, rule in (
         (not NAME.fullmatch(name), f"the folder of a skill must have a name of {NAME_RULE}"),
         (closed, f"it is incomplete: {', '.join(closed)}"),
-        (any(each.count("/") >= MAX_DEPTH for each in folders), f"it is nested deeper than {MAX_DEPTH} folders"),
-        (max(len(found), len(folders)) > MAX_FILES, f"it has more than {MAX_FILES} files or folders"),
+        (any(each.count("/") >= MAX_DEPTH for each in places), f"it is nested deeper than {MAX_DEPTH} folders"),
+        (max(len(found), len(places)) > MAX_FILES, f"it has more than {MAX_FILES} files or folders"),
         (MAIN_FILE not in found, f"it has no {MAIN_FILE}"),
         (
             sum(each.st_size for each in found.values()) > MAX_BYTES,
@@ -139,6 +139,10 @@ def _skill_in(project: Project, tree: Tree, name: str, directories: list[Directo
         if is_broken:
             raise ProjectError(folder, rule)
     front_matter = _front_matter_in(f"{folder}/{MAIN_FILE}", name)
+    folders: dict[str, list[Json]] = {uri_of(name, place): [] for place in places}
+    for place in filter(None, places):
+        entry = {"name": os.path.basename(place), "uri": uri_of(name, place), "mimeType": DIRECTORY}
+        folders[uri_of(name, os.path.dirname(place))].append(entry)
     files: dict[str, Resource] = {}
     resources: list[Json] = []
     for path in sorted(found, key=lambda path: (path != MAIN_FILE, path)):
@@ -148,6 +152,7 @@ def _skill_in(project: Project, tree: Tree, name: str, directories: list[Directo
         about |= {"mimeType": content["mimeType"], "size": content["size"]}
         about |= {"name": name, "description": front_matter["description"]} if path == MAIN_FILE else {}
         files[path] = _resource_at(project, f"{folder}/{path}", about)
+        folders[uri_of(name, os.path.dirname(path))].append(about)
     definition: Json = {"uri": uri_of(name, MAIN_FILE), "frontmatter": front_matter, "resources": resources}
     return Skill(name, f"{folder}/{MAIN_FILE}", files, folders, definition)
 
