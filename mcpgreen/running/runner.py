@@ -173,15 +173,16 @@ class Runner:
             self._strays.close()
         self.spawner.close()
 
-    def know(self, pid: int) -> None:
-        """Register a child that is neither a script nor a stray, until it ends or `end_known` ends it. If the child is
-        stopped, it is ended, because a call would have to wait for it."""
+    def know(self, pid: int, on_end: Callable[[], object] = tuple) -> None:
+        """Register a child that is neither a script nor a stray, until it ends or `end_known` ends it; then `on_end` is
+        called, in the hub. If the child is stopped, it is ended, because a call would have to wait for it."""
         number = b"%d" % pid
         self._known.add(number)
 
         def on_change(status: int, usage: struct_rusage) -> None:
             if not os.WIFSTOPPED(status):
                 self._known.discard(number)
+                on_end()
             else:
                 self.end_known(pid)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable
+from itertools import chain, count
 from typing import Any, NamedTuple
 
 from mcpgreen.errors import RpcError
@@ -165,12 +166,13 @@ def noted(task: Task, attempt: int, status: str | None, message: str) -> Task | 
 
 
 def asked(task: Task, attempt: int, requests: dict[str, Json]) -> Task | None:
-    """Open questions. Raises ValueError if there are too many, or if a key was used before."""
+    """Open questions. A key that was used before gets a number. Raises ValueError if there are too many."""
     if task.attempt != attempt or task.has_ended:
         return None
-    if used := task.questions.keys() & requests.keys():
-        raise ValueError(f"a question with the key {min(used)} was asked before")
-    questions = {**task.questions, **{key: {"request": each, "answer": None} for key, each in requests.items()}}
+    questions = dict(task.questions)
+    for key, request in requests.items():
+        keys = chain((key,), (f"{key}-{number}" for number in count(2)))
+        questions[next(each for each in keys if each not in questions)] = {"request": request, "answer": None}
     if len(questions) > MAX_QUESTIONS or len(jsontext.dumps(questions)) > MAX_QUESTIONS_BYTES:
         raise ValueError(f"a task may ask {MAX_QUESTIONS} questions of {MAX_QUESTIONS_BYTES} bytes in all")
     return task._replace(questions=questions, status=Status.INPUT_REQUIRED, updated_at=time.time())

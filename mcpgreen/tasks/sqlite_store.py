@@ -153,10 +153,7 @@ class SqliteTaskStore(TaskStore):
         total = self._rows("SELECT total(result_bytes) FROM tasks")[0][0]
         if total + len(result) > MAX_RESULTS_BYTES:
             raise OSError(0, f"the results have more than {MAX_RESULTS_BYTES} bytes; run mcpgreen tasks clear")
-        path = self._path(place.RESULTS, task.id)
-        with suppress(FileNotFoundError):
-            os.unlink(path)  # of a process that was killed here
-        with open(new_file(path), "wb") as file:
+        with replacing(self._path(place.RESULTS, task.id)) as file:
             file.write(result)
         return task._replace(result=None, result_bytes=len(result))
 

@@ -123,9 +123,11 @@ class TaskStore(ABC):
         """From now on clients know of the task."""
         self._change(task_id, lambda task: task._replace(is_begun=True))
 
-    def ask(self, task_id: str, attempt: int, requests: dict[str, Json]) -> bool:
-        """Open questions: the task is `input_required`. Raises ValueError if there are too many, or a key is used."""
-        return self._change(task_id, lambda task: life.asked(task, attempt, requests)) is not None
+    def ask(self, task_id: str, attempt: int, requests: dict[str, Json]) -> dict[str, str]:
+        """Open questions: the task is `input_required`. Return the key of each in the life of the task; nothing if the
+        task has ended. Raises ValueError if there are too many."""
+        asking = self._change(task_id, lambda task: life.asked(task, attempt, requests))
+        return dict(zip(requests, [*asking.questions][-len(requests) :], strict=True)) if asking else {}
 
     def answer(self, task_id: str, answers: dict[str, Json]) -> set[str]:
         """Store answers to open questions, and return their keys. Raises InvalidParams if they are too long."""

@@ -84,9 +84,10 @@ def test_questions_are_bounded_and_keys_are_used_once() -> None:
     assert noted_of(half, "working").status == "input_required"
     whole = life.answered(life.closed(half, ["a"]), {"b": "y"})
     assert whole is not None and whole.status == "working" and life.answers(whole, ["a", "b", "c"]) == {"b": "y"}
-    for keys in (["a"], [str(number) for number in range(life.MAX_QUESTIONS)]):
-        with pytest.raises(ValueError):
-            life.asked(whole, 1, {key: {} for key in keys})
+    again = life.asked(whole, 1, {"a": {}})
+    assert again is not None and list(again.open_questions) == ["a-2"]
+    with pytest.raises(ValueError):
+        life.asked(whole, 1, {str(number): {} for number in range(life.MAX_QUESTIONS)})
     with pytest.raises(ValueError):
         life.asked(whole, 1, {"long": {"message": "x" * life.MAX_QUESTIONS_BYTES}})
 

@@ -64,7 +64,7 @@ class Keeper:
         finally:
             runner.tags.take_off()
         runner.expected_tags.add(self._tag)
-        runner.know(self._pid)
+        runner.know(self._pid, self._services.tasks.recover_soon)
 
     def close(self) -> None:
         """Let go of the process, which leaves as soon as its tasks have ended."""

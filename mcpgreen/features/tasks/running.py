@@ -6,7 +6,6 @@ Rule: a task ends once. The store decides which end counts, so whatever ends a t
 from __future__ import annotations
 
 import time
-from itertools import chain, count
 from typing import TYPE_CHECKING
 
 import gevent
@@ -63,7 +62,6 @@ class RunningTask:
         self._stored = record.status, record.status_message
         self._stored_at = time.monotonic()
         self._printed, self._printed_line = b"", ""
-        self._used_keys = list(record.questions)
 
     @property
     def related(self) -> Json:
@@ -102,23 +100,15 @@ class RunningTask:
 
     def ask(self, asked: Json, timeout_secs: float | None) -> Json:
         """Ask all these tidy requests, and return the outcome of each."""
-        keys = {key: self._new_key(key) for key in asked}
-        questions = {keys[key]: request for key, request in asked.items()}
         try:
-            if not self._store.ask(self.id, self.attempt, questions):
+            if not (keys := self._store.ask(self.id, self.attempt, asked)):
                 return dict.fromkeys(asked, unanswered("cancelled", "The task has ended."))
         except (ValueError, StoreUnusable) as error:
             return dict.fromkeys(asked, unanswered("error", f"The task cannot ask: {error}."))
         self._tasks.ring()
         most_secs: float = self.call.services.settings.task_timeout_secs
-        answers = self._wait_for(set(questions), min(timeout_secs or most_secs, most_secs))
+        answers = self._wait_for(set(keys.values()), min(timeout_secs or most_secs, most_secs))
         return {key: _outcome(request, answers.get(keys[key])) for key, request in asked.items()}
-
-    def _new_key(self, key: str) -> str:
-        """Return a key that this task has not used before."""
-        keys = chain((key,), (f"{key}-{number}" for number in count(2)))
-        self._used_keys.append(next(new for new in keys if new not in self._used_keys))
-        return self._used_keys[-1]
 
     def _wait_for(self, keys: set[str], secs: float) -> dict[str, Json]:
         """Return the answers that have come within this time. Questions without one are closed."""
