@@ -256,7 +256,7 @@ class Call:
         if message is not None:
             params["message"] = message
         if self.task is not None:
-            params["_meta"] = self.task.related
+            params["_meta"] = revision_fields.about_task(self.task.id)
         self._notify("notifications/progress", revision_fields.fit_fields("progress", params, self.view.revision))
 
     def log(self, level: str, logger: str | None, data: object) -> None:

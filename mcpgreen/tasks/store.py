@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -86,7 +86,6 @@ class TaskStore(ABC):
             raise InternalError(f"There are {told}; wait until a task ends.")
         now = time.time()
         task = task._replace(runner=task.runner or self.runner, created_at=task.created_at or now, updated_at=now)
-        self._begin_life()
         self._rows("INSERT INTO tasks (id, owner) VALUES (?, ?)", task.id, task.owner)
         self._save(task)
         return task
@@ -175,14 +174,15 @@ class TaskStore(ABC):
     def want_cancel(self, task_id: str) -> Task | None:
         """Ask the runner to cancel the task. Without a living runner it is cancelled at once. Return it as it is then;
         None if it is unknown."""
-        return self._change(task_id, self._with_wish)
 
-    def _with_wish(self, task: Task) -> Task:
-        if task.has_ended or task.wants_cancel:
-            return task
-        if self._is_alive(task.runner):
-            return task._replace(wants_cancel=True)
-        return life.finished(task, life.Status.CANCELLED) or task
+        def change(task: Task) -> Task:
+            if task.has_ended or task.wants_cancel:
+                return task
+            if self._is_alive(task.runner):
+                return task._replace(wants_cancel=True)
+            return life.finished(task, life.Status.CANCELLED) or task
+
+        return self._change(task_id, change)
 
     @in_transaction(writes=False)
     def changed_since(self, mark: int) -> tuple[int, Tasks]:
@@ -196,7 +196,10 @@ class TaskStore(ABC):
         """End the unfinished tasks of dead runners, or take them over. Return those that are to be run again. One that
         may not be rerun here is left to others, and returned with its old runner."""
         rerun: Tasks = []
-        for dead in (task for task in self._unfinished() if not self._is_alive(task.runner)):
+        for (task_id,) in self._rows("SELECT id FROM tasks WHERE expires_at IS NULL ORDER BY rowid"):
+            dead = self._load(task_id)  # one by one, since they may be long
+            if dead is None or self._is_alive(dead.runner):
+                continue
             task = life.recovered(dead, self.runner)
             if not task.has_ended:
                 task = task if may_rerun(dead) else dead
@@ -212,14 +215,10 @@ class TaskStore(ABC):
 
     def end_tasks_of(self, owner: str) -> None:
         """Cancel the owner's tasks, except for those that survive, and remove those that have ended."""
-        self._cancel_tasks_of(owner)
+        for task in self.list(owner, limit=-1):
+            if not task.survives:
+                self.want_cancel(task.id)
         self.remove(owner=owner)
-
-    @in_transaction(writes=True)
-    def _cancel_tasks_of(self, owner: str) -> None:
-        for task in self._unfinished():
-            if task.owner == owner and not task.survives:
-                self._save(self._with_wish(task), task)
 
     def remove(self, now: float = EVER, owner: str | None = None) -> int:
         """Remove tasks that have ended and are over their time then. Return how many."""
@@ -282,11 +281,6 @@ class TaskStore(ABC):
         columns = f"{' = ?, '.join(changes)} = ?, changed = (SELECT value FROM marks)"
         self._rows("UPDATE marks SET value = value + 1")
         self._rows(f"UPDATE tasks SET {columns} WHERE id = ?", *changes.values(), new.id)
-
-    def _unfinished(self) -> Iterator[Task]:
-        for (task_id,) in self._rows("SELECT id FROM tasks WHERE expires_at IS NULL ORDER BY rowid"):
-            if task := self._load(task_id):  # one by one, since they may be long
-                yield task
 
     # What subclasses do. The first one begins a transaction, the others are called within one.
 

@@ -63,10 +63,6 @@ class RunningTask:
         self._stored_at = time.monotonic()
         self._printed, self._printed_line = b"", ""
 
-    @property
-    def related(self) -> Json:
-        return wires.related_to(self.id)
-
     def begin(self) -> None:
         """The script says that the task begins; clients know of it already, unless it was handed over. Never waits."""
         gevent.spawn(self._tasks.attempt, self._store.begin, self.id)

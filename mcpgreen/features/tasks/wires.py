@@ -23,7 +23,7 @@ from mcpgreen.links.sink import Sink
 from mcpgreen.protocol import messages, revision_fields
 from mcpgreen.protocol.admission import ClientView
 from mcpgreen.protocol.input import requests
-from mcpgreen.protocol.revisions import RELATED_TASK, Era
+from mcpgreen.protocol.revisions import Era
 from mcpgreen.running.shares import in_turns, let_others
 from mcpgreen.tasks import life
 from mcpgreen.tasks.life import Status, Task
@@ -64,11 +64,6 @@ EXTENSION = Wire("ttlMs", "pollIntervalMs", lambda fields: {"resultType": "task"
 
 def wire_of(view: ClientView) -> Wire:
     return EXTENSION if view.revision.era == Era.STATELESS else OLDER
-
-
-def related_to(task_id: str) -> Json:
-    """Return the `_meta` of messages about a task in the handshake era."""
-    return {RELATED_TASK: {"taskId": task_id}}
 
 
 def created(task: Task, view: ClientView) -> Json:
@@ -153,7 +148,7 @@ def update(call: Call, task_id: str) -> Json:
 def result(call: Call, task_id: str) -> Json:
     """Wait for the end of a task, and return what its call would have returned. Meanwhile, ask its questions."""
     answer = result_for(call, wait_and_ask(call, task_id, call.sink))
-    return {**answer, "_meta": {**answer.get("_meta", {}), **related_to(task_id)}}
+    return {**answer, "_meta": {**answer.get("_meta", {}), **revision_fields.about_task(task_id)}}
 
 
 def result_for(call: Call, task: Task) -> Json:
@@ -201,7 +196,9 @@ def _ask(call: Call, sink: Sink, task_id: str, key: str, request: Json) -> None:
     tasks = call.services.tasks
     tasks.asked.add((task_id, key))
     try:
-        outcome = call.services.asking.ask_one(call, sink, request, ANSWER_SECS, _meta=related_to(task_id))
+        outcome = call.services.asking.ask_one(
+            call, sink, request, ANSWER_SECS, _meta=revision_fields.about_task(task_id)
+        )
         if outcome["status"] != errors.LinkClosed.status:
             tasks.attempt(tasks.store.answer, task_id, {key: outcome.get("result", NO_ANSWER)})
     finally:
