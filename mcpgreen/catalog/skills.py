@@ -124,6 +124,7 @@ def _skill_in(project: Project, tree: Tree, name: str, directories: list[Directo
         for file, status in tree.pace.over(directory.files.items()):
             if not os.path.islink(f"{directory.path}/{file}"):
                 found[f"{directory.path}/{file}"[len(folder) + 1 :]] = status
+    size = sum(status.st_size for status in found.values())
     closed = [each for each in tree.warnings if each.startswith(project.shown(folder) + "/") and NO_PERMISSION in each]
     for is_broken, rule in (
         (not NAME.fullmatch(name), f"the folder of a skill must have a name of {NAME_RULE}"),
@@ -131,10 +132,7 @@ def _skill_in(project: Project, tree: Tree, name: str, directories: list[Directo
         (any(each.count("/") >= MAX_DEPTH for each in places), f"it is nested deeper than {MAX_DEPTH} folders"),
         (max(len(found), len(places)) > MAX_FILES, f"it has more than {MAX_FILES} files or folders"),
         (MAIN_FILE not in found, f"it has no {MAIN_FILE}"),
-        (
-            sum(each.st_size for each in found.values()) > MAX_BYTES,
-            f"its files are larger than {MAX_BYTES} bytes together",
-        ),
+        (size > MAX_BYTES, f"its files are larger than {MAX_BYTES} bytes together"),
     ):
         if is_broken:
             raise ProjectError(folder, rule)
@@ -147,9 +145,8 @@ def _skill_in(project: Project, tree: Tree, name: str, directories: list[Directo
     resources: list[Json] = []
     for path in sorted(found, key=lambda path: (path != MAIN_FILE, path)):
         content = _content_of(f"{folder}/{path}", found[path], tree)
-        resources.append({"uri": uri_of(name, path), "digest": content["digest"], "size": content["size"]})
-        about = {"name": os.path.basename(path), "uri": uri_of(name, path)}
-        about |= {"mimeType": content["mimeType"], "size": content["size"]}
+        about = {"name": os.path.basename(path), "uri": uri_of(name, path), **content}
+        resources.append({"uri": about["uri"], "digest": about.pop("digest"), "size": about["size"]})
         about |= {"name": name, "description": front_matter["description"]} if path == MAIN_FILE else {}
         files[path] = _resource_at(project, f"{folder}/{path}", about)
         folders[uri_of(name, os.path.dirname(path))].append(about)

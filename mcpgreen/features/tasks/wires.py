@@ -196,9 +196,8 @@ def _ask(call: Call, sink: Sink, task_id: str, key: str, request: Json) -> None:
     tasks = call.services.tasks
     tasks.asked.add((task_id, key))
     try:
-        outcome = call.services.asking.ask_one(
-            call, sink, request, ANSWER_SECS, _meta=revision_fields.about_task(task_id)
-        )
+        meta = revision_fields.about_task(task_id)
+        outcome = call.services.asking.ask_one(call, sink, request, ANSWER_SECS, _meta=meta)
         if outcome["status"] != errors.LinkClosed.status:
             tasks.attempt(tasks.store.answer, task_id, {key: outcome.get("result", NO_ANSWER)})
     finally:
