@@ -83,7 +83,7 @@ def discover_skills(project: Project, tree: Tree) -> Discovery:
         try:
             skills.append(_skill_in(project, tree, name, folders[name]))
         except (ProjectError, OSError) as error:
-            warnings.append(_loss(project, error, "the skill"))
+            warnings.append(_loss(project, error, "the skill is left out"))
     return Discovery(skills, warnings)
 
 
@@ -98,14 +98,14 @@ def discover_prompts_of_skills(project: Project, tree: Tree) -> Discovery:
             fields = {**about, "placeholders": "braces", "messages": [{"role": "user", "content": text}]}
             prompts.append(describe_prompt(Origin(skill.path, project.private, []), fields))
         except ProjectError as error:
-            warnings.append(_loss(project, error, "the prompt"))
+            warnings.append(_loss(project, error, "the prompt is left out"))
     return Discovery(prompts, warnings)
 
 
 def _loss(project: Project, error: ProjectError | OSError, what: str) -> Loss:
     if isinstance(error, ProjectError):
-        return Loss(f"{project.shown(error.path)}: {error.reason}; {what} is left out")
-    return Loss(f"{project.shown(error.filename)}: it cannot be read: {error.strerror}; {what} is left out")
+        return Loss(f"{project.shown(error.path)}: {error.reason}; {what}")
+    return Loss(f"{project.shown(error.filename)}: it cannot be read: {error.strerror}; {what}")
 
 
 def uri_of(name: str, path: str) -> str:

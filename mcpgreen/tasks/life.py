@@ -187,11 +187,6 @@ def answered(task: Task, sealed: dict[str, str]) -> Task | None:
     return task if task.open_questions else task._replace(status=Status.WORKING)
 
 
-def answers(task: Task, keys: Iterable[str]) -> dict[str, str]:
-    """Return the answers to these questions that have arrived and were not taken."""
-    return {key: task.questions[key]["answer"] for key in keys if task.questions.get(key, {}).get("answer")}
-
-
 def closed(task: Task, keys: Iterable[str]) -> Task:
     """Drop questions and their answers, but not their keys, which must not be used again."""
     return task._replace(questions={**task.questions, **{key: {"request": {}, "answer": ""} for key in keys}})

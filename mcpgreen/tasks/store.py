@@ -146,9 +146,10 @@ class TaskStore(ABC):
         taken: dict[str, Json] = {}
 
         def change(task: Task) -> Task | None:
-            for key, sealed in life.answers(task, keys).items() if task.attempt == attempt else ():
-                plain = self._unseal(sealed.encode("ascii"))
-                taken[key] = jsontext.parsed(plain) if plain else {"action": "cancel"}
+            for key in keys if task.attempt == attempt else ():
+                if sealed := task.questions.get(key, {}).get("answer"):
+                    plain = self._unseal(sealed.encode("ascii"))
+                    taken[key] = jsontext.parsed(plain) if plain else {"action": "cancel"}
             return life.closed(task, taken) if taken else None
 
         self._change(task_id, change)

@@ -192,16 +192,16 @@ class Tasks:
     def recover(self) -> None:
         """Recover the tasks of processes that have died, and remove expired tasks."""
         self.attempt(self.store.remove, time.time())
-        for record in self.attempt(self.store.recover, self._may_rerun) or ():
+        is_keeper, has_keeper = self._services.is_keeper, self.keeper is not None
+
+        def may_rerun(task: Task) -> bool:  # what survives a client is for the keeper, if there is one
+            return task.survives == is_keeper or not (is_keeper or has_keeper)
+
+        for record in self.attempt(self.store.recover, may_rerun) or ():
             if record.runner == self.store.runner:
                 self.run_record(record)
             elif self.keeper is not None:
                 self.keeper.wake()  # and it recovers the task
-
-    def _may_rerun(self, task: Task) -> bool:
-        """Tell whether this process may run the task again, and not another one that outlives it."""
-        is_keeper = self._services.is_keeper
-        return task.survives == is_keeper or not (is_keeper or self.keeper)
 
     def run_record(self, record: Task) -> None:
         """Run a task that is stored with all its params, and belongs to this process. Does not wait for its end."""

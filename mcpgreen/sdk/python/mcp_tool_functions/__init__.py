@@ -21,41 +21,14 @@ from mcp_tool_functions import conversion
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any, NoReturn, TypedDict, TypeVar, overload
+    from typing import Any, NoReturn, TypeVar, overload
 
     from mcp_tool import Json
-    from typing_extensions import Unpack
 
     Function = Callable[..., Any]
     Marked = TypeVar("Marked", bound=Function)
 
-    class Options(TypedDict, total=False):
-        """What `tool` can be told about a function."""
-
-        name: str | None
-        title: str | None
-        description: str | None
-        read_only: bool | None
-        destructive: bool | None
-        idempotent: bool | None
-        open_world: bool | None
-        scopes: list[str] | None
-        env: list[str] | None
-        stays: str | Json | None
-        task: str | None
-        task_after_secs: float | None
-        task_timeout_secs: float | None
-        task_keep_secs: float | None
-        task_begins: str | None
-        task_survives_client: bool | None
-        rerun: bool | None
-
-
 __all__ = ["Arg", "ToolError", "run", "tool"]
-
-OPTIONS = {"name", "title", "description", "read_only", "destructive", "idempotent", "open_world", "scopes", "env"}
-OPTIONS |= {"stays", "task", "task_begins", "task_after_secs", "task_timeout_secs", "task_keep_secs"}
-OPTIONS |= {"task_survives_client", "rerun"}
 
 
 class ToolError(Exception):
@@ -148,16 +121,52 @@ if TYPE_CHECKING:
     def tool(function: Marked) -> Marked: ...
 
     @overload
-    def tool(**options: Unpack[Options]) -> Callable[[Marked], Marked]: ...
+    def tool(
+        *,
+        name: str | None = None,
+        title: str | None = None,
+        description: str | None = None,
+        read_only: bool | None = None,
+        destructive: bool | None = None,
+        idempotent: bool | None = None,
+        open_world: bool | None = None,
+        scopes: list[str] | None = None,
+        env: list[str] | None = None,
+        stays: str | Json | None = None,
+        task: str | None = None,
+        task_after_secs: float | None = None,
+        task_timeout_secs: float | None = None,
+        task_keep_secs: float | None = None,
+        task_begins: str | None = None,
+        task_survives_client: bool | None = None,
+        rerun: bool | None = None,
+    ) -> Callable[[Marked], Marked]: ...
 
 
-def tool(function: Any = None, **options: Any) -> Any:
+def tool(
+    function: Any = None,
+    *,
+    name: str | None = None,
+    title: str | None = None,
+    description: str | None = None,
+    read_only: bool | None = None,
+    destructive: bool | None = None,
+    idempotent: bool | None = None,
+    open_world: bool | None = None,
+    scopes: list[str] | None = None,
+    env: list[str] | None = None,
+    stays: str | Json | None = None,
+    task: str | None = None,
+    task_after_secs: float | None = None,
+    task_timeout_secs: float | None = None,
+    task_keep_secs: float | None = None,
+    task_begins: str | None = None,
+    task_survives_client: bool | None = None,
+    rerun: bool | None = None,
+) -> Any:
     """Mark a function as a tool. The one that a client calls is run at the end of the file, unless `run` was called;
     importing the file runs none. The server reads the options from the source. The scopes are checked here as well, in
     case the server could not read them."""
-    if unknown := options.keys() - OPTIONS:
-        raise TypeError(f"mcp_tool.tool has no option {min(unknown)}")
-    name, scopes = options.get("name"), options.get("scopes")
     if scopes is not None and not (isinstance(scopes, (list, tuple)) and all(isinstance(each, str) for each in scopes)):
         raise TypeError("scopes of mcp_tool.tool must be a list of strings")
     _Registered.scopes.update(dict.fromkeys(scopes or ()))
