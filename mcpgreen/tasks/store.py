@@ -82,8 +82,8 @@ class TaskStore(ABC):
         query = "SELECT total(owner = ?), count(*) FROM tasks WHERE expires_at IS NULL"
         of_owner, in_all = self._rows(query, task.owner)[0]
         if of_owner >= self._max_per_owner or in_all >= self._max_tasks:
-            told = f"{of_owner:g} unfinished tasks of yours, and {in_all} in all"
-            raise InternalError(f"There are {told}; wait until a task ends.")
+            both = f"There are {of_owner:g} unfinished tasks of yours, and {in_all} in all; wait until a task ends."
+            raise InternalError(both)
         now = time.time()
         task = task._replace(runner=task.runner or self.runner, created_at=task.created_at or now, updated_at=now)
         self._rows("INSERT INTO tasks (id, owner) VALUES (?, ?)", task.id, task.owner)
