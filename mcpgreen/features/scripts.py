@@ -148,6 +148,7 @@ def run_for(
             env[b"MCP_TASK_ATTEMPT"] = b"%d" % call.task.attempt
         reports = Reports(call, deadline)
         run = ScriptRun(script, env, deadline, limits, call.serial, Channel(reports).feed, call.stream.owner)
+        run = run._replace(on_start=call.run.hear_stderr)
         can_elicit = call.client_variables["MCP_ELICIT_SUPPORTED"] == "1"
         with ElicitationFiles(files, reports.asking_script) if can_elicit else nullcontext():
             outcome = run_script(services.runner, run)

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from mcpgreen.features.asking.asking import Asking
     from mcpgreen.features.call import Call
     from mcpgreen.features.confidential import Confidential
-    from mcpgreen.features.tasks.keeper import Keeper
     from mcpgreen.features.tasks.tasks import Tasks
     from mcpgreen.features.watching.watches import Watcher
     from mcpgreen.providers.reading import Providers
@@ -81,7 +80,7 @@ class Services:
         self.turns: WeakValueDictionary[str, Places] = WeakValueDictionary()
         self.next_serial = count(1).__next__  # a number for each call
         self.serve_call: Callable[[Call], None]  # set by the router
-        # Of a server over stdio: the environment for its keeper. None: there is no keeper.
+        # Of a server over stdio: the environment for its keeper. None: a client's end does not end this server.
         self.keeper_environ: Mapping[str, str] | None = None
         self.is_keeper = False
 
@@ -103,8 +102,6 @@ class Services:
 
     def close(self, *, is_client_gone: bool = False) -> None:
         """End tasks, parked calls and schema checks, then stop all scripts and remove their files."""
-        if "keeper" in self.__dict__ and self.keeper is not None:
-            self.keeper.close()
         if "tasks" in self.__dict__:
             self.tasks.close(is_client_gone=is_client_gone)
         if "asking" in self.__dict__:
@@ -141,15 +138,6 @@ class Services:
         from mcpgreen.features.tasks.tasks import Tasks
 
         return Tasks(self)
-
-    @cached_property
-    def keeper(self) -> Keeper | None:
-        """The process for tasks that survive the client. None where the client's end does not end this server."""
-        if self.keeper_environ is None:
-            return None
-        from mcpgreen.features.tasks.keeper import Keeper
-
-        return Keeper(self, self.keeper_environ)
 
     def recover_tasks(self) -> None:
         """Take care of tasks that an earlier server left, if there is a store. Never waits."""
