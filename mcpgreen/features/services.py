@@ -19,7 +19,7 @@ from mcpgreen.links.session import MAX_QUEUED_BYTES, MAX_QUEUED_REQUESTS, Sessio
 from mcpgreen.project.project import Project
 from mcpgreen.project.roots import Roots, resource_directories
 from mcpgreen.protocol.admission import Identity
-from mcpgreen.protocol.revisions import offered_capabilities
+from mcpgreen.protocol.revisions import EXTENSION_OF, offered_capabilities
 from mcpgreen.running.disk_watcher import DiskWatcher
 from mcpgreen.running.scripts import temporary
 from mcpgreen.running.scripts.scratch import StateDir, Storage
@@ -91,9 +91,15 @@ class Services:
 
     @property
     def offered(self) -> frozenset[str]:
-        """The capabilities and extensions on offer now: the folder for skills may come and go."""
-        is_minimal, has_skills = self.settings.force_minimal, self.project.has_skills
-        return offered_capabilities(is_minimal=is_minimal, has_tasks=self.offers_tasks, has_skills=has_skills)
+        """The capabilities and extensions on offer now."""
+        return self.offered_for("")
+
+    def offered_for(self, method: str) -> frozenset[str]:
+        """The same, as far as a request needs to know: the folder for skills may come and go, and a look at the disk
+        for each request would take as long as a ping."""
+        has_skills = (not method or method in EXTENSION_OF) and self.project.has_skills
+        is_minimal, has_tasks = self.settings.force_minimal, self.offers_tasks
+        return offered_capabilities(is_minimal=is_minimal, has_tasks=has_tasks, has_skills=has_skills)
 
     @property
     def has_tasks(self) -> bool:

@@ -198,8 +198,8 @@ def _require_task_allowed(call: Call, tool: Tool) -> None:
 def prepare_task(call: Call, terms: ToolTerms) -> Route[ToolTerms] | None:
     """Make the call a task, or see to it that it becomes one later; if its client supports tasks. Return another route
     if its task has to survive the client."""
-    is_wanted = call.view.has_tasks and (call.is_stateless or "task" in call.params)
-    if terms.task == "never" or call.task is not None or not is_wanted:
+    is_wanted = call.session is None or "task" in call.params
+    if not is_wanted or terms.task == "never" or call.task is not None or not call.view.has_tasks:
         return None
     is_later = terms.tool.description.task_begins == "script" or (terms.task == "auto" and call.is_stateless)
     if terms.survives and call.services.tasks.keeper is not None:
