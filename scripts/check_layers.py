@@ -61,7 +61,7 @@ OWNERS = {
     "yaml": ("catalog.descriptions.yaml_text",),
     "docopt": ("cli.main",),
     "jwt": ("transports.http.oauth.keys", "transports.http.oauth.resource_server"),
-    "cryptography": ("tasks.secrets",),
+    "cryptography": ("tasks.sqlite_store",),
     "sqlite3": ("tasks.store", "tasks.sqlite_store"),
     "jq": ("sdk.json_tool",),
     "gevent.subprocess": ("running.processes.process",),

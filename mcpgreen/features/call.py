@@ -128,7 +128,9 @@ class Interaction:
 
 class Call:
     """One request in progress. `session` is None for a stateless one. The response goes to `sink`: the stream's own, or
-    that of a batch. The request takes `weight_bytes` of memory."""
+    that of a batch. The request takes `weight_bytes` of memory. `reported` is the progress of its script."""
+
+    reported: tuple[float, float | None, str | None] | None = None
 
     def __init__(
         self,
@@ -250,10 +252,7 @@ class Call:
     def progress(self, progress: float, total: float | None, message: str | None) -> None:
         """Send progress to a client that asked for it: only if it has increased, and not too often."""
         telling.tell("progress", self, progress=progress, total=total, message=message)
-        if self.task is not None:
-            self.task.progress(progress, total, message)
-        elif self.promotion is not None:
-            self.promotion.progress = progress, total, message
+        self.reported = progress, total, message
         if self.token is None or not (self.task is not None or self.interaction.state in HEARD):
             return
         if self._last_progress is not None and progress <= self._last_progress:
@@ -269,7 +268,7 @@ class Call:
         if message is not None:
             params["message"] = message
         if self.task is not None:
-            params["_meta"] = self.task.related
+            params["_meta"] = revision_fields.about_task(self.task.id)
         self._notify("notifications/progress", revision_fields.fit_fields("progress", params, self.view.revision))
 
     def log(self, level: str, logger: str | None, data: object) -> None:
@@ -360,8 +359,6 @@ class Call:
         if self.run is not None:
             self.run.take_places()
             self.services.waiting.remove(self)
-        if self.task is not None:
-            self.task.start()
 
     def wait_until_adopted(self) -> None:
         """Wait until the client of a parked call is back. The result is kept meanwhile, but no place."""
@@ -441,7 +438,7 @@ class Run:
         self.ended_by = ""
         self.stderr_end = b""
         self.deadline: Deadline | None = None  # of the script that runs
-        self.tail: Callable[[], bytes] | None = None  # what a process that stays has written to stderr for the call
+        self.stderr_so_far: Callable[[], bytes] = bytes  # the end of what the script has written there
         self._helpers: dict[gevent.Greenlet, None] = {}
 
     def note_end(self, outcome: Outcome) -> None:

@@ -50,7 +50,7 @@ def run_resident(
         process = pool.take(version, partial(_new_process, call, terms, stays, described))
         deadline.resume()
         if stays.concurrency == 1:
-            call.run.tail = partial(process.tail.since, process.tail.size)
+            call.run.stderr_so_far = partial(process.tail.since, process.tail.size)
         is_watched = "started" in call.services.events.wants
         if is_watched:
             cpu_before = telling.cpu_ms(process.pid)

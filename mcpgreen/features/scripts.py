@@ -35,6 +35,8 @@ from mcpgreen.text import jsontext
 
 if TYPE_CHECKING:
     from mcpgreen.logs.last_words import LastWords
+    from mcpgreen.running.processes.pipes import Capture
+    from mcpgreen.running.processes.process import Child
 
 Failure = type[ToolFailure] | type[InternalError]
 
@@ -154,14 +156,18 @@ def run_for(
         if call.task is not None:
             env[b"MCP_TASK_ATTEMPT"] = b"%d" % call.task.attempt
         reports = Reports(call, deadline)
-        run = ScriptRun(script, env, deadline, limits, call.serial, Channel(reports).feed, call.stream.owner)
-        if is_watched:
-            about = services.environment
-            sources = (shared, about.base, about.about_the_server, call.roots.variables, call.client_variables)
-            variables = _origins(frozenset(env), *map(frozenset, sources))
-            run = run._replace(
-                on_start=lambda child, captures: telling.Witness(call, variables, child, captures).exited
-            )
+
+        def on_start(child: Child, captures: dict[str, Capture]) -> None:
+            assert call.run is not None
+            call.run.stderr_so_far = captures["stderr"].end
+            if is_watched:
+                about = services.environment
+                sources = (shared, about.base, about.about_the_server, call.roots.variables, call.client_variables)
+                variables = _origins(frozenset(env), *map(frozenset, sources))
+                child.on_end = telling.Witness(call, variables, child, captures).exited
+
+        feed, owner = Channel(reports).feed, call.stream.owner
+        run = ScriptRun(script, env, deadline, limits, call.serial, feed, owner, on_start=on_start)
         can_elicit = call.client_variables["MCP_ELICIT_SUPPORTED"] == "1"
         with ElicitationFiles(files, reports.asking_script) if can_elicit else nullcontext():
             outcome = run_script(services.runner, run)

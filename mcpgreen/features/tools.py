@@ -205,17 +205,16 @@ def _require_task_allowed(call: Call, tool: Tool) -> None:
 def prepare_task(call: Call, terms: ToolTerms) -> Route[ToolTerms] | None:
     """Make the call a task, or see to it that it becomes one later; if its client supports tasks. Return another route
     if its task has to survive the client."""
-    if terms.task == "never" or call.task is not None or not call.view.has_tasks:
-        return None
-    if not call.is_stateless and "task" not in call.params:
+    is_wanted = call.session is None or "task" in call.params
+    if not is_wanted or terms.task == "never" or call.task is not None or not call.view.has_tasks:
         return None
     is_later = terms.tool.description.task_begins == "script" or (terms.task == "auto" and call.is_stateless)
-    if terms.survives and call.services.keeper is not None:
+    if terms.survives and call.services.tasks.keeper is not None:
         task = call.services.tasks.hand_over(call, terms, is_begun=not is_later)
         if task is not None:
             return Route(find_tool, lambda call, terms: call.services.tasks.follow(call, terms, task))
     if terms.task == "required":
-        call.services.tasks.require_store()
+        call.services.tasks.store.changed_since(-1)  # raises an error if no task can be stored
     if is_later:
         call.promotion = Promotion(call, terms)
     else:
@@ -225,11 +224,9 @@ def prepare_task(call: Call, terms: ToolTerms) -> Route[ToolTerms] | None:
 
 class Promotion:
     """A running call that may become a task: after some seconds, or as soon as its script says so; but not while it
-    waits for an answer, because a question that was asked in the usual way is answered in the usual way. `progress` is
-    what its script reported last."""
+    waits for an answer, because a question that was asked in the usual way is answered in the usual way."""
 
     def __init__(self, call: Call, terms: ToolTerms) -> None:
-        self.progress: tuple[float, float | None, str | None] | None = None
         self._call = call
         self._terms = terms
         self._greenlet: gevent.Greenlet | None = None

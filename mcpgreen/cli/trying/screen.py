@@ -21,6 +21,7 @@ from mcpgreen.text.json_types import Json
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.live import Live
     from rich.progress import Progress, TaskID
     from rich.table import Table
 
@@ -69,8 +70,15 @@ class Screen:
     def problem(self, text: str) -> None:
         self.note(text, "bold red")
 
-    def table(self, title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-        self.out.print(self.rich_table(title, columns, rows), *[""] * self.is_plain)
+    def table(
+        self, title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], live: Live | None = None
+    ) -> None:
+        """Print a table, or show it in place of what `live` shows now."""
+        table = self.rich_table(title, columns, rows)
+        if live is None:
+            self.out.print(table, *[""] * self.is_plain)
+        else:
+            live.update(table, refresh=True)
 
     def rich_table(self, title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
         from rich import box

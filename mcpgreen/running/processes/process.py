@@ -71,8 +71,7 @@ class Child(subprocess.Popen):  # type: ignore[misc]  # gevent has no type infor
         self.tag = tag
         self.way = spawner.way
         self.stays = False
-        self.printed: Capture | None = None  # to stderr
-        self.on_end: Callable[[], None] = lambda: None
+        self.on_end: Callable[[], None] | None = None
         self._spawner = spawner
         self.stdin = self.stdout = self.stderr = None
         self.returncode: int | None = None
@@ -97,7 +96,8 @@ class Child(subprocess.Popen):  # type: ignore[misc]  # gevent has no type infor
         self.usage = usage
         self.ended_at = time.monotonic()
         self.bell.set()
-        self.on_end()
+        if self.on_end is not None:
+            self.on_end()
 
 
 class RunningScript:
@@ -129,9 +129,8 @@ class RunningScript:
         else:
             self._stdout = self._stderr = run.tail
             self.child.stays, chunk_bytes = True, CHUNK_BYTES
-        self.child.printed = self._stderr
         if run.on_start is not None:
-            self.child.on_end = run.on_start(self.child, {"stdout": self._stdout, "stderr": self._stderr})
+            run.on_start(self.child, {"stdout": self._stdout, "stderr": self._stderr})
         self._stdout_reader = PipeReader(stdout, self._stdout.take)
         self._stderr_reader = PipeReader(stderr, self._stderr.take)
         self._control_reader = PipeReader(control, run.on_control, chunk_bytes=chunk_bytes)

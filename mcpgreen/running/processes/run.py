@@ -128,7 +128,8 @@ class ScriptRun(NamedTuple):
     processes as their tag. What it prints counts for the share of the `owner`.
 
     A resident process has a `tail` for the end of what it prints. It reads calls from `calls_fd`, and its control
-    pipe carries the answers; `on_closed` is called when it has closed that."""
+    pipe carries the answers; `on_closed` is called when it has closed that. `on_start` gets the child, and
+    what it prints by stream."""
 
     script: Script
     env: dict[bytes, bytes]
@@ -140,8 +141,7 @@ class ScriptRun(NamedTuple):
     tail: Tail | None = None
     calls_fd: int = -1
     on_closed: Callable[[], None] = lambda: None
-    # If somebody looks: gets the child and what it prints, by stream, and returns what the hub calls when it has ended.
-    on_start: Callable[[Child, dict[str, Capture]], Callable[[], None]] | None = None
+    on_start: Callable[[Child, dict[str, Capture]], None] | None = None
 
 
 def unheard(chunk: bytes) -> None:
