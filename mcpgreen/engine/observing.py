@@ -46,9 +46,12 @@ class Observation:
             from mcpgreen.events.offer import Offer
 
             try:
-                self._parts.append(Offer(self.views, self._services.environ))
+                offer = Offer(self.views, self._services.environ)
             except OSError as error:
                 journal.debug("mcpgreen watch cannot look into this server: %s", error.strerror)
+            else:
+                self._parts.append(offer)
+                self._services.show_socket(offer.path)
 
     def close(self) -> None:
         for part in self._parts:

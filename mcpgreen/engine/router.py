@@ -121,7 +121,7 @@ class Router:
             return
         session = None if view.revision.era == Era.STATELESS else link.session
         call = Call(request_id, method, params, view, session, link.stream, sink, self.services, weight_bytes)
-        if session is None:
+        if session is None and link.stream.met is not view:
             self.services.meet(link.stream, view)
         try:
             if method == "subscriptions/listen":

@@ -39,7 +39,7 @@ class Offer:
         self._socket = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
         self._socket.setblocking(False)
         os.fchmod(self._socket.fileno(), 0o600)  # the file gets the same mode
-        self._path = places.bind(self._socket, environ)
+        self.path = places.bind(self._socket, environ)
         self._socket.listen(MAX_VIEWERS)
         self._accepting = gevent.spawn(self._accept)
 
@@ -48,7 +48,7 @@ class Offer:
         gevent.killall([self._accepting, *self._viewers])
         self._socket.close()
         with suppress(OSError):
-            os.unlink(self._path)
+            os.unlink(self.path)
 
     def _accept(self) -> None:
         with gevent.get_hub().loop.io(self._socket.fileno(), READ_EVENT) as comes:

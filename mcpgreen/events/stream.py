@@ -36,6 +36,7 @@ class Events:
         self._early: list[Event] | None = []
         self.wants: frozenset[str] = frozenset()  # what any reader wants
         self._readers: dict[Take, frozenset[str]] = {}
+        self._takers: tuple[tuple[Take, frozenset[str]], ...] = ()  # the same, of which no reader can take any away
         self._switches: list[tuple[str, Callable[[bool], None]]] = []
 
     def read(self, take: Take, kinds: Iterable[str]) -> None:
@@ -43,6 +44,7 @@ class Events:
         self._readers.pop(take, None)
         if kinds := frozenset(kinds):
             self._readers[take] = kinds
+        self._takers = tuple(self._readers.items())
         before, self.wants = self.wants, frozenset().union(*self._readers.values())
         for kind, switch in self._switches:
             if (kind in before) != (kind in self.wants):
@@ -63,7 +65,7 @@ class Events:
         event = Event(kind, time.time(), call, fields)
         if self._early is not None and len(self._early) < MAX_EARLY:
             self._early.append(event)
-        for take, kinds in tuple(self._readers.items()):
+        for take, kinds in self._takers:
             try:
                 if kind in kinds:
                     take(event)

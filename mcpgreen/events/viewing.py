@@ -41,7 +41,7 @@ class Views:
         self._events = events
         self._about = about
         self._secrets_of = secrets_of
-        self._ring: deque[bytes | Json] = deque()
+        self._ring: deque[bytes | tuple[Json, Json]] = deque()
         self._ring_bytes = 0
         self._viewers: list[TakeLine] = []
         self._last = 0
@@ -54,7 +54,7 @@ class Views:
         describes the server. `viewer` must not wait."""
         viewer(self._line({"n": self._last, "at": time.time(), "kind": "server", **self._about()}, None))
         for number, kept in enumerate(self._ring):
-            line = kept if isinstance(kept, bytes) else self._line(kept, None)
+            line = kept if isinstance(kept, bytes) else self._line({**kept[0], **kept[1]}, None)
             self._ring_bytes += len(line) - _size(kept)
             self._ring[number] = line
             viewer(line)
@@ -70,28 +70,27 @@ class Views:
     def _take(self, event: Event) -> None:
         """Keep an event, and give it to the viewers. While there are none, this is most of what an event costs."""
         self._last += 1
-        kind, call = event.kind, event.call
-        record: Json = {"n": self._last, "at": event.at, "kind": kind, **event.fields}
+        kind, call, fields = event.kind, event.call, event.fields
+        head: Json = {"n": self._last, "at": event.at, "kind": kind}
         if call is not None:
-            record["call"] = call.number
-            record["link"] = call.stream.link
-        if kind == "ended" and record["name"] and record["outcome"] != "task":
+            head["call"] = call.number
+            head["link"] = call.stream.link
+        if kind == "ended" and fields["name"] and fields["outcome"] != "task":
             self.calls += 1
-            self.failures += record["outcome"] not in SUCCESSES
-        if not self._viewers and kind in SMALL_KINDS and "reason" not in record:
-            if len(record.get("name") or "") > MAX_TEXT_CHARS:
-                record["name"] = cut(record["name"], MAX_TEXT_CHARS)
-            self._keep(record)
+            self.failures += fields["outcome"] not in SUCCESSES
+        if not self._viewers and kind in SMALL_KINDS and "reason" not in fields:
+            if len(fields.get("name") or "") > MAX_TEXT_CHARS:
+                fields = {**fields, "name": cut(fields["name"], MAX_TEXT_CHARS)}
+            self._keep((head, fields), RECORD_BYTES)
             return
-        record.pop("line", None)  # the whole frame is for recordings
-        line = self._line(record, call)
-        self._keep(line)
+        line = self._line({**head, **fields, "line": None}, call)  # the whole frame is for recordings
+        self._keep(line, len(line))
         for viewer in tuple(self._viewers):
             viewer(line)
 
-    def _keep(self, entry: bytes | Json) -> None:
+    def _keep(self, entry: bytes | tuple[Json, Json], size_bytes: int) -> None:
         self._ring.append(entry)
-        self._ring_bytes += _size(entry)
+        self._ring_bytes += size_bytes
         while len(self._ring) > MAX_EVENTS or self._ring_bytes > MAX_BYTES:
             self._ring_bytes -= _size(self._ring.popleft())
 
@@ -103,7 +102,7 @@ class Views:
                 continue
             type = types.get(name, "number")
             if type in PLAIN:
-                shown[name] = value
+                shown[name] = round(value, 6 if name == "at" else 3) if isinstance(value, float) else value
                 continue
             secrets = secrets or self._secrets_of(call)
             # Names are shown even if the arguments are too large to be searched for secrets.
@@ -112,7 +111,7 @@ class Views:
         return jsontext.dumps(shown) + b"\n"
 
 
-def _size(entry: bytes | Json) -> int:
+def _size(entry: bytes | tuple[Json, Json]) -> int:
     return len(entry) if isinstance(entry, bytes) else RECORD_BYTES
 
 

@@ -151,7 +151,8 @@ def run_for(
             auth_json=call.auth_json,
             wants_table=script.wants_table,
         )
-        if parent := services.traceparent(call.number):  # the state that came with the client's goes on as it is
+        # The state that came with the client's context goes on as it is.
+        if services.traceparent is not None and (parent := services.traceparent(call.number)):
             env[b"TRACEPARENT"] = parent.encode("ascii")
         if call.task is not None:
             env[b"MCP_TASK_ATTEMPT"] = b"%d" % call.task.attempt

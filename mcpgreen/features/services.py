@@ -88,8 +88,9 @@ class Services:
         self.next_link = count(1).__next__  # a number for each client, as events name it
         self.started_at = time.time()
         self.client: Json = {}  # the last one that introduced itself
+        self._socket_path = ""
         self._stateless: dict[Hashable, int] = {}  # numbers of clients without a session
-        self.traceparent: Callable[[int], str] = lambda number: ""  # for the script of a call, by the call's number
+        self.traceparent: Callable[[int], str] | None = None  # for the script of a call, by the call's number
         self.serve_call: Callable[[Call], None]  # set by the router
         # Of a server over stdio: the environment for its keeper. None: a client's end does not end this server.
         self.keeper_environ: Mapping[str, str] | None = None
@@ -136,12 +137,21 @@ class Services:
         from mcpgreen.running.runner import Runner
 
         settings = self.settings
-        return Runner(
+        runner = Runner(
             directory=self.project.root,
             is_open_to_others=settings.core_dumps,
             keeps_warm=settings.warm_python,
             next_serial=self.next_serial,
         )
+        if self._socket_path:
+            runner.guardian.protect("socket", self._socket_path)
+        return runner
+
+    def show_socket(self, path: str) -> None:
+        """Viewers find the events there. If the server is killed, its guardian removes the socket."""
+        self._socket_path = path
+        if "runner" in self.__dict__:
+            self.runner.guardian.protect("socket", path)
 
     @cached_property
     def residents(self) -> Residents:
@@ -162,6 +172,7 @@ class Services:
         info = view.info if type(view.info) is dict else {}
         client = {name: info[name][:MAX_CLIENT_CHARS] for name in ("name", "version") if type(info.get(name)) is str}
         if session is None:
+            stream.met = view
             key = stream.transport, stream.owner, *client.values()
             stream.link = self._stateless.get(key, 0)
             if stream.link:

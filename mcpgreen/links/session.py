@@ -63,6 +63,7 @@ class Stream:
         self.principal = principal
         self.owner = owner
         self.link = 0  # the number of its client, once that is known
+        self.met: object = None  # the client that was told of, if it has no session
         self.in_flight: dict[str | int, Request] = {}
         self.listens: dict[str | int, Request] = {}  # open subscriptions, which end with the client
         self.idle = Event()

@@ -16,11 +16,12 @@ remove() {
   rm -rf -- "$@" 2>/dev/null || :
 }
 trap '' HUP INT QUIT TERM TSTP TTIN TTOU USR1 USR2 ALRM
-state=''
+state='' socket=''
 while IFS= read -r line <&3; do
   case $line in
     goodbye) exit 0 ;;
     'state '*) state=${line#state } ;;
+    'socket '*) socket=${line#socket } ;;
     clear) remove "${state:?}"/removed.* ;;
   esac
 done
@@ -61,3 +62,4 @@ while [ "$quiet" -lt 5 ]; do
   sleep 0.05 2>/dev/null || sleep 1
 done
 if [ -n "$state" ]; then remove "$state"; fi
+if [ -n "$socket" ]; then remove "$socket"; fi

@@ -67,6 +67,18 @@ def test_a_killed_server_is_forgotten(project: ProjectBuilder, speak: Speak) -> 
     assert not path.exists()
 
 
+def test_the_socket_of_a_killed_server_that_ran_scripts_is_removed(project: ProjectBuilder, speak: Speak) -> None:
+    project.tool("plain", "echo")
+    client = speak("2025-11-25")
+    client.call_tool("plain")
+    path = socket_of(client.wire.pid)
+    client.call_tool("plain")  # the server has told its guardian by then
+    os.kill(client.wire.pid, signal.SIGKILL)
+    client.wire.wait()
+
+    eventually(lambda: not path.exists())
+
+
 def test_a_server_over_http_shows_the_calls_of_its_clients(project: ProjectBuilder, serve: type[HttpServer]) -> None:
     project.tool("plain", "echo")
     server = serve()

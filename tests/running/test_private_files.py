@@ -45,7 +45,7 @@ class Guardian:
     def __init__(self) -> None:
         self.protected: list[str] = []
 
-    def protect(self, directory: str) -> None:
+    def protect(self, what: str, directory: str) -> None:
         self.protected.append(directory)
 
     def clear_trees(self) -> None:

@@ -17,8 +17,9 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from mcpgreen.events import places
 from tests.support.constants import variables_of
-from tests.support.descriptors import new_descriptors
+from tests.support.descriptors import descriptors_of, new_descriptors
 from tests.support.processes import children_of, command_of, proc_text
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually
@@ -123,6 +124,12 @@ class Stand:
     def forget_ups(self) -> None:
         for entry in os.listdir(self.up):
             os.unlink(self.up / entry)
+
+    def descriptors_of(self, pid: int) -> list[str]:
+        """Those of a server, as soon as it has its socket for viewers."""
+        environ = {**os.environ, **self.env}
+        eventually(lambda: pid in [number for number, _ in places.sockets(environ)])
+        return descriptors_of(pid)
 
     def call_dirs(self) -> list[str]:
         return [str(path) for path in self.tmp.glob("mcpgreen.state.*/*")]

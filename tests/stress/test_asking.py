@@ -21,7 +21,6 @@ from tests.stress.support import (
     require_only_server,
     settle,
 )
-from tests.support.descriptors import descriptors_of
 from tests.support.processes import MIB, peak_bytes
 from tests.support.questions import FORM, form
 from tests.support.waiting import eventually
@@ -60,13 +59,13 @@ def stateless_call(id: str, name: str = "asker", **params: object) -> Json:
     return request(id, "tools/call", {"name": name, "arguments": {}, "_meta": modern_meta(capabilities=FORM), **params})
 
 
-def warm_up(peer: Peer) -> list[str]:
+def warm_up(stand: Stand, peer: Peer) -> list[str]:
     """The descriptors of a server that has run something, and watches."""
     peer.send(call("warm", "plain"))
     peer.answer("warm")
 
     def settled() -> list[str]:
-        held = descriptors_of(peer.pid)
+        held = stand.descriptors_of(peer.pid)
         return held if "anon_inode:inotify" in held and not any(each.endswith(".pyc") for each in held) else []
 
     return eventually(settled)
@@ -75,7 +74,7 @@ def warm_up(peer: Peer) -> list[str]:
 @pytest.mark.requirement("G-ask-leaves-nothing", "G-parked")
 def test_many_stateless_calls_that_never_come_back_leave_nothing(stand: Stand) -> None:
     peer = stand.start_peer()
-    before = warm_up(peer)
+    before = warm_up(stand, peer)
     peak_mib = 0.0
     for first in range(0, COUNT, AT_ONCE):
         ids = [f"{number}" for number in range(first, first + AT_ONCE)]
@@ -96,7 +95,7 @@ def test_many_stateless_calls_that_never_come_back_leave_nothing(stand: Stand) -
 @pytest.mark.requirement("G-ask-leaves-nothing", "G-ask-live")
 def test_many_calls_that_are_cancelled_while_they_ask_leave_nothing(stand: Stand) -> None:
     peer = stand.start_peer(capabilities=FORM)
-    before = warm_up(peer)
+    before = warm_up(stand, peer)
     for first in range(0, COUNT, AT_ONCE):
         ids = [f"{number}" for number in range(first, first + AT_ONCE)]
         peer.send(*(call(id, "asker") for id in ids))

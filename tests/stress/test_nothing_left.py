@@ -34,7 +34,6 @@ from tests.stress.support import (
     sleepers,
     wait_until_up,
 )
-from tests.support.descriptors import descriptors_of
 from tests.support.waiting import eventually, is_alive
 from tests.support.wire import Wire, clean_environment, text_of
 
@@ -92,7 +91,7 @@ def warmed_up(new_stand: NewStand, scripts: dict[str, str]) -> tuple[Stand, Wire
     wire.response("warm-up")
     require_only_server(stand, wire.process.pid)
     stand.forget_ups()
-    return stand, wire, descriptors_of(wire.process.pid)
+    return stand, wire, stand.descriptors_of(wire.process.pid)
 
 
 def answered(wire: Wire, names: Iterable[str]) -> list[str]:

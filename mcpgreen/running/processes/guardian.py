@@ -1,9 +1,9 @@
 """The process that cleans up after a server that was killed; its program is `guardian.sh`.
 
 A `sh` of a few hundred kilobytes in a session of its own waits on a socket whose other end only the server holds. There
-it learns which directory is the server's. An orderly server says goodbye; end of file without it means that the server
-was killed: every process that carries one of the server's tags is killed, and the directory removed. While the server
-lives, the guardian removes trees that scripts have left there.
+it learns which directory and which socket for viewers are the server's. An orderly server says goodbye; end of file
+without it means that the server was killed: every process that carries one of the server's tags is killed, and the
+directory and the socket are removed. While the server lives, the guardian removes trees that scripts have left there.
 
 It is a socket, because a process that may inspect the guardian could reopen a pipe through /proc, and say goodbye in
 the server's place, or hold it open so that it never ends. A script can still kill or stop the guardian; then another
@@ -42,7 +42,7 @@ class Guardian:
         """`known` are the numbers of our children, as text; that of the guardian is always among them."""
         self._pattern = f"{tag_prefix}[0-9]{{{CALL_DIGITS}}}"
         self._known = known
-        self._guarded = b""
+        self._protected: dict[str, bytes] = {}
         self._pid = 0  # while there is none
         self._socket_fd = -1
         self._starter: Any = None  # the greenlet that starts another one
@@ -56,13 +56,13 @@ class Guardian:
         self._started_at.append(time.monotonic())
         self._known.add(b"%d" % self._pid)
         reaper().watch(self._pid, self._on_change)
-        if self._guarded:
-            self._tell(b"state " + self._guarded)
+        for line in self._protected.values():
+            self._tell(line)
 
-    def protect(self, directory: str) -> None:
-        """Name the directory that is to be removed, instead of an earlier one."""
-        self._guarded = os.fsencode(directory)
-        self._tell(b"state " + self._guarded)
+    def protect(self, what: str, path: str) -> None:
+        """Name what is to be removed, instead of an earlier one: the `state` directory, or the `socket` for viewers."""
+        self._protected[what] = os.fsencode(f"{what} {path}")
+        self._tell(self._protected[what])
 
     def clear_trees(self) -> None:
         """Have the trees removed that were put aside in the directory."""

@@ -114,7 +114,7 @@ class StateDir:
             gevent.spawn(self._empty, lost)
         path = os.path.join(self._parent, f"mcpgreen.state.{os.getpid()}.{unguessable()}")
         if not self.is_kept:
-            self._guardian.protect(path)  # just before it is made: we may die right after
+            self._guardian.protect("state", path)  # just before it is made: we may die right after
         try:
             self._directory = PrivateDirectory(path, self._guardian)
         except OSError as error:
