@@ -39,6 +39,7 @@ NOBODY = 65534
 SETTLE_SECS = 15.0
 EXIT_SECS = 20.0
 TOKEN = "a-secret-of-more-than-32-characters-for-the-owner"
+SOCKETS = f"mcpgreen-{os.geteuid()}"
 OF_SCRIPTS = ("churn.", "odd.", "filler.")  # how the names begin of what hostile scripts leave behind
 CAPABILITIES: Json = {"elicitation": {"form": {}, "url": {}}, "sampling": {}, "roots": {"listChanged": True}}
 SETTINGS = {
@@ -167,9 +168,10 @@ class Arena:
         return [f"{pid} {command}" for pid, command in _marked(self.mark) if not _is_nobodys(pid)]
 
     def left_files(self) -> list[str]:
-        """But for what a script put in the place of the state directory: that is not the server's to remove."""
+        """But for what a script put in the place of the state directory, and the directory for the sockets of all
+        servers: those are not the server's to remove."""
         names = sorted(files_below(self.tmp))
-        return [name for name in names if not _is_stand_in(self.tmp / name.partition("/")[0])]
+        return [name for name in names if name != SOCKETS and not _is_stand_in(self.tmp / name.partition("/")[0])]
 
     def tidy(self) -> None:
         """Remove what scripts left of their own accord: it is theirs, and goes with the server at the latest."""

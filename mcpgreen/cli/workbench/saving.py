@@ -10,6 +10,7 @@ from itertools import count
 
 from mcpgreen.catalog.descriptions.yaml_text import value_of
 from mcpgreen.cli.making.drafts import Draft
+from mcpgreen.cli.testing.expecting import MATCHERS
 from mcpgreen.cli.workbench.door import Rejected
 from mcpgreen.text import jsontext
 from mcpgreen.text.json_types import Json
@@ -47,8 +48,15 @@ def _expectation(result: Json) -> Json:
     if text:
         expected["text"] = text if len(text) <= MAX_EQUAL_CHARS else {"contains": text[:MAX_EQUAL_CHARS]}
     if "structuredContent" in result:
-        expected["json"] = {"structuredContent": {"equals": result["structuredContent"]}}
+        expected["json"] = _paths_of("structuredContent", result["structuredContent"])
     return expected
+
+
+def _paths_of(path: str, value: object) -> Json:
+    """Return the value by its path, or its members by theirs, if it would be read as what a text has to match."""
+    if isinstance(value, dict) and value and value.keys() <= MATCHERS.keys():
+        return {f"{path}.{name}": each for name, each in value.items()}
+    return {path: value}
 
 
 def _yaml(value: object) -> str:
