@@ -51,10 +51,8 @@ def _list_servers(options: Options) -> int:
         tell("no server of yours runs, or none that may be watched (setting observe)\n")
     else:
         aged = [{**each, "age": table.duration((time.time() - each["started_at"]) * 1000)} for each in servers]
-        screen = Screen(options)
-        listed = screen.rich_table("", HEADS, [[str(each.get(field, "")) for field in FIELDS] for each in aged])
-        listed.box = None  # there is not much room
-        screen.out.print(listed)
+        rows = [[str(each.get(field, "")) for field in FIELDS] for each in aged]
+        Screen(options).table(f"servers ({len(rows)})", HEADS, rows)
         if sys.stdout.isatty():
             tell("\nCalls of one: mcpgreen watch PID. Of all: mcpgreen watch all.\n")
     return 0
