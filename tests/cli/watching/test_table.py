@@ -13,8 +13,6 @@ from mcpgreen.cli.watching import filters
 from mcpgreen.cli.watching.calls import Call, Calls
 from mcpgreen.cli.watching.table import bar, calls_table, duration, line, opened
 
-NOW = time.time()
-
 
 def printed(content: RenderableType) -> str:
     console = Console(file=StringIO(), width=80, markup=False, highlight=False)
@@ -28,13 +26,14 @@ class Events:
 
     def __init__(self) -> None:
         self.calls = Calls()
+        self._now = time.time()
         self._count = 0
         self.tell("server", -100, pid=7, name="shop", transport="http")
         self.tell("opened", -100, link=1, client={"name": "Cursor"})
 
     def tell(self, kind: str, at: float, **fields: Any) -> None:
         self._count += 1
-        self.calls.take({"kind": kind, "at": NOW + at, "server": 7, "n": self._count, **fields})
+        self.calls.take({"kind": kind, "at": self._now + at, "server": 7, "n": self._count, **fields})
 
     def queued(self, call: int, at: float, name: str = "stats", method: str = "tools/call") -> None:
         self.tell("queued", at, call=call, link=1, method=method, name=name, id=call, place=0)
