@@ -44,7 +44,7 @@ def run(options: Options) -> int:
 
 
 def _list_servers(options: Options) -> int:
-    servers = [found.server for found in running_servers()]
+    servers = running_servers()
     if options["--json"]:
         print_json(servers)
     elif not servers:
