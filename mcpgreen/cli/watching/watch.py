@@ -19,7 +19,6 @@ from mcpgreen.files.regular_files import content_of, new_file
 from mcpgreen.text import jsontext
 
 MAX_TRACE_BYTES = 1 << 30
-HEADS = ("PID", "name", "client", "transport", "age", "calls", "failed", "project")
 FIELDS = ("pid", "name", "client", "transport", "age", "calls", "failures", "project")
 
 
@@ -52,7 +51,7 @@ def _list_servers(options: Options) -> int:
     else:
         aged = [{**each, "age": table.duration((time.time() - each["started_at"]) * 1000)} for each in servers]
         rows = [[str(each.get(field, "")) for field in FIELDS] for each in aged]
-        Screen(options).table(f"servers ({len(rows)})", HEADS, rows)
+        Screen(options).table(f"servers ({len(rows)})", FIELDS, rows)
         if sys.stdout.isatty():
             tell("\nCalls of one: mcpgreen watch PID. Of all: mcpgreen watch all.\n")
     return 0
