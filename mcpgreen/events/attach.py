@@ -71,7 +71,7 @@ def follow(wanted: str) -> Iterator[Json]:
 def _followed(pids: set[int] | None) -> Iterator[Json]:
     """Follow these servers; with None all, also those that start later."""
     events: Queue[Json] = Queue(MAX_WAITING)
-    reading: dict[int, gevent.Greenlet] = {}
+    reading: dict[str, gevent.Greenlet] = {}  # by socket
 
     def read(pid: int, path: str) -> None:
         event: Json = {}
@@ -80,15 +80,15 @@ def _followed(pids: set[int] | None) -> Iterator[Json]:
                 events.put({**event, "server": pid})
         if event:
             events.put({"kind": "closed", "at": time.time(), "why": "the server has ended", "server": pid})
-        del reading[pid]
+        del reading[path]
 
     look_at = 0.0
     try:
         while look_at < inf or reading or not events.empty():
             if time.monotonic() >= look_at:
                 for pid, path in places.sockets(os.environ):
-                    if pid not in reading and (pids is None or pid in pids):
-                        reading[pid] = gevent.spawn(read, pid, path)
+                    if path not in reading and (pids is None or pid in pids):
+                        reading[path] = gevent.spawn(read, pid, path)
                 look_at = time.monotonic() + LOOK_SECS if pids is None else inf
             with suppress(Empty):
                 yield events.get(timeout=LOOK_SECS)
