@@ -63,7 +63,7 @@ def ignore(frame: Json) -> None:
 class McpClient:
     """Waits for the answer to each request, at most until `give_up_at`. `receive` waits for the next message of the
     server until a time, and returns it, unless it went to `take` already. `answer` answers what a script asks.
-    `on_sent` gets each request. `on_task` gets each state of a task; without it, its messages count as progress."""
+    `on_task` gets each state of a task; without it, its messages count as progress."""
 
     send: OnFrame
     receive: Callable[[float], Any]
@@ -71,7 +71,6 @@ class McpClient:
     revision: Revision = LATEST_HANDSHAKE
     answer: Answer = unknown
     on_notification: OnFrame = ignore
-    on_sent: OnFrame = ignore
     on_task: OnFrame | None = None
     log_level: str | None = None
     give_up_at: float = inf  # as of `time.monotonic`
@@ -132,10 +131,8 @@ class McpClient:
         """Send a request and return the whole response. Raises TimeoutError and Cancelled."""
         self._last_id += 1
         request_id = self._last_id
-        request = {"jsonrpc": "2.0", "id": request_id, "method": method, "params": self._envelope(method, params)}
-        self.on_sent(request)
         self._responses[request_id] = None
-        self.send(request)
+        self.send({"jsonrpc": "2.0", "id": request_id, "method": method, "params": self._envelope(method, params)})
         while (response := self._responses[request_id]) is None:
             if time.monotonic() >= self.give_up_at:
                 raise TimeoutError(f"{method}: no answer in time")

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import closing, suppress
-from typing import NamedTuple
+from math import inf
 
 import gevent
 from gevent import socket
@@ -26,28 +26,20 @@ MAX_LINE_BYTES = 1 << 20
 MAX_WAITING = 1000  # events; beyond that, it is the servers that leave some out
 
 
-class Found(NamedTuple):
-    """A running server: its process, its socket, and its `server` event."""
-
-    pid: int
-    path: str
-    server: Json
-
-
-def running_servers(environ: Mapping[str, str] = os.environ) -> list[Found]:
-    """Return the servers of this user that offer their events, the oldest first. Sockets that nobody serves any more
-    are removed."""
+def running_servers(environ: Mapping[str, str] = os.environ) -> list[Json]:
+    """Return the `server` event of each server of this user that offers its events, the oldest first. Sockets that
+    nobody serves any more are removed."""
     found = []
     for pid, path in places.sockets(environ):
         try:
             with closing(attach(path, within_secs=GREETING_SECS)) as events:
-                found.append(Found(pid, path, next(events)))
+                found.append({**next(events), "pid": pid})
         except ConnectionRefusedError:
             with suppress(OSError):
                 os.unlink(path)
         except (OSError, StopIteration):
             continue  # it ends just now, does not answer, or is not ours
-    return sorted(found, key=lambda each: float(each.server.get("started_at", 0)))
+    return sorted(found, key=lambda each: float(each.get("started_at", 0)))
 
 
 def attach(path: str, *, within_secs: float | None = None) -> Generator[Json, None, None]:
@@ -66,19 +58,20 @@ def attach(path: str, *, within_secs: float | None = None) -> Generator[Json, No
 def follow(wanted: str) -> Iterator[Json]:
     """Return the events of the servers that a person means: `all`, a process number, a name, or a directory. `server`
     in each is the process number. They end with the last server, those of `all` never. Raises UsageError."""
-    found = [
-        (pid, path)
-        for pid, path, server in running_servers()
-        if wanted in ("all", str(pid), server.get("name")) or os.path.realpath(wanted) == server.get("project")
-    ]
-    if not found and wanted != "all":
+    if wanted == "all":
+        return _followed(None)
+    project = os.path.realpath(wanted)
+    names = {each["pid"]: (str(each["pid"]), each.get("name"), each.get("project")) for each in running_servers()}
+    pids = {pid for pid, known in names.items() if wanted in known or project in known}
+    if not pids:
         raise UsageError(f"no server of yours runs that is called {wanted}; `mcpgreen watch` lists those that do")
-    return _followed(found, looks_for_more=wanted == "all")
+    return _followed(pids)
 
 
-def _followed(found: Iterable[tuple[int, str]], *, looks_for_more: bool) -> Iterator[Json]:
+def _followed(pids: set[int] | None) -> Iterator[Json]:
+    """Follow these servers; with None all, also those that start later."""
     events: Queue[Json] = Queue(MAX_WAITING)
-    reading: dict[int, gevent.Greenlet] = {}
+    reading: dict[str, gevent.Greenlet] = {}  # by socket
 
     def read(pid: int, path: str) -> None:
         event: Json = {}
@@ -87,18 +80,17 @@ def _followed(found: Iterable[tuple[int, str]], *, looks_for_more: bool) -> Iter
                 events.put({**event, "server": pid})
         if event:
             events.put({"kind": "closed", "at": time.time(), "why": "the server has ended", "server": pid})
-        del reading[pid]
+        del reading[path]
 
-    looked_at = time.monotonic()
+    look_at = 0.0
     try:
-        while found or reading or looks_for_more or not events.empty():
-            for pid, path in found:
-                if pid not in reading:
-                    reading[pid] = gevent.spawn(read, pid, path)
+        while look_at < inf or reading or not events.empty():
+            if time.monotonic() >= look_at:
+                for pid, path in places.sockets(os.environ):
+                    if path not in reading and (pids is None or pid in pids):
+                        reading[path] = gevent.spawn(read, pid, path)
+                look_at = time.monotonic() + LOOK_SECS if pids is None else inf
             with suppress(Empty):
                 yield events.get(timeout=LOOK_SECS)
-            found = ()
-            if looks_for_more and time.monotonic() - looked_at > LOOK_SECS:
-                found, looked_at = places.sockets(os.environ), time.monotonic()
     finally:
         gevent.killall(list(reading.values()))

@@ -97,7 +97,7 @@ def test_arguments_of_a_tool_as_words(project: ProjectBuilder) -> None:
 def test_an_argument_of_a_tool_that_describes_none_is_told(project: ProjectBuilder) -> None:
     project.tool("usage", "echo $1")
     told = command(project, "run-tool", "usage", "folder=/home").stderr
-    assert "usage has no argument folder. Its description" in told and "it reads $1, but a tool gets no" in told
+    assert "usage has no argument folder; its description" in told and "it reads $1, but a tool gets no" in told
 
 
 def test_check_makes_an_error_result_a_failure(project: ProjectBuilder) -> None:
@@ -182,7 +182,7 @@ def test_a_prompt_with_arguments(project: ProjectBuilder) -> None:
     assert json.loads(command(project, "prompt", "p", "name=Ada", "--json").stdout)["messages"][0]["role"] == "user"
     missing = command(project, "prompt", "p")
     assert (missing.returncode, missing.stdout) == (1, "")
-    assert "Did you mean p?" in command(project, "prompt", "pp").stderr
+    assert "there is no pp; did you mean p?" in command(project, "prompt", "pp").stderr
 
 
 def test_completion(project: ProjectBuilder) -> None:

@@ -39,7 +39,7 @@ def test_a_running_server_is_found_and_leaves_no_socket(project: ProjectBuilder,
     client = speak("2025-11-25")
     client.call_tool("plain")
     path = socket_of(client.wire.pid)
-    found = {each.pid: each for each in running_servers()}[client.wire.pid].server
+    found = {each["pid"]: each for each in running_servers()}[client.wire.pid]
 
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
@@ -63,7 +63,7 @@ def test_a_killed_server_is_forgotten(project: ProjectBuilder, speak: Speak) -> 
     os.kill(client.wire.pid, signal.SIGKILL)
     client.wire.wait()
 
-    assert client.wire.pid not in [each.pid for each in running_servers()]
+    assert client.wire.pid not in [each["pid"] for each in running_servers()]
     assert not path.exists()
 
 

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from mcpgreen.catalog.descriptions.yaml_text import value_of
-from mcpgreen.cli.workbench.door import Rejected, app_policy
-from mcpgreen.cli.workbench.saving import save_test
+from mcpgreen.cli.testing.files import save_test
+from mcpgreen.cli.workbench.door import app_policy
+from mcpgreen.errors import UsageError
 from tests.cli.test_commands import mcpgreen
 from tests.support.project import ProjectBuilder
 from tests.support.waiting import eventually
@@ -80,7 +81,7 @@ def test_a_call_is_saved_as_a_test_that_passes_and_each_in_a_file_of_its_own(
     dev: Dev, shared_project: ProjectBuilder
 ) -> None:
     odd = "a: b\n- #\u2028\x7f\U0001f600\ttab"
-    shared_project.tool("echo", 'printf "%s" "$MCP_TOOL_ARGS_JSON"')
+    shared_project.tool("echo", 'printf "%s" "$MCP_TOOL_ARGS_JSON"', outputSchema={"type": "object"})
     answer = dev.play("echo", {"path": odd}).wait_for("answer")["frame"]["result"]
     for number in ("", "-2"):
         saved = dev.post("/api/test", tool="echo", arguments={"path": odd}, result=answer)
@@ -89,6 +90,7 @@ def test_a_call_is_saved_as_a_test_that_passes_and_each_in_a_file_of_its_own(
     assert ran.returncode == 0, ran.stdout + ran.stderr
 
     text = shared_project.read("tests/echo.test.yaml")
+    assert "structuredContent" in text
     with_secret = dev.refusal("/api/test", tool="echo", arguments={"apiKey": "abc-123"}, result=result("x"))
     assert with_secret[0] == 400 and "secret" in with_secret[1]
     many = {"content": [], "structuredContent": list(range(6000))}
@@ -109,7 +111,7 @@ def test_a_test_is_not_written_through_a_link_out_of_the_project(project: Projec
     outside = project.root.parent / "outside"
     outside.mkdir()
     (project.root / "tests").symlink_to(outside)
-    with pytest.raises(Rejected):
+    with pytest.raises(UsageError):
         save_test(str(project.root), "stats", {}, result("3"))
     assert not list(outside.iterdir())
 

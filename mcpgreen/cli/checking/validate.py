@@ -13,7 +13,6 @@ import re
 import stat
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from typing import NamedTuple
 
 from mcpgreen.catalog.descriptions import metadata
 from mcpgreen.catalog.descriptions.in_script import read_script
@@ -98,19 +97,11 @@ def registration_of(
         return None, error
 
 
-class LeftOut(NamedTuple):
-    """Something on disk that is not offered."""
-
-    kind: str
-    path: str
-    reason: str
-
-
-def left_out(project: Project, settings: Settings) -> Iterator[LeftOut]:
+def left_out(project: Project, settings: Settings) -> Iterator[dict[str, str]]:
     """Yield the files in the project's folders that are not offered, with the reason."""
     registration, error = registration_of(project, settings, os.environ)
     if error is not None:
-        yield LeftOut("project", project.shown(error.path), error.reason)
+        yield {"kind": "project", "path": project.shown(error.path), "reason": error.reason}
         return
     for kind, discovery in discoveries(project, registration).items():
         if isinstance(discovery, OSError):
@@ -118,7 +109,7 @@ def left_out(project: Project, settings: Settings) -> Iterator[LeftOut]:
         losses = [warning for warning in discovery.warnings if isinstance(warning, Loss)]
         for text in [*losses, *discovery.hints]:
             path, _, reason = text.partition(": ")
-            yield LeftOut(kind, path, reason)
+            yield {"kind": kind, "path": path, "reason": reason}
 
 
 def _items(project: Project, settings: Settings, environ: Mapping[str, str]) -> Iterator[Finding]:

@@ -11,7 +11,7 @@ from glob import escape
 from itertools import zip_longest
 from typing import Any, NamedTuple
 
-from mcpgreen.cli.testing.expecting import differences
+from mcpgreen.cli.testing.expecting import PROJECT, differences, plain
 from mcpgreen.engine.recorder import RULES, VERSION, is_message
 from mcpgreen.errors import ProjectError
 from mcpgreen.files.regular_files import content_of
@@ -20,7 +20,6 @@ from mcpgreen.text import jsontext
 from mcpgreen.text.json_types import Json
 
 MAX_BYTES = 300 << 20
-ANY = "<any>"
 
 
 class Recorded(NamedTuple):
@@ -48,7 +47,7 @@ class Recording:
             rules = {**RULES, **about.get("rules", {})}
             self._members = frozenset(rules["members"])
             roots = sorted({root, about.get("root", root)}, key=len, reverse=True)
-            texts = [["|".join(map(re.escape, roots)), "<project>"], *rules["texts"]]
+            texts = [["|".join(map(re.escape, roots)), PROJECT], *rules["texts"]]
             self._texts = [(re.compile(pattern), instead) for pattern, instead in texts]
             for number, line in enumerate(lines, 2):
                 value = jsontext.loads(line)
@@ -77,19 +76,7 @@ class Recording:
         return jsontext.dumps(self._plain(value)[0]).decode("ascii")
 
     def _plain(self, value: Json) -> tuple[Json, list[str]]:
-        """Return a copy with stand-ins for what is different each time, and the values of members."""
-        values: list[str] = []
-
-        def stand_in(_: Json, name: str, value: Any) -> Any:
-            if name in self._members:
-                values.append(str(value))
-                return ANY
-            if isinstance(value, str):
-                for pattern, instead in self._texts:
-                    value = pattern.sub(instead, value)
-            return value
-
-        return jsontext.rewritten(value, stand_in), values
+        return plain(value, self._members, self._texts)
 
 
 def is_request(message: Json) -> bool:

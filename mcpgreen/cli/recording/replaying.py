@@ -16,7 +16,7 @@ from mcpgreen.cli.commands import Options
 from mcpgreen.cli.connection import Connection, NoAnswer
 from mcpgreen.cli.opening import open_named
 from mcpgreen.cli.output import GREEN, RED, painted, put, say
-from mcpgreen.cli.recording.files import Recorded, Recording, is_request
+from mcpgreen.cli.recording.files import Recording, is_request
 from mcpgreen.cli.recording.playing import TOKEN, play
 from mcpgreen.errors import UsageError
 from mcpgreen.logs.secrets import Secrets, is_secret_name
@@ -27,6 +27,7 @@ ANSWER_SECS = 30.0
 MAX_SHOWN = 20  # differences of one answer
 POLL_SECS = 0.1
 POLLED = "tasks/get"
+SENDERS = ("client", "server")
 LOG, PROGRESS = "notifications/message", "notifications/progress"
 REFUSAL: Json = {"error": {"code": -1, "message": "The recording has no answer to this question."}}
 
@@ -72,8 +73,8 @@ class Replay:
         self._recording = recording
         self._requests: dict[object, Json] = {}  # as they were sent, by id
         self._answers: dict[object, Json] = {}  # that are not compared yet
-        self._questions = [each for each in recording.messages if each.sender == "server" and is_request(each.message)]
-        sent = [each.message for each in recording.messages if each.sender == "client"]
+        sent, heard = ([each.message for each in recording.messages if each.sender == who] for who in SENDERS)
+        self._questions = [each for each in heard if is_request(each)]
         self._replies = {each["id"]: each for each in sent if "id" in each and "method" not in each}
         self._said: dict[str, Counter[str]] = {"missing": Counter(), "new": Counter()}  # besides answers
 
@@ -151,17 +152,13 @@ class Replay:
         return True
 
     def _reply_to(self, question: Json) -> Json:
-        """Return what the client said to the recorded question that is most like this one, or else the nearest."""
-
-        def distance(asked: Recorded) -> tuple[bool, int]:
-            return asked.message.get("params") != question.get("params"), abs(asked.line - self._line)
-
-        same = [each for each in self._questions if each.message["method"] == question["method"]]
-        if not same:
+        """Return what the client said to the same recorded question, or else to the next one of this kind."""
+        similar = [each for each in self._questions if each["method"] == question["method"]]
+        if not similar:
             return REFUSAL
-        asked = min(same, key=distance)
+        asked = next((each for each in similar if each.get("params") == question.get("params")), similar[0])
         self._questions.remove(asked)
-        return self._replies.get(asked.message["id"], REFUSAL)
+        return self._replies.get(asked["id"], REFUSAL)
 
     def _note(self, kind: str, message: Json) -> None:
         """Keep a question or a notification that matters. Of progress, only whether there is any."""

@@ -9,7 +9,6 @@ import os
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from mcpgreen.cli.clients.launch import program_words
@@ -22,7 +21,7 @@ from mcpgreen.text.json_types import Json
 PATIENCE_SECS = 600.0  # for an answer, if a test says nothing; a tool has a time limit of its own
 MAX_NOTIFICATIONS = 10_000
 SHOWN_CHARS = 200
-ALL: Json = {"elicitation": {"form": {}, "url": {}}, "sampling": {"tools": {}}, "roots": {}, **WITH_TASKS}
+ALL: Json = {"elicitation": {"form": {}, "url": {}}, "sampling": {"tools": {}}, **WITH_TASKS}
 
 
 @dataclass
@@ -73,14 +72,13 @@ class ProjectClient(McpClient):
         revision: str = LATEST_HANDSHAKE.name,
         capabilities: Json | str = "all",
     ) -> None:
-        self._root = os.path.realpath(project_root)
+        root = os.path.realpath(project_root)
         self._answers: Mapping[str, Any] = {}
         self._outcome = Outcome()
         if isinstance(capabilities, str):
             capabilities = ALL if capabilities == "all" else {}
         env = {**os.environ, "MCPGREEN_RESULT_META": "always", **(environment or {})}
-        words = (*program_words(os.environ), "serve", "--project-root", self._root)
-        self._connection = Connection(words, env=env, cwd=self._root)
+        self._connection = Connection((*program_words(env), "serve", "--project-root", root), env=env, cwd=root)
         try:
             super().__init__(
                 self._connection.send,
@@ -133,8 +131,6 @@ class ProjectClient(McpClient):
             kept.append(notification["params"])
 
     def _answer_to(self, method: str, params: Json) -> Json:
-        if method == "roots/list":
-            return {"result": {"roots": [{"uri": Path(self._root).as_uri()}]}}
         if method not in (ELICIT, SAMPLE):
             return unknown(method)
         fields = params.get("requestedSchema", {}).get("properties", {})

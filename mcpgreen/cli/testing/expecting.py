@@ -8,7 +8,7 @@ from __future__ import annotations
 import difflib
 import os
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import islice
 from typing import Any
 
@@ -27,6 +27,7 @@ DIFF_LINES = 40
 MAX_DIFFED_LINES = 500  # the time of a diff grows with the square
 STEP = re.compile(r'\["([^"]+)"\]|\[(\d+)\]|([^.\[\]]+)')
 ABSENT: Any = object()
+ANY, PROJECT = "<any>", "<project>"  # stand-ins
 # What a text can be compared with, if it need not be equal.
 MATCHERS: dict[str, Callable[[str, str], object]] = {
     "contains": lambda part, text: part in text,
@@ -106,11 +107,13 @@ def _mismatches(what: str, found: Any, wanted: Any) -> Iterator[str]:
 
 
 def _snapshot_of(outcome: Outcome, test: ToolTest, root: str) -> Json:
-    """Return what is compared: the error, or the result without `_meta` and the members that the test leaves out."""
+    """Return what is compared: the error, or the result without `_meta`. Of members that the test leaves out, only that
+    they are there."""
     rules = test.expect["snapshot"]
     without = rules.get("without", ()) if isinstance(rules, dict) else ()
     kept = {name: value for name, value in outcome.result.items() if name not in ("_meta", "resultType")}
-    snapshot: Json = without_root({"error": outcome.error} if outcome.error else kept, root, without)
+    snapshot: Json
+    snapshot, _ = plain({"error": outcome.error} if outcome.error else kept, without, [(re.escape(root), PROJECT)])
     return snapshot
 
 
@@ -124,13 +127,22 @@ def _snapshot_problems(found: Json, path: str, root: str) -> Iterator[str]:
         yield from (f"snapshot: {each}" for each in differences(wanted, found))
 
 
-def without_root(value: Any, root: str, without: Collection[str] = ()) -> Any:
-    """Return a copy in which the path of the project has no meaning, and members with these names are left out."""
-    if isinstance(value, dict):
-        return {name: without_root(each, root, without) for name, each in value.items() if name not in without}
-    if isinstance(value, list):
-        return [without_root(each, root, without) for each in value]
-    return value.replace(root, "<project>") if isinstance(value, str) else value
+def plain(
+    value: Any, members: Collection[str], texts: Iterable[tuple[str | re.Pattern[str], str]]
+) -> tuple[Any, list[str]]:
+    """Return a copy with stand-ins for what is different each time, and the values of the members with these names."""
+    values: list[str] = []
+
+    def stand_in(_: Json, name: str, value: Any) -> Any:
+        if name in members:
+            values.append(str(value))
+            return ANY
+        if isinstance(value, str):
+            for pattern, instead in texts:
+                value = re.sub(pattern, instead, value)
+        return value
+
+    return jsontext.rewritten(value, stand_in), values
 
 
 def differences(wanted: Any, found: Any, path: str = "") -> Iterator[str]:
@@ -152,10 +164,6 @@ def differences(wanted: Any, found: Any, path: str = "") -> Iterator[str]:
             yield "\n".join([f"{path}: (- expected, + found)", *_diff(wanted, found)])
         else:
             yield f"{path}: expected {_shown(wanted)}\n   found {_shown(found)}"
-
-
-def is_same(one: Any, other: Any) -> bool:
-    return next(differences(one, other), None) is None
 
 
 def _shown(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""Read the files with tests: `*.test.yaml` in tests/, and beside tools in tools/NAME/.
+"""Read and write the files with tests: `*.test.yaml` in tests/, and beside tools in tools/NAME/.
 
 Their format is templates/schemas/test.schema.json, which editors know, too. Here is only what a schema cannot say.
 Tests are read completely before one of them runs.
@@ -9,25 +9,30 @@ expectation would always pass.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from itertools import count
 from pathlib import Path
 from typing import NamedTuple
 
 from mcpgreen.catalog.descriptions import yaml_text
-from mcpgreen.cli.making.drafts import filled
+from mcpgreen.cli.making.drafts import Draft, filled
 from mcpgreen.errors import ProjectError, UsageError
 from mcpgreen.files.regular_files import content_of
 from mcpgreen.project.project import Project
 from mcpgreen.protocol.schemas.validator import compile_schema
 from mcpgreen.text import jsontext
 from mcpgreen.text.json_types import Json
+from mcpgreen.text.uris import is_within
 
 SUFFIX = ".test.yaml"
 SCHEMA = "schemas/test.schema.json"
 MAX_FILE_BYTES = 1 << 20
 MAX_FILES = 500
+MAX_EQUAL_CHARS = 1000  # of a text; of a longer one, a test that is written compares the beginning
 
 
 class ToolTest(NamedTuple):
@@ -117,3 +122,41 @@ def _test_of(path: str, shown: str, line: int, file: Json, test: Json) -> ToolTe
     expect = test.get("expect", {})
     call |= {"within_secs": expect["withinSecs"]} if "withinSecs" in expect else {}
     return ToolTest(path, shown, line, test["name"], test.get("tool") or file["tool"], start, call, expect)
+
+
+def save_test(root: str, tool: str, arguments: Json, result: Json) -> str:
+    """Write a test that expects this result, in a new file; return the file. Raises UsageError and ProjectError."""
+    test: Json = {"name": f"{tool} answers", "arguments": arguments, "expect": _expectation(result)}
+    text = f"# Saved by mcpgreen dev; for mcpgreen test.\ntool: {_yaml(tool)}\ntests:\n"
+    text += f"  - name: {_yaml(test['name'])}\n    arguments: {_yaml(arguments)}\n    expect:\n"
+    text += "".join(f"      {name}: {_yaml(value)}\n" for name, value in test["expect"].items())
+    is_readable = False
+    with suppress(ValueError):
+        is_readable = yaml_text.value_of(text.encode(), is_strict=True) == {"tool": tool, "tests": [test]}
+    if not is_readable or len(text.encode()) > MAX_FILE_BYTES:
+        raise UsageError("This call is too large for a test.")
+    if not is_within(os.path.realpath(os.path.join(root, "tests")), os.path.realpath(root)):
+        raise UsageError("tests/ is a link to another place.")
+    word = re.sub(r"[^A-Za-z0-9_-]", "_", tool)
+    files = (f"tests/{word}{f'-{number}' if number > 1 else ''}.test.yaml" for number in count(1))
+    file = next(each for each in files if not os.path.lexists(os.path.join(root, each)))
+    Draft({os.path.join(root, file): text}).write()
+    return file
+
+
+def _expectation(result: Json) -> Json:
+    expected: Json = {"isError": bool(result.get("isError", False))}
+    if "exitCode" in (result.get("_meta") or {}):
+        expected["exitCode"] = result["_meta"]["exitCode"]
+    text = "".join(each.get("text", "") for each in result.get("content", ()) if each.get("type") == "text")
+    if text:
+        expected["text"] = text if len(text) <= MAX_EQUAL_CHARS else {"contains": text[:MAX_EQUAL_CHARS]}
+    if "structuredContent" in result:
+        expected["json"] = {"structuredContent": result["structuredContent"]}
+    return expected
+
+
+def _yaml(value: object) -> str:
+    """Return JSON that is YAML, too: without characters that a YAML file may not contain."""
+    text = json.dumps(jsontext.loads(jsontext.dumps(value)), ensure_ascii=False)
+    return "".join(each if each.isprintable() else f"\\U{ord(each):08x}" for each in text)

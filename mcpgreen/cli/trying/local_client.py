@@ -8,51 +8,29 @@ from typing import Any
 from gevent.event import Event
 from gevent.pool import Group
 
-from mcpgreen.cli.mcp_client import WITH_TASKS, Answer, Cancelled, McpClient, Refused, unknown
-from mcpgreen.cli.trying.person import CAPABILITIES
+from mcpgreen.cli.mcp_client import McpClient
 from mcpgreen.engine.frames import Frames
 from mcpgreen.engine.server import Server
 from mcpgreen.links.session import Stream
 from mcpgreen.links.sink import Answerable, MemorySink
 from mcpgreen.protocol.messages import Line, whole
-from mcpgreen.protocol.revisions import LATEST_HANDSHAKE, NEWEST, Revision
 from mcpgreen.text import jsontext
 from mcpgreen.text.json_types import Json
 
 HOUR_SECS = 3600.0
-__all__ = ["Cancelled", "LocalClient", "Refused"]
 
 
 class LocalClient(McpClient):
-    """Without `answer`, it has no capabilities, unless they are given. With `has_tasks`, it supports tasks, as the
-    newest revision has them unless there is a `revision`. `call_number` is the server's number of the last request that
-    it did not answer at once."""
+    """`call_number` is the server's number of the last request that it did not answer at once."""
 
-    def __init__(
-        self,
-        server: Server,
-        *,
-        answer: Answer | None = None,
-        has_tasks: bool = False,
-        revision: Revision | None = None,
-        capabilities: Json | None = None,
-        **options: Any,
-    ) -> None:
+    def __init__(self, server: Server, *, capabilities: Json | None = None, **options: Any) -> None:
         self.server = server
         self.call_number: int | None = None
         self._link = server.connect(Stream(MemorySink(self._receive), transport="stdio"))
         self._frames = Frames(server.services, self._link)
         self._heard = Event()  # replaced each time
         self._askers = Group()
-        if capabilities is None:
-            capabilities = CAPABILITIES if answer else {}
-        if has_tasks:
-            extensions = {**capabilities.get("extensions", {}), **WITH_TASKS["extensions"]}
-            capabilities = {**capabilities, "extensions": extensions}
-        revision = revision or (NEWEST if has_tasks else LATEST_HANDSHAKE)
-        super().__init__(
-            self._send, self._wait, revision=revision, capabilities=capabilities, answer=answer or unknown, **options
-        )
+        super().__init__(self._send, self._wait, capabilities or {}, **options)
 
     def close(self) -> None:
         """Leave the server, which cancels what is in flight."""

@@ -174,12 +174,13 @@ def content_of(text: str) -> str:
         raise UsageError(f"{text}: the file is not UTF-8.") from error
 
 
-def answer_for(words: Sequence[str]) -> Answer | None:
-    """Answers from the given words if there are some, else from a person at the terminal, else none."""
-    if words:
-        values_of(words, {})  # refuse a word that is not key=value before anything runs
-        return partial(answer_prepared, words)
-    return answer_at_terminal if sys.stdin.isatty() and sys.stderr.isatty() else None
+def answers_from(words: Sequence[str]) -> dict[str, Any]:
+    """Return how a client answers: with the given words if there are some, else as a person at the terminal says, or
+    else not at all."""
+    answer: Answer = partial(answer_prepared, words) if words else answer_at_terminal
+    values_of(words, {})  # refuse a word that is not key=value before anything runs
+    is_able = words or (sys.stdin.isatty() and sys.stderr.isatty())
+    return {"answer": answer, "capabilities": CAPABILITIES} if is_able else {}
 
 
 def answer_prepared(words: Sequence[str], method: str, params: Json) -> Json:

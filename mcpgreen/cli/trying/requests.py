@@ -4,7 +4,6 @@ process, and print the answers."""
 from __future__ import annotations
 
 import base64
-import difflib
 import os
 import shlex
 import sys
@@ -24,18 +23,18 @@ from mcpgreen.cli.checking.places import description_beside
 from mcpgreen.cli.checking.remedies import explained
 from mcpgreen.cli.checking.validate import left_out
 from mcpgreen.cli.commands import Options
-from mcpgreen.cli.mcp_client import Refused, ignore, result_in
+from mcpgreen.cli.mcp_client import WITH_TASKS, Refused, ignore, result_in
 from mcpgreen.cli.opening import open_named, seconds
-from mcpgreen.cli.output import print_json, say, tell
+from mcpgreen.cli.output import did_you_mean, print_json, say, tell
 from mcpgreen.cli.trying.local_client import LocalClient
-from mcpgreen.cli.trying.person import answer_for, arguments_of, calls_of, values_of
+from mcpgreen.cli.trying.person import answers_from, arguments_of, calls_of, values_of
 from mcpgreen.cli.trying.screen import Bars, Screen, print_outcome, wants_json
 from mcpgreen.engine.server import Server
 from mcpgreen.errors import InternalError, InvalidParams, McpgreenError, RpcError, UsageError
 from mcpgreen.features.tools import terms_of
 from mcpgreen.project.project import Project, find_project, require_tmp_root
 from mcpgreen.protocol.revision_fields import SERVER_INFO
-from mcpgreen.protocol.revisions import SKILLS_EXTENSION
+from mcpgreen.protocol.revisions import NEWEST, SKILLS_EXTENSION
 from mcpgreen.running.hooks import sourced_variables
 from mcpgreen.running.warm_python import why_fresh
 from mcpgreen.settings.rows import rows_of
@@ -126,9 +125,10 @@ def run_list(options: Options) -> int:
         offered = [kind for kind in KINDS if has_skills or kind.word != "skills"]
         kinds = offered if word is None else [kind for kind in KINDS if kind.word == word]
         lists = {kind.member: client.all_of(kind.method, kind.member) if kind in offered else [] for kind in kinds}
-        missing = [each for each in left_out(project, server.services.settings) if each.kind in lists or word is None]
+        losses = left_out(project, server.services.settings)
+        missing = [each for each in losses if word is None or each["kind"] in lists]
         if options["--json"]:
-            print_json({**lists, "leftOut": [each._asdict() for each in missing]})
+            print_json({**lists, "leftOut": missing})
             return 0
         screen = Screen(options)
         counts = []
@@ -136,7 +136,7 @@ def run_list(options: Options) -> int:
             if rows := _list_rows(kind, lists[kind.member], server):
                 screen.table(f"{kind.word} ({len(rows)})", kind.columns, rows)
                 counts.append(f"{len(rows)} {kind.word[: -1 if len(rows) == 1 else None]}")
-        if rows := list(dict.fromkeys((each.path, each.reason) for each in missing)):
+        if rows := list(dict.fromkeys((each["path"], each["reason"]) for each in missing)):
             screen.table(f"left out ({len(rows)})", ("file", "reason"), rows)
             counts.append(f"{len(rows)} left out")
         if not counts:
@@ -176,16 +176,15 @@ def _argument_names(entry: Json) -> str:
 def run_read(options: Options) -> int:
     uri = options["URI"]
     with serving(options) as (server, _):
-        client = LocalClient(server, answer=answer_for(options["--answer"]))
+        client = LocalClient(server, **answers_from(options["--answer"]))
         listed = client.all_of("resources/list", "resources")
         # People know a resource by its name, too.
         uri = next((each["uri"] for each in listed if each["name"] == uri), uri)
         try:
             result = client.ask("resources/read", {"uri": uri})
         except Refused as refused:
-            journal.error("%s", refused)
-            for hint in suggestions(uri, [each[key] for key in ("uri", "name") for each in listed]):
-                journal.info("%s", hint)
+            names = [each[key] for key in ("uri", "name") for each in listed]
+            journal.error("%s%s", refused, did_you_mean(uri, names))
             return 1
     if options["--json"]:
         print_json(result)
@@ -202,7 +201,7 @@ def run_read(options: Options) -> int:
 def run_prompt(options: Options) -> int:
     name = options["NAME"]
     with serving(options, kind="prompts") as (server, _):
-        client = LocalClient(server, answer=answer_for(options["--answer"]))
+        client = LocalClient(server, **answers_from(options["--answer"]))
         try:
             result = client.ask("prompts/get", {"name": name, "arguments": values_of(options["ARGUMENT"], {})})
         except Refused as refused:
@@ -244,12 +243,6 @@ def run_complete(options: Options) -> int:
     return 0
 
 
-def suggestions(name: str, names: Iterable[str]) -> list[str]:
-    """Suggest what the user may have meant by an unknown name."""
-    near = difflib.get_close_matches(name, list(names), n=3, cutoff=0.5)
-    return [f"Did you mean {' or '.join(near)}?"] if near else []
-
-
 def run_tool(options: Options) -> int:
     """Return 1 if the script fails or is not started, or with `--check` if the tool reports an error; else 0."""
     timeout_secs = seconds(options)
@@ -286,8 +279,8 @@ def _report_unknown_arguments(name: str, arguments: Json, schema: Json) -> None:
     if "additionalProperties" in schema or "patternProperties" in schema:
         return
     for key in (key for key in arguments if key not in properties):
-        hint = suggestions(key, properties) if properties else ["Its description does not list any arguments."]
-        journal.info("%s", " ".join([f"{name} has no argument {key}.", *hint]))
+        hint = did_you_mean(key, properties) if properties else "; its description does not list any arguments"
+        journal.info("%s has no argument %s%s", name, key, hint)
 
 
 def _call(server: Server, calls: Iterable[Json], options: Options) -> int:
@@ -295,8 +288,10 @@ def _call(server: Server, calls: Iterable[Json], options: Options) -> int:
     bars = None if wants_json(options) else Bars(screen)
     on_notification = bars.tell if bars is not None else _print_frame if options["--verbose"] else None
     meta = {} if on_notification is None else {"_meta": {"progressToken": "run-tool"}}
-    answer, has_tasks = answer_for(options["--answer"]), options["--task"]
-    client = LocalClient(server, answer=answer, on_notification=on_notification or ignore, has_tasks=has_tasks)
+    about = answers_from(options["--answer"])
+    if options["--task"]:
+        about |= {"revision": NEWEST, "capabilities": {**about.get("capabilities", {}), **WITH_TASKS}}
+    client = LocalClient(server, on_notification=on_notification or ignore, **about)
     statuses = [_call_once(client, {**params, **meta}, options, screen, bars) for params in calls]
     if options["--verbose"]:
         _report_start(server, options["NAME"])
@@ -356,9 +351,10 @@ def _report_similar(server: Server, kind: str, name: str) -> None:
     if known is None or name in known:
         return
     inside = [each.name for each in known.values() if kind == "tools" and stem_of(os.path.basename(each.path)) == name]
-    own = [f"{name} is a file that contains the tools {', '.join(sorted(inside))}."]
-    for hint in own if inside else suggestions(name, known):
-        journal.info("%s", hint)
+    if inside:
+        journal.info("%s is a file that contains the tools %s.", name, ", ".join(sorted(inside)))
+    elif hint := did_you_mean(name, known):
+        journal.info("there is no %s%s", name, hint)
 
 
 def _source_files(options: Options) -> Mapping[str, str]:

@@ -22,8 +22,6 @@ from mcpgreen.text.json_types import Json
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.live import Live
-    from rich.progress import Progress, TaskID
-    from rich.table import Table
 
 SUFFIX_OF = {"image/png": ".png", "image/jpeg": ".jpg", "image/gif": ".gif", "image/webp": ".webp"}
 SUFFIX_OF |= {"image/svg+xml": ".svg", "audio/wav": ".wav", "audio/mpeg": ".mp3", "application/pdf": ".pdf"}
@@ -74,13 +72,6 @@ class Screen:
         self, title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], live: Live | None = None
     ) -> None:
         """Print a table, or show it in place of what `live` shows now."""
-        table = self.rich_table(title, columns, rows)
-        if live is None:
-            self.out.print(table, *[""] * self.is_plain)
-        else:
-            live.update(table, refresh=True)
-
-    def rich_table(self, title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
         from rich import box
         from rich.table import Table
         from rich.text import Text
@@ -90,7 +81,10 @@ class Screen:
             table.add_column(column, overflow="fold", no_wrap=False, style="cyan" if number == 0 else None)
         for row in rows:
             table.add_row(*(Text(uncoloured(cell)) for cell in row))
-        return table
+        if live is None:
+            self.out.print(table, *[""] * self.is_plain)
+        else:
+            live.update(table, refresh=True)
 
     def content(self, blocks: Iterable[Json]) -> None:
         """Print the content blocks of a result or a message."""
@@ -126,12 +120,12 @@ class Bars:
 
     def __init__(self, screen: Screen) -> None:
         # Loaded before the call: an import in its middle would hold the hub, and the script is not read meanwhile.
-        import rich.progress
+        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-        self._rich = rich.progress
+        columns = (BarColumn(), TimeElapsedColumn(), TextColumn("{task.description}", markup=False))
         self._screen = screen
-        self._progress: Progress | None = None
-        self._task: TaskID | None = None
+        self._progress = Progress(*columns, console=screen.err, transient=True, auto_refresh=False)
+        self._task = self._progress.add_task("", total=None)
 
     def tell(self, notification: Json) -> None:
         params = notification.get("params", {})
@@ -144,7 +138,7 @@ class Bars:
             self._screen.note(f"{level}: {text}", STYLE_OF_LEVEL.get(level, "red"))
 
     def close(self) -> None:
-        if self._progress is not None:
+        if self._progress.live.is_started:
             self._progress.stop()
 
     def _advance(self, params: Json) -> None:
@@ -153,13 +147,8 @@ class Bars:
         if not sys.stderr.isatty():
             self._screen.note(f"{done:g}{f'/{total:g}' if total else ''} {message}".rstrip(), "")
             return
-        if self._progress is None or self._task is None:
-            text = self._rich.TextColumn("{task.description}", markup=False)
-            columns = (self._rich.BarColumn(), self._rich.TimeElapsedColumn(), text)
-            self._progress = self._rich.Progress(*columns, console=self._screen.err, transient=True, auto_refresh=False)
-            self._progress.start()
-            self._task = self._progress.add_task("", total=total)
         said = f"{100 * done / total:.0f}% {message}" if total else message
+        self._progress.start()
         self._progress.update(self._task, completed=done, total=total, description=said, refresh=True)
 
 

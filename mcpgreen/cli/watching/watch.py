@@ -19,7 +19,6 @@ from mcpgreen.files.regular_files import content_of, new_file
 from mcpgreen.text import jsontext
 
 MAX_TRACE_BYTES = 1 << 30
-HEADS = ("PID", "name", "client", "transport", "age", "calls", "failed", "project")
 FIELDS = ("pid", "name", "client", "transport", "age", "calls", "failures", "project")
 
 
@@ -44,17 +43,15 @@ def run(options: Options) -> int:
 
 
 def _list_servers(options: Options) -> int:
-    servers = [found.server for found in running_servers()]
+    servers = running_servers()
     if options["--json"]:
         print_json(servers)
     elif not servers:
         tell("no server of yours runs, or none that may be watched (setting observe)\n")
     else:
         aged = [{**each, "age": table.duration((time.time() - each["started_at"]) * 1000)} for each in servers]
-        screen = Screen(options)
-        listed = screen.rich_table("", HEADS, [[str(each.get(field, "")) for field in FIELDS] for each in aged])
-        listed.box = None  # there is not much room
-        screen.out.print(listed)
+        rows = [[str(each.get(field, "")) for field in FIELDS] for each in aged]
+        Screen(options).table(f"servers ({len(rows)})", FIELDS, rows)
         if sys.stdout.isatty():
             tell("\nCalls of one: mcpgreen watch PID. Of all: mcpgreen watch all.\n")
     return 0

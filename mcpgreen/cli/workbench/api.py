@@ -15,11 +15,11 @@ from urllib.parse import parse_qs
 import gevent
 
 from mcpgreen.catalog.apps.resources import MIME_TYPE
+from mcpgreen.cli.testing.files import save_test
 from mcpgreen.cli.trying.local_client import LocalClient
 from mcpgreen.cli.workbench.catalog import Catalog
 from mcpgreen.cli.workbench.door import POLICY, Door, Rejected, app_policy, guarded
 from mcpgreen.cli.workbench.playing import WITH_UI, Interaction
-from mcpgreen.cli.workbench.saving import save_test
 from mcpgreen.cli.workbench.streams import OWN, EventStream, follow, running_servers
 from mcpgreen.engine.server import Server
 from mcpgreen.errors import McpgreenError

@@ -17,8 +17,9 @@ from mcpgreen import journal
 from mcpgreen.cli.checking.findings import OK, STYLE_OF
 from mcpgreen.cli.clients.launch import program_words
 from mcpgreen.cli.linting import tokens_in, tokens_of
+from mcpgreen.cli.mcp_client import Refused
 from mcpgreen.cli.output import WORDS
-from mcpgreen.cli.trying.local_client import LocalClient, Refused
+from mcpgreen.cli.trying.local_client import LocalClient
 from mcpgreen.cli.trying.requests import KINDS, Kind
 from mcpgreen.cli.workbench.playing import WITH_UI
 from mcpgreen.cli.workbench.streams import EventStream

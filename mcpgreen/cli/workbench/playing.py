@@ -9,7 +9,8 @@ from itertools import count
 import gevent
 from gevent.event import AsyncResult
 
-from mcpgreen.cli.trying.local_client import Cancelled, LocalClient, Refused
+from mcpgreen.cli.mcp_client import WITH_TASKS, Cancelled, Refused
+from mcpgreen.cli.trying.local_client import LocalClient
 from mcpgreen.cli.trying.person import CAPABILITIES
 from mcpgreen.cli.workbench.streams import EventStream
 from mcpgreen.engine.server import Server
@@ -18,6 +19,7 @@ from mcpgreen.text.json_types import Json
 
 WITH_UI: Json = {"extensions": {UI_EXTENSION: UI_DETAILS}}
 ALL: Json = {**CAPABILITIES, **WITH_UI}
+TASKS: Json = WITH_TASKS["extensions"]
 REPORTING = ("tools/call", "prompts/get", "resources/read")  # methods whose scripts may report progress
 
 
@@ -30,14 +32,16 @@ class Interaction:
         self._stream = stream
         self._questions: dict[int, AsyncResult] = {}
         self._next_key = count(1).__next__
+        capabilities: Json = ALL if wanted["capabilities"] == "all" else {}
+        if wanted["task"]:
+            capabilities = {**capabilities, "extensions": {**capabilities.get("extensions", {}), **TASKS}}
         self._client = LocalClient(
             server,
             answer=self._ask,
             on_notification=self._tell,
             on_task=lambda task: stream.put({**task, "type": "task"}),
-            has_tasks=wanted["task"],
             revision=revision,
-            capabilities=ALL if wanted["capabilities"] == "all" else {},
+            capabilities=capabilities,
             log_level="debug",
         )
         if method in REPORTING:

@@ -63,8 +63,8 @@ class EventStream:
 
 def running_servers(environ: Mapping[str, str]) -> list[Json]:
     """Return a row for each server, our own first. Waits for those that are slow to answer."""
-    found = sorted(attach.running_servers(environ), key=lambda each: each.pid != os.getpid())
-    return [{"id": _id_of(each.pid), **each.server} for each in found]
+    found = sorted(attach.running_servers(environ), key=lambda each: _id_of(each["pid"]) != OWN)
+    return [{"id": _id_of(each["pid"]), **each} for each in found]
 
 
 def follow(server_id: str, stream: EventStream, environ: Mapping[str, str]) -> gevent.Greenlet:

@@ -1,4 +1,4 @@
-"""The format of tests: what is wrong in a file, what an expectation finds, which tests -k chooses, the JUnit report."""
+"""The format of tests: what is wrong in a file, what an expectation finds, the JUnit report."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mcpgreen.cli.testing.client import Outcome
 from mcpgreen.cli.testing.expecting import ABSENT, problems_with, value_at
 from mcpgreen.cli.testing.files import ToolTest, find_files, read_tests
 from mcpgreen.cli.testing.junit import write_junit
-from mcpgreen.cli.testing.running import Result, has_words
+from mcpgreen.cli.testing.running import Result
 from mcpgreen.project.project import Project
 
 
@@ -132,18 +132,6 @@ def test_a_snapshot_is_compared_apart_from_what_is_left_out(tmp_path: Path) -> N
 )
 def test_a_path_leads_to_a_value(path: str, value: Any) -> None:
     assert value_at({"a": {"b": 1}, "c.d": [0, {"e": 2}]}, path) == value
-
-
-@pytest.mark.parametrize(
-    ("expression", "is_chosen"),
-    [
-        *[("", True), ("stats", True), ("STATS and lines", True), ("not stats", False), ("test.yaml", True)],
-        *[("slow or stats", True), ("slow or not lines", False), ("slow and lines or counts lines", True)],
-        *[("slow or lines and not quick", True), ("'", False)],
-    ],
-)
-def test_words_choose_tests(expression: str, is_chosen: bool) -> None:
-    assert has_words("tests/file.test.yaml: counts lines stats", expression) == is_chosen
 
 
 # As in the schemas of Jenkins' plugin and of Ant's reports: attributes that must be there, and those that may.

@@ -26,6 +26,7 @@ class Events:
 
     def __init__(self) -> None:
         self.calls = Calls()
+        self._now = time.time()
         self._count = 0
         self._now = time.time()
         self.tell("server", -100, pid=7, name="shop", transport="http")
