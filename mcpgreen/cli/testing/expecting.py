@@ -94,7 +94,8 @@ def _text_mismatches(what: str, text: str, wanted: Any) -> Iterator[str]:
 
 
 def _mismatches(what: str, found: Any, wanted: Any) -> Iterator[str]:
-    if found is ABSENT or not isinstance(wanted, dict) or not wanted or not wanted.keys() <= MATCHERS.keys():
+    is_text = isinstance(wanted, dict) and bool(wanted) and wanted.keys() <= MATCHERS.keys()
+    if found is ABSENT or not is_text or (isinstance(found, dict) and found.keys() & wanted.keys()):
         yield from differences(wanted, found, what)
         return
     text = found if isinstance(found, str) else jsontext.dumps(found).decode("ascii")
