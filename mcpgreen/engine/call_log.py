@@ -35,6 +35,8 @@ class CallLog:
             if journal.tells_calls or self._mentions.count(told["outcome"]):  # if every call is logged, so is this one
                 self._write_failure(call, told)
         elif _has_line(call, told["outcome"]):
+            if journal.tells_frames:  # of a batch, whose answers come later, the tools were perhaps not known yet
+                self.confidential.shown_of(call)
             line, fields = _line(call, told, self.confidential.learned)
             journal.record("info", line, fields=fields)
 

@@ -7,6 +7,7 @@ Secrets in a frame are not shown (`features.confidential`), nor is a frame that 
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from typing import Any
 
 from mcpgreen import journal
@@ -57,12 +58,10 @@ class Frames:
     def tell_outgoing(self, line: Line, answered: Answerable | None) -> None:
         call = answered if isinstance(answered, Call) else getattr(answered, "call", None)
         size, message = size_of(line), None
-        try:
-            message = None if size > MAX_READ_BYTES else jsontext.loads(whole(line))
-            secrets = self._services.confidential.shown_of(call)
-            shown = f"... ({size} bytes)" if size > MAX_READ_BYTES else secrets.shown(message)
-        except ValueError:
-            shown = "(not JSON)"
+        with suppress(ValueError):
+            message = jsontext.loads(whole(line)) if size <= MAX_READ_BYTES else None
+        secrets = self._services.confidential.shown_of(call)
+        shown = f"... ({size} bytes)" if message is None else secrets.shown(message)
         self._tell("out", line, message, shown, self._process_of(answered), call)
 
     def _process_of(self, call: object) -> int | None:

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 UNKNOWN = frozenset({"arguments"})  # hidden until the tool is known
 SHORTEST_VARIABLE = 8  # that is taken as a secret; a shorter value may be any word
-MAX_UNKNOWN = 20  # calls that came before the tools were known
 
 
 class Confidential:
@@ -41,42 +40,31 @@ class Confidential:
                 self._values.append(value)
         self._places = Places(services.project.root, os.path.expanduser("~"))
         self.always = Secrets(self._keys, self._values)
-        self._learned = self.always
-        self._names: deque[str] = deque(maxlen=MAX_NAMES)  # that were learned
+        self.learned = self.always  # all that is known to be secret, wherever it is found
+        self._names: deque[str] = deque(maxlen=10 * MAX_NAMES)  # that were learned
         self._heard: deque[str] = deque(maxlen=MAX_VALUES)
-        self._unknown: deque[object] = deque(maxlen=MAX_UNKNOWN)
 
     def add(self, values: Iterable[str]) -> None:
         """Hide these values from now on: variables that a tool gets."""
         self._values += [value for value in values if value not in self._values]
         self.always = Secrets(self._keys, self._values)
-        self._learned = Secrets(self._learned.names, {*self._values, *self._learned.values})
-
-    @property
-    def learned(self) -> Secrets:
-        """All that is known to be secret, wherever it is found."""
-        if self._unknown and self._services.catalog.is_known("tools"):
-            calls, self._unknown = list(self._unknown), deque(maxlen=MAX_UNKNOWN)
-            self.hear(calls)
-        return self._learned
+        self.learned = Secrets(self.learned.names, {*self._values, *self.learned.values})
 
     def hear(self, message: object) -> Secrets:
         """Learn from a message of a client, or a batch. Return what to hide in it: all, if it cannot be searched."""
-        parts, unknown = [], []
+        parts, hidden = [], frozenset[str]()
         messages = message[:MAX_VALUE_NODES] if isinstance(message, list) else [message]
         for each in [each for each in messages if isinstance(each, dict)]:
             params = each.get("params")
             if (tool := self._of_request(each.get("method"), params)) is None:
-                unknown.append(each)
-                params = {**each["params"], "arguments": None}
+                params, hidden = {**each["params"], "arguments": None}, UNKNOWN
             self._learn(tool or self.always)
             parts.extend([params, each.get("result")])
         found = Secrets(self.learned.names).with_values_in(parts)
         if found.hides_all:
             return found
         self._learn(found)
-        self._unknown += unknown
-        return Secrets(self._learned.names | UNKNOWN, self._learned.values) if unknown else self._learned
+        return Secrets(self.learned.names | hidden, self.learned.values) if hidden else self.learned
 
     def hear_questions(self, asked: Json) -> None:
         """Learn which fields of forms are secret, which clients are not told."""
@@ -84,11 +72,11 @@ class Confidential:
 
     def _learn(self, found: Secrets) -> None:
         """Hide these names and values, too, until too many others have come."""
-        names, values = found.names - self._learned.names, found.values - self._learned.values
+        names, values = found.names - self.learned.names, found.values - self.learned.values
         if names or values:
             self._names += names
             self._heard += values
-            self._learned = Secrets({*self._keys, *self._names}, [*self._values, *self._heard])
+            self.learned = Secrets({*self._keys, *self._names}, [*self._values, *self._heard])
 
     def of(self, method: object, params: Json) -> Secrets:
         """The secrets of a request and its answer."""
@@ -100,14 +88,14 @@ class Confidential:
         if call is None or call.method != "tools/call":
             return self.always
         secrets = call.secrets or self.of(call.method, {**call.params, "arguments": call.arguments})
-        if not self.is_unknown(call.method, call.params):
+        if self._of_request(call.method, call.params) is not None:
             call.secrets = secrets
         return secrets
 
     def shown_of(self, call: Call | None) -> Secrets:
         """What to hide in all that is shown of a call."""
         own = self.of_call(call)
-        if own.hides_all or (call is not None and self.is_unknown(call.method, call.params)):
+        if own.hides_all or (call is not None and own not in (self.always, call.secrets)):  # the tools are not known
             return own
         self._learn(own)
         return self.learned
@@ -117,10 +105,6 @@ class Confidential:
         arguments are too large to search: the client knows them."""
         own = self.of_call(call)
         return LastWords(stderr, self.always if own.hides_all else own, self._places, of_server=self.always)
-
-    def is_unknown(self, method: object, params: object) -> bool:
-        """Tell whether the project has to be read first to know what is secret."""
-        return self._of_request(method, params) is None
 
     def _of_request(self, method: object, params: object) -> Secrets | None:
         """What is always secret, and in calls of a tool the names in its schemas. None until the tools are known."""

@@ -25,7 +25,6 @@ MAX_REFERENCES = 8
 MAX_DEPTH = 16
 MAX_VALUES = 100
 MAX_NAMES = 100
-MAX_SPELLINGS = 400  # of values
 SHORTEST_VALUE = 4  # a shorter one would be found in any text
 MAX_VALUE_CHARS = 4096
 READ_CHARS = 16_384  # of one text
@@ -103,7 +102,7 @@ class Secrets:
         self.values = frozenset(value[:MAX_VALUE_CHARS] for value in values if len(value) >= SHORTEST_VALUE)
         # Plain, and as they are written in JSON within a text. Long ones first: they may contain short ones.
         found = self.values.union(jsontext.dumps(value)[1:-1].decode("ascii") for value in self.values)
-        self._spellings = sorted(found, key=len, reverse=True)[:MAX_SPELLINGS]
+        self._spellings = sorted(found, key=len, reverse=True)[: 4 * MAX_VALUES]
         self.longest_with_lines = next((len(value) for value in self._spellings if "\n" in value), 0)
         listed = "|".join(map(re.escape, sorted(self.names, key=len, reverse=True)[:MAX_NAMES]))
         self._named = re.compile(NAMED % listed) if listed else None
@@ -111,8 +110,7 @@ class Secrets:
 
     def with_values_in(self, value: object) -> Secrets:
         """A copy that also knows the secrets in this value."""
-        found = self._values_in(value)
-        if found is not None and not found:
+        if (found := self._values_in(value)) == []:
             return self
         is_too_much = found is None or len(found) > MAX_VALUES
         return Secrets(self.names, [*self.values, *(found or ())], hides_all=self.hides_all or is_too_much)

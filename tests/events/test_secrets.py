@@ -192,19 +192,25 @@ def test_no_planted_secret_comes_out_over_http(project: ProjectBuilder, serve: S
     require_no_secrets(shown, [*harmless, "harmless-mood"])
 
 
-def test_an_answer_is_secret_also_if_nobody_looked_at_its_question(project: ProjectBuilder, speak: Speak) -> None:
+def test_what_came_while_nobody_looked_is_secret_for_later_viewers(project: ProjectBuilder, speak: Speak) -> None:
     plant(project)
     client = speak("2025-11-25", capabilities=FORM)
+    task = client.result("tools/call", {"name": "job", "arguments": arguments_of("task"), "task": {}})["task"]
+    ended(client, task)
     id = client.start_tool("asker")
     asked = client.asked("elicitation/create")
     viewer = Viewer(client.wire.pid)  # only now
     client.answer(asked, accept(code=f"{PLANTED}late", name="failing"))
     client.answer(client.asked("elicitation/create"), accept(mood="harmless-mood"))
     client.wire.response(id)
+    client.result("tasks/result", {"taskId": task["taskId"]})
     viewer.get("ended", outcome="failed", name="asker")
+    viewer.get("frame", method="tasks/result")
+    client.result("ping")
+    viewer.get("frame", method="ping")
     assert client.wire.stop() == 0
 
-    require_no_secrets({"viewer": json.dumps(viewer.events)}, ["harmless-mood", "failing"])
+    require_no_secrets({"viewer": json.dumps(viewer.events)}, ["harmless-mood", "failing", "harmless-result"])
     require_no_secrets({"log": client.wire.stderr}, ["asker failed"])
 
 
