@@ -83,10 +83,17 @@ FAULTS = [
     ),
     Fault(
         "secrets-of-earlier-messages-recorded",
-        "mcpgreen/engine/recorder.py",
-        "value = earlier.without_known_values(value)",
-        "pass",
+        "mcpgreen/features/confidential.py",
+        "            self._heard += values\n",
+        "",
         "tests/cli/testing/test_recordings.py::test_what_was_secret_once_is_hidden_in_all_that_follows",
+    ),
+    Fault(
+        "secrets-of-answers-shown",
+        "mcpgreen/features/asking/scripts.py",
+        "        self._call.services.confidential.hear_questions(asked)\n",
+        "",
+        "tests/events/test_secrets.py",
     ),
     Fault(
         "secrets-recorded",

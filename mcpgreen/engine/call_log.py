@@ -35,13 +35,15 @@ class CallLog:
             if journal.tells_calls or self._mentions.count(told["outcome"]):  # if every call is logged, so is this one
                 self._write_failure(call, told)
         elif _has_line(call, told["outcome"]):
-            line, fields = _line(call, told, self.confidential.always)
+            if journal.tells_frames:  # of a batch, whose answers come later, the tools were perhaps not known yet
+                self.confidential.shown_of(call)
+            line, fields = _line(call, told, self.confidential.learned)
             journal.record("info", line, fields=fields)
 
     def _write_failure(self, call: Call | None, told: Json) -> None:
         """`call` is None for a request that was refused before it became one."""
-        secrets = self.confidential.of_call(call)
-        line, fields = _line(call, told, self.confidential.always if secrets.hides_all else secrets)
+        secrets = self.confidential.shown_of(call)
+        line, fields = _line(call, told, self.confidential.learned if secrets.hides_all else secrets)
         reason = journal.cut(secrets.text(told.get("reason", "")), MAX_CHARS)
         stderr_end = call.run.stderr_end[-MAX_STDERR_BYTES:] if call is not None and call.run is not None else b""
         stderr = secrets.text(stderr_end.decode("utf-8", "replace")).strip() if stderr_end else ""

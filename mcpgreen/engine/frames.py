@@ -7,7 +7,7 @@ Secrets in a frame are not shown (`features.confidential`), nor is a frame that 
 from __future__ import annotations
 
 import time
-from collections import deque
+from contextlib import suppress
 from typing import Any
 
 from mcpgreen import journal
@@ -22,7 +22,6 @@ from mcpgreen.text import jsontext
 from mcpgreen.text.json_types import Json
 
 MAX_READ_BYTES = 1 << 18  # of a frame
-MAX_UNSEEN = 100
 ARROWS = {"in": "-->", "out": "<--"}
 
 
@@ -32,7 +31,6 @@ class Frames:
     def __init__(self, services: Services, link: Link | None = None) -> None:
         self._services = services
         self._link = link
-        self._unseen: deque[str | int | None] = deque(maxlen=MAX_UNSEEN)  # requests whose arguments are shown later
 
     def follow(self, outlet: Any, reader: Any) -> None:
         """Tell of the frames that these two write and read, while somebody wants to know. Otherwise, they do not even
@@ -50,36 +48,20 @@ class Frames:
         self.tell_outgoing(answer, None)
 
     def tell_incoming(self, line: bytes, message: object) -> None:
-        confidential, process = self._services.confidential, None
-        secrets = confidential.always
-        if type(message) is dict and type(message.get("params")) is dict:
-            params = message["params"]
-            secrets = confidential.of(message.get("method"), params)
-            if confidential.is_unknown(message.get("method"), params):
-                self._unseen.append(messages.normal_id(message.get("id")))
-            if message.get("method") == "notifications/cancelled" and self._link is not None:
-                in_flight = self._link.stream.in_flight  # it knows the process that the cancellation ends
+        process = None
+        if type(message) is dict and message.get("method") == "notifications/cancelled" and self._link is not None:
+            params, in_flight = message.get("params"), self._link.stream.in_flight
+            if type(params) is dict:  # the process that the cancellation ends
                 process = self._process_of(in_flight.get(messages.normal_id(params.get("requestId")) or 0))
-        elif type(message) is list:
-            requests = [each for each in message[:1000] if type(each) is dict and type(each.get("params")) is dict]
-            every = [confidential.of(each.get("method"), each["params"]) for each in requests]
-            secrets = secrets.with_those(every)
-        self._tell("in", line, message, secrets.shown(message), process, None)
+        self._tell("in", line, message, self._services.confidential.hear(message).shown(message), process, None)
 
     def tell_outgoing(self, line: Line, answered: Answerable | None) -> None:
         call = answered if isinstance(answered, Call) else getattr(answered, "call", None)
-        secrets = self._services.confidential.of_call(call)
-        if call is not None and call.id in self._unseen:
-            self._unseen.remove(call.id)
-            if journal.tells_frames:
-                shown = secrets.shown({"arguments": call.arguments})
-                journal.debug("request %r to %s had %s", call.id, call.method, shown)
         size, message = size_of(line), None
-        try:
-            message = None if size > MAX_READ_BYTES else jsontext.loads(whole(line))
-            shown = f"... ({size} bytes)" if size > MAX_READ_BYTES else secrets.shown(message)
-        except ValueError:
-            shown = "(not JSON)"
+        with suppress(ValueError):
+            message = jsontext.loads(whole(line)) if size <= MAX_READ_BYTES else None
+        secrets = self._services.confidential.shown_of(call)
+        shown = f"... ({size} bytes)" if message is None else secrets.shown(message)
         self._tell("out", line, message, shown, self._process_of(answered), call)
 
     def _process_of(self, call: object) -> int | None:

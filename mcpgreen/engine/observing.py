@@ -31,7 +31,7 @@ class Observation:
         self._parts: list[Offer | Spans] = []
         self._sampling = gevent.Greenlet()
         self.views = Views(
-            services.events, about=self.about, secrets_of=lambda call: services.confidential.of_call(call)
+            services.events, about=self.about, secrets_of=lambda call: services.confidential.shown_of(call)
         )
         services.events.when_wanted("sample", self._switch_sampling)
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 import errno
 import os
 import time
-from collections import deque
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import IO, Any
@@ -27,7 +26,7 @@ from mcpgreen.errors import RpcError
 from mcpgreen.events.stream import Event
 from mcpgreen.features.services import Services
 from mcpgreen.files.regular_files import new_file
-from mcpgreen.logs.secrets import HIDDEN, Secrets
+from mcpgreen.logs.secrets import HIDDEN
 from mcpgreen.protocol.messages import normal_id, whole
 from mcpgreen.running.shares import Turns
 from mcpgreen.text import jsontext
@@ -40,7 +39,6 @@ MAX_WAITING_BYTES = 16 << 20
 WAITING_BYTES = 256  # of memory for each message, besides its line
 MAX_FILE_BYTES = 256 << 20
 MAX_FILES = 1000  # with the same name, apart from their numbers
-MAX_RECENT = 100  # messages of the client whose secret values are hidden in those that follow
 LAST_WRITE_SECS = 2.0
 STATE = "requestState"
 TOO_LARGE = "a message of the client is too large to be searched for secrets"
@@ -71,8 +69,6 @@ class Recorder:
         self._services = services
         self._waiting: SimpleQueue[tuple[float, str, bytes] | None] = SimpleQueue()
         self._waiting_bytes = 0
-        self._names: frozenset[str] = frozenset()  # that schemas declare as secret
-        self._recent: deque[Secrets] = deque(maxlen=MAX_RECENT)
         self._began_at = time.time()
         self._writing = gevent.spawn(self._write)
         services.events.read(self._take, ("frame",))
@@ -108,6 +104,8 @@ class Recorder:
         turns = Turns()
         about: Json = {"root": self._services.project.root, "server": self._services.identity.info}
         yield {"recording": VERSION, "at": round(self._began_at), **about, "rules": RULES}
+        with suppress(RpcError, OSError):
+            self._services.snapshot("tools")  # their schemas say what is secret
         while (taken := self._waiting.get()) is not None:
             at, sender, line = taken
             if self._waiting_bytes > MAX_WAITING_BYTES:
@@ -123,12 +121,12 @@ class Recorder:
             for message in frame if isinstance(frame, list) else [frame]:
                 turns.pause()
                 is_sound = is_message(message) and jsontext.is_writable(message)
-                if is_sound and sender == "client":
-                    self._learn_secrets(message)
+                if is_sound and sender == "client" and self._services.confidential.hear(message).hides_all:
+                    raise OSError(errno.EFBIG, TOO_LARGE)
                 yield {**about, "message": self._without_secrets(message, turns) if is_sound else None}
 
     def _without_secrets(self, message: Json, turns: Turns) -> Any:
-        secrets = self._services.confidential.always.with_those([Secrets(self._names)])
+        secrets = self._services.confidential.learned
 
         def without(members: Json, name: str, value: Any) -> Any:
             turns.pause()
@@ -143,27 +141,10 @@ class Recorder:
                 return HIDDEN
             if not isinstance(value, str):
                 return value
-            for earlier in self._recent:
-                turns.pause()
-                value = earlier.without_known_values(value)
             shown = secrets.text(value, limit_chars=MAX_TEXT_CHARS, turn=turns.pause)
             return shown + HIDDEN if len(value) > MAX_TEXT_CHARS else shown
 
         return jsontext.rewritten(message, without)
-
-    def _learn_secrets(self, message: Json) -> None:
-        """Remember what is secret in a message of the client. Raises OSError if it cannot be searched."""
-        confidential, method, params = self._services.confidential, message.get("method"), message.get("params", {})
-        if confidential.is_unknown(method, params):
-            with suppress(RpcError, OSError):
-                self._services.snapshot("tools")  # its schema says what is secret
-        self._names |= confidential.of(method, params).names
-        names = Secrets(self._names)
-        found = names.with_values_in(message)
-        if found.hides_all:
-            raise OSError(errno.EFBIG, TOO_LARGE)
-        if found is not names:
-            self._recent.append(found)
 
 
 def is_message(value: Any) -> bool:

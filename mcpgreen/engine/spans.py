@@ -85,7 +85,7 @@ class Spans:
         call, at_ns = event.call, int(event.at * NS)
         if call is None:
             return
-        secrets = self._services.confidential.of_call(call)
+        secrets = self._services.confidential.shown_of(call)
         told = {**event.fields, **{key: secrets.text(event.fields.get(key) or "") for key in ("name", "reason")}}
         if event.kind == "queued":
             meta = call.params.get("_meta")

@@ -164,7 +164,7 @@ class Call:
         self.arrived_at = monotonic()  # the request that waits for the answer
         self.began_at = self.ready_at = 0.0  # when its turn came, and when it had an answer
         self.end: End = telling.OK  # then
-        self.secrets: tuple[Secrets, Secrets] | None = None  # see `Confidential.of_call`
+        self.secrets: Secrets | None = None  # see `Confidential.of_call`
         self.required_scopes: Sequence[str] = ()  # that the caller needs; set when the target is found
         self.greenlet: gevent.Greenlet | None = None
         self._arguments_json: bytes | None = None

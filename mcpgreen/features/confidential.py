@@ -1,15 +1,22 @@
-"""Decide which values in a request and its result are secret, by their names, the tool's schemas, the settings and
-the environment."""
+"""Decide which values are secret: by their names, the schemas of tools and questions, the settings and the environment.
+
+What viewers, the log, traces, recordings and spans show is without what is `learned`, too: names that a schema has
+declared secret, and values that came under such names, which others may repeat. While nobody looks, only questions are
+learned from.
+
+Rule: clients never read what depends on what was learned, because they could find out what others have sent.
+"""
 
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from mcpgreen.errors import RpcError
 from mcpgreen.logs.last_words import LastWords, Places
-from mcpgreen.logs.secrets import Secrets, is_secret_name, secret_names
+from mcpgreen.logs.secrets import MAX_NAMES, MAX_VALUE_NODES, MAX_VALUES, Secrets, is_secret_name, secret_names
 from mcpgreen.protocol.token import FALLBACK_KEY
 from mcpgreen.text.json_types import Json
 
@@ -33,30 +40,65 @@ class Confidential:
                 self._values.append(value)
         self._places = Places(services.project.root, os.path.expanduser("~"))
         self.always = Secrets(self._keys, self._values)
+        self.learned = self.always  # all that is known to be secret, wherever it is found
+        self._names: deque[str] = deque(maxlen=10 * MAX_NAMES)  # that were learned
+        self._heard: deque[str] = deque(maxlen=MAX_VALUES)
 
     def add(self, values: Iterable[str]) -> None:
         """Hide these values from now on: variables that a tool gets."""
         self._values += [value for value in values if value not in self._values]
         self.always = Secrets(self._keys, self._values)
+        self.learned = Secrets(self.learned.names, {*self._values, *self.learned.values})
 
-    def of(self, method: object, params: object) -> Secrets:
+    def hear(self, message: object) -> Secrets:
+        """Learn from a message of a client, or a batch. Return what to hide in it: all, if it cannot be searched."""
+        parts, hidden = [], frozenset[str]()
+        messages = message[:MAX_VALUE_NODES] if isinstance(message, list) else [message]
+        for each in [each for each in messages if isinstance(each, dict)]:
+            params = each.get("params")
+            if (tool := self._of_request(each.get("method"), params)) is None:
+                params, hidden = {**each["params"], "arguments": None}, UNKNOWN
+            self._learn(tool or self.always)
+            parts.extend([params, each.get("result")])
+        found = Secrets(self.learned.names).with_values_in(parts)
+        if found.hides_all:
+            return found
+        self._learn(found)
+        return Secrets(self.learned.names | hidden, self.learned.values) if hidden else self.learned
+
+    def hear_questions(self, asked: Json) -> None:
+        """Learn which fields of forms are secret, which clients are not told."""
+        self._learn(Secrets(secret_names(asked, whole=())))
+
+    def _learn(self, found: Secrets) -> None:
+        """Hide these names and values, too, until too many others have come."""
+        names, values = found.names - self.learned.names, found.values - self.learned.values
+        if names or values:
+            self._names += names
+            self._heard += values
+            self.learned = Secrets({*self._keys, *self._names}, [*self._values, *self._heard])
+
+    def of(self, method: object, params: Json) -> Secrets:
         """The secrets of a request and its answer."""
-        if method != "tools/call" or type(params) is not dict:
-            return self.always
-        secrets = self._of_tool(params.get("name")) or Secrets(self._keys | UNKNOWN, self._values)
-        return secrets.with_values_in({"arguments": params.get("arguments"), "_meta": params.get("_meta")})
+        secrets = self._of_request(method, params) or Secrets(self._keys | UNKNOWN, self._values)
+        return secrets.with_values_in([params.get("arguments"), params.get("_meta")])
 
     def of_call(self, call: Call | None) -> Secrets:
-        """The secrets of a call, or, without one, those that are hidden always. They are looked for once: as long as
-        nothing more is known that might be secret."""
+        """The secrets of a call, or, without one, those that are hidden always. They are looked for once."""
         if call is None or call.method != "tools/call":
             return self.always
-        if call.secrets is None or call.secrets[0] is not self.always:
-            secrets = self.of(call.method, {**call.params, "arguments": call.arguments})
-            if self.is_unknown(call.method, call.params):
-                return secrets
-            call.secrets = self.always, secrets
-        return call.secrets[1]
+        secrets = call.secrets or self.of(call.method, {**call.params, "arguments": call.arguments})
+        if self._of_request(call.method, call.params) is not None:
+            call.secrets = secrets
+        return secrets
+
+    def shown_of(self, call: Call | None) -> Secrets:
+        """What to hide in all that is shown of a call."""
+        own = self.of_call(call)
+        if own.hides_all or (call is not None and own not in (self.always, call.secrets)):  # the tools are not known
+            return own
+        self._learn(own)
+        return self.learned
 
     def last_words(self, stderr: bytes, call: Call | None = None) -> LastWords:
         """The end of a script's stderr as a client may read it. Values from the call itself are not hidden if its
@@ -64,13 +106,11 @@ class Confidential:
         own = self.of_call(call)
         return LastWords(stderr, self.always if own.hides_all else own, self._places, of_server=self.always)
 
-    def is_unknown(self, method: object, params: Json) -> bool:
-        """Tell whether the project has to be read first to know what is secret."""
-        return bool(method == "tools/call" and self._of_tool(params.get("name")) is None)
-
-    def _of_tool(self, tool_name: object) -> Secrets | None:
-        """The secrets of all calls of a tool: with the secret names in its schemas. None until the tools are known."""
-        services = self._services
+    def _of_request(self, method: object, params: object) -> Secrets | None:
+        """What is always secret, and in calls of a tool the names in its schemas. None until the tools are known."""
+        if method != "tools/call" or not isinstance(params, dict):
+            return self.always
+        services, tool_name = self._services, params.get("name")
         try:
             if not services.catalog.is_known("tools"):
                 return None

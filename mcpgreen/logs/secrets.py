@@ -99,29 +99,21 @@ class Secrets:
     def __init__(self, names: Iterable[str] = (), values: Iterable[str] = (), *, hides_all: bool = False) -> None:
         self.names = frozenset(names)
         self.hides_all = hides_all
-        found = {value[:MAX_VALUE_CHARS] for value in values if len(value) >= SHORTEST_VALUE}
+        self.values = frozenset(value[:MAX_VALUE_CHARS] for value in values if len(value) >= SHORTEST_VALUE)
         # Plain, and as they are written in JSON within a text. Long ones first: they may contain short ones.
-        found |= {jsontext.dumps(value)[1:-1].decode("ascii") for value in found}
-        self._values = sorted(found, key=len, reverse=True)[: 2 * MAX_VALUES]
-        self.longest_with_lines = next((len(value) for value in self._values if "\n" in value), 0)
+        found = self.values.union(jsontext.dumps(value)[1:-1].decode("ascii") for value in self.values)
+        self._spellings = sorted(found, key=len, reverse=True)[: 4 * MAX_VALUES]
+        self.longest_with_lines = next((len(value) for value in self._spellings if "\n" in value), 0)
         listed = "|".join(map(re.escape, sorted(self.names, key=len, reverse=True)[:MAX_NAMES]))
         self._named = re.compile(NAMED % listed) if listed else None
         self._small_names = [name.lower() for name in self.names]
 
     def with_values_in(self, value: object) -> Secrets:
         """A copy that also knows the secrets in this value."""
-        found = self._values_in(value)
-        if found is not None and not found:
+        if (found := self._values_in(value)) == []:
             return self
         is_too_much = found is None or len(found) > MAX_VALUES
-        return Secrets(self.names, [*self._values, *(found or ())], hides_all=self.hides_all or is_too_much)
-
-    def with_those(self, others: Iterable[Secrets]) -> Secrets:
-        """A copy that also knows the secrets of the others."""
-        together = [self, *others]
-        names = {name for each in together for name in each.names}
-        values = {value for each in together for value in each._values}
-        return Secrets(names, values, hides_all=any(each.hides_all for each in together))
+        return Secrets(self.names, [*self.values, *(found or ())], hides_all=self.hides_all or is_too_much)
 
     def hides_in(self, members: Json, name: str) -> bool:
         """Whether this member is secret: by its name, or as the value in {"name": "token", "value": ...}."""
@@ -154,7 +146,7 @@ class Secrets:
         return None if level else found
 
     def without_known_values(self, text: str) -> str:
-        for value in self._values:
+        for value in self._spellings:
             text = text.replace(value, HIDDEN)
         return text
 
@@ -164,8 +156,8 @@ class Secrets:
             return HIDDEN if text else ""
         is_cut = len(text) > limit_chars
         text = self.without_known_values(text[:limit_chars])
-        if is_cut and self._values:
-            text = text[: -len(self._values[0])]  # where one of them may begin
+        if is_cut and self._spellings:
+            text = text[: -len(self._spellings[0])]  # where one of them may begin
         small = text.lower() if text.isascii() else None  # other letters may be equal to these in a pattern only
         has_sign = small is None or SIGN.search(small) is not None
         named = [ASSIGNED, OPTION] if has_sign else []
@@ -260,7 +252,7 @@ class _Copy:
             else:
                 shown = jsontext.dumps(_Copy(self._secrets).of(value, MAX_DEPTH // 2)).decode("ascii")
         if shown is None:
-            shown = self._secrets.text(text)
+            shown = self._secrets.text(text, limit_chars=SHOWN_CHARS + MAX_VALUE_CHARS)
         if len(text) > SHOWN_CHARS:
             shown = f"{shown[:SHOWN_CHARS]}... ({len(text.encode('utf-8', 'replace'))} bytes)"
         self._left_chars -= len(shown)

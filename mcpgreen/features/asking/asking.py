@@ -125,6 +125,7 @@ class Asking:
         """Return answers by key, for a handler without a process. Unless `knows_answers`, ask also what was answered
         before. Raises InputNeeded if the client has to repeat its request, MissingClientCapability if it cannot be
         asked, and Unanswered."""
+        call.services.confidential.hear_questions(asked)
         asked = {key: tidy(request) for key, request in asked.items()}
         if call.promotion is not None:
             call.promotion.wait()

@@ -119,6 +119,7 @@ class AskingScript:
             self._mention(f"a script sent an invalid question: {fault}")
             keys = list(asked)[:MENTIONED_KEYS] if isinstance(asked, dict) else []
             return dict.fromkeys(keys, _senseless(str(fault)))
+        self._call.services.confidential.hear_questions(asked)
         wire_keys = {key: self._wire_key(key, request) for key, request in asked.items()}
         open_requests = {wire_keys[key]: tidy(request) for key, request in asked.items()}
         if b'"pattern":' in jsontext.dumps(asked) and b'"pattern":' not in jsontext.dumps(open_requests):

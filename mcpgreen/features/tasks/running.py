@@ -155,7 +155,7 @@ class RunningTask:
         call, run = self.call, self.call.run
         if run is None or not run.stderr_end:
             return b""
-        secrets = call.services.confidential.of(call.method, {**call.params, "arguments": call.arguments})
+        secrets = call.services.confidential.shown_of(call)
         text = secrets.text(run.stderr_end.decode("utf-8", "replace"), limit_chars=life.STDERR_BYTES, turn=let_others)
         return text.encode("utf-8", "replace")
 
