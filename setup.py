@@ -52,7 +52,7 @@ setup(
         # `/metrics` of a server over HTTP.
         "metrics": ["prometheus-client>=0.20"],
         # Spans and metrics of OpenTelemetry.
-        "otel": ["opentelemetry-sdk>=1.25", "opentelemetry-exporter-otlp-proto-http>=1.25"],
+        "otel": ["opentelemetry-sdk>=1.28", "opentelemetry-exporter-otlp-proto-http>=1.28"],
         # Access tokens over HTTP. joserfc would do as well, but needs Python 3.11. 2.10.0 took a part of `iss` for it.
         "oauth": ["pyjwt[crypto]>=2.10.1"],
         # mcp and mcp-types judge what we put on the wire, trustme makes certificates, uritemplate expands what we
@@ -65,8 +65,8 @@ setup(
             "mcp-types>=2.3",
             "fastmcp-slim[client]>=4; python_version >= '3.11'",  # its client alone
             "prometheus-client>=0.20",
-            "opentelemetry-sdk>=1.25",
-            "opentelemetry-exporter-otlp-proto-http>=1.25",
+            "opentelemetry-sdk>=1.28",
+            "opentelemetry-exporter-otlp-proto-http>=1.28",
             "trustme",
             "pyjwt[crypto]>=2.10.1",
             "uritemplate>=4.1.1",

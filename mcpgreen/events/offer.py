@@ -49,6 +49,7 @@ class Offer:
         self._socket.close()
         with suppress(OSError):
             os.unlink(self.path)
+            os.rmdir(os.path.dirname(self.path))  # unless other servers have theirs there
 
     def _accept(self) -> None:
         with gevent.get_hub().loop.io(self._socket.fileno(), READ_EVENT) as comes:

@@ -21,6 +21,7 @@ from mcpgreen.files.regular_files import private_directory
 
 NAME = "mcpgreen"
 SUFFIX = ".sock"
+TRIES = 3
 MAX_ANCESTORS = 64
 
 
@@ -39,12 +40,13 @@ def bind(listener: _socket.socket, environ: Mapping[str, str]) -> str:
     """Bind the socket of this process and return its path. Raises OSError if no directory will do."""
     for directory in directories(environ):
         path = os.path.join(directory, f"{os.getpid()}{SUFFIX}")
-        with suppress(OSError):  # another user has taken the name, or the path is too long
-            os.close(private_directory(directory))
-            with suppress(FileNotFoundError):
-                os.unlink(path)  # of a process that was killed
-            listener.bind(path)
-            return path
+        for _ in range(TRIES):  # another server may remove the directory, when it is the last one there
+            with suppress(OSError):  # another user has taken the name, or the path is too long
+                os.close(private_directory(directory))
+                with suppress(FileNotFoundError):
+                    os.unlink(path)  # of a process that was killed
+                listener.bind(path)
+                return path
     raise OSError(errno.ENOENT, "there is no private directory for its socket")
 
 

@@ -62,4 +62,7 @@ while [ "$quiet" -lt 5 ]; do
   sleep 0.05 2>/dev/null || sleep 1
 done
 if [ -n "$state" ]; then remove "$state"; fi
-if [ -n "$socket" ]; then remove "$socket"; fi
+if [ -n "$socket" ]; then
+  remove "$socket"
+  rmdir -- "${socket%/*}" 2>/dev/null || : # unless other servers have theirs there
+fi
