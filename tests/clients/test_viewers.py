@@ -43,7 +43,7 @@ def is_end(event: Json) -> bool:
 def read_page(dev: Dev, pid: int, seen: list[Json]) -> None:
     """Keep what the page sees, until the server ends."""
     for name, event in dev.events(str(pid)):
-        if not name:
+        if name == "message":
             seen.append(event)
 
 
@@ -76,7 +76,7 @@ def test_watch_trace_and_the_page_show_the_same_calls_of_the_official_clients(
     project = scenario.build(tmp_path / "project")
     project.tool("nap", "sleep 0.8")
     trace, seen = tmp_path / "trace.jsonl", list[Json]()
-    with HttpServer(project.root) as server, ThreadPoolExecutor(1) as threads:
+    with ThreadPoolExecutor(1) as threads, HttpServer(project.root) as server:  # whose end ends the thread
         pid = server.process.pid
         eventually(lambda: pid in [each["pid"] for each in page.get("/api/servers")])
         watching = viewing("watch", str(pid), "--json", root=tmp_path)
