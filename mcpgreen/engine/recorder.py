@@ -19,7 +19,7 @@ from contextlib import suppress
 from typing import IO, Any
 
 import gevent
-from gevent.queue import SimpleQueue
+from gevent.queue import Queue
 
 from mcpgreen import journal
 from mcpgreen.errors import RpcError
@@ -67,7 +67,7 @@ class Recorder:
 
     def __init__(self, services: Services) -> None:
         self._services = services
-        self._waiting: SimpleQueue[tuple[float, str, bytes] | None] = SimpleQueue()
+        self._waiting: Queue[tuple[float, str, bytes] | None] = Queue()
         self._waiting_bytes = 0
         self._began_at = time.time()
         self._writing = gevent.spawn(self._write)

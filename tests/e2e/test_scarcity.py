@@ -30,7 +30,11 @@ def allow_descriptors(wire: Wire, count: int, *, spare: int | None = None) -> No
 def test_without_descriptors_a_call_fails_and_the_server_lives(project: ProjectBuilder) -> None:
     project.tool("quick", "true")
     project.tool("hold", "while [ ! -e go ]; do sleep 0.02; done; echo held")
-    with Wire(project.root, is_fresh=True, env={"MCPGREEN_MAX_CONCURRENT_REQUESTS": "64", **OBSERVABLE}) as wire:
+    with Wire(
+        project.root,
+        is_fresh=True,
+        env={"MCPGREEN_MAX_CONCURRENT_REQUESTS": "64", "MCPGREEN_OBSERVE": "off", **OBSERVABLE},
+    ) as wire:
         wire.handshake()
         wire.call_tool("quick")
         open_before = descriptors_of(wire.process.pid)

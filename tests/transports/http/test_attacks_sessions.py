@@ -259,7 +259,7 @@ def test_five_hundred_streams_and_fifty_calls_are_served_and_leave_nothing(
 ) -> None:
     project.tool("hello", "echo hello")
     project.tool("wait", 'echo $$ >>"$MCPGREEN_PROJECT_ROOT/pids"; exec sleep 600')
-    server = serve(http_max_connections=900, max_concurrent_requests=68, http_session_idle_secs=1)
+    server = serve(http_max_connections=900, max_concurrent_requests=68, http_session_idle_secs=1, observe="off")
     client = server.stateless()
     assert client.call_tool("hello")["content"][0]["text"] == "hello\n"  # what scripts need once is there
     eventually(lambda: "anon_inode:inotify" in descriptors_of(server.pid))  # and what watches the project
