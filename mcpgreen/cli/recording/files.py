@@ -42,8 +42,10 @@ class Recording:
         number = 1
         try:
             about = jsontext.loads(head)
-            if about["recording"] != VERSION:
-                raise ValueError("it is of another version")
+            if "kind" in about:
+                raise ValueError("it is a trace, which mcpgreen trace --show prints")
+            if "recording" not in about or about["recording"] != VERSION:
+                raise ValueError("it is of another version, or of something else")
             rules = {**RULES, **about.get("rules", {})}
             self._members = frozenset(rules["members"])
             roots = sorted({root, about.get("root", root)}, key=len, reverse=True)

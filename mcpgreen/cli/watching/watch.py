@@ -8,6 +8,8 @@ import sys
 import time
 from contextlib import suppress
 
+import gevent
+
 from mcpgreen.cli.commands import Options
 from mcpgreen.cli.output import print_json, say, tell
 from mcpgreen.cli.trying.screen import Screen
@@ -79,6 +81,8 @@ def _record(path: str, wanted: str) -> None:
     except OSError as error:
         raise ProjectError(path, f"it cannot be written: {error.strerror}") from error
     tell(f"writing what happens to {path}; Ctrl-C ends it\n")
+    hub = gevent.get_hub()
+    hub.NOT_ERROR = (*hub.NOT_ERROR, KeyboardInterrupt)  # Ctrl-C needs no traceback
     with open(fd, "wb", buffering=0) as file, suppress(KeyboardInterrupt):
         for event in events:
             file.write(jsontext.dumps(event) + b"\n")

@@ -24,7 +24,7 @@ from mcpgreen.cli.trying.requests import KINDS, Kind
 from mcpgreen.cli.workbench.playing import WITH_UI
 from mcpgreen.cli.workbench.streams import EventStream
 from mcpgreen.engine.server import Server
-from mcpgreen.protocol.revisions import REVISIONS
+from mcpgreen.protocol.revisions import REVISIONS, SKILLS_EXTENSION
 from mcpgreen.running.processes.run import Deadline, Limits, Script, ScriptRun, unheard
 from mcpgreen.running.scripts.environment import packed
 from mcpgreen.running.shares import Turns, let_others
@@ -111,10 +111,12 @@ class Catalog:
 
     def _items(self, kind: Kind) -> Iterator[Json]:
         services, turns = self._server.services, Turns()
+        if kind.word == "skills" and SKILLS_EXTENSION not in services.offered:
+            return
         try:
             listed = self._client.all_of(kind.method, kind.member)
         except Refused:
-            return  # it is not offered, or the checks say why
+            return  # the checks say why
         count = tokens_of if kind.word == "tools" else tokens_in
         for definition, item in zip(listed, services.snapshot(kind.member).items, strict=False):
             path = getattr(item, "path", None)
