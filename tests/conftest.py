@@ -22,6 +22,7 @@ from tests.support.client import Client, Speak
 from tests.support.constants import variables_of
 from tests.support.http import HttpServer, Serve
 from tests.support.project import ProjectBuilder
+from tests.support.redis import running_redis
 from tests.support.wire import LATEST_HANDSHAKE, Start, Wire
 
 directory_numbers = count()
@@ -72,6 +73,13 @@ def pytest_runtest_teardown() -> None:
     the ten thousand where scripts fork again and again, and whoever looks through /proc then takes seconds."""
     if prctl is not None:
         prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
+
+
+@pytest.fixture
+def redis_url() -> Iterator[str]:
+    """A Redis of this test alone."""
+    with running_redis() as redis:
+        yield redis.url
 
 
 @pytest.fixture

@@ -68,6 +68,10 @@ TASK_FIELDS = {
     **dict.fromkeys(("taskSurvivesClient", "idempotent"), metadata.A_BOOLEAN),
 }
 
+MAX_LABELS = 16  # in `run_on`
+_LABEL = r"[\w.=@-]{1,64}"
+_LABEL_SCHEMA = {"type": "string", "pattern": f"^{_LABEL}$"}
+
 SCOPES_OF_STAYS = ("server", "session")  # how long a process is kept between calls
 
 
@@ -123,6 +127,16 @@ FIELD_RULES = {
         {"anyOf": [{"enum": list(SCOPES_OF_STAYS)}, STAYS_SCHEMA]},
     ),
     "process": metadata.A_NAME,
+    "run_on": metadata.Rule(
+        lambda value: (
+            len(value) in range(1, MAX_LABELS + 1) and all(matches(_LABEL, each) for each in value)
+            if isinstance(value, list)
+            else matches(_LABEL, value)
+        ),
+        f"any, a label, or an array of at most {MAX_LABELS} labels",
+        {"anyOf": [_LABEL_SCHEMA, {"type": "array", "items": _LABEL_SCHEMA, "minItems": 1, "maxItems": MAX_LABELS}]},
+    ),
+    "retries": _whole(0, 100),
     "task": metadata.one_of(TASK_WAYS),
     **TASK_FIELDS,
     "env": metadata.Rule(
@@ -164,10 +178,13 @@ class Description(NamedTuple):
     task_keep_secs: float | None = None
     task_survives_client: bool | None = None
     idempotent: bool = False  # a task may be run again after a crash
+    run_on: str | Sequence[str] = ()  # labels of the workers that may run it; none: the server's machine
+    retries: int = 0  # on other workers, if one is lost
     process: str = ""  # shared with other resident tools that are links to the same file
 
 
 ATTRIBUTE_OF = {name[0] + name.title().replace("_", "")[1:]: name for name in Description._field_defaults}
+ATTRIBUTE_OF["run_on"] = ATTRIBUTE_OF.pop("runOn")
 LISTED_FIELDS = KNOWN_FIELDS - ATTRIBUTE_OF.keys()
 
 

@@ -45,7 +45,10 @@ class Command(NamedTuple):
 
 
 GROUPS: dict[str, tuple[Command, ...]] = {
-    "Serve": (Command("serve", max_words=1, words_need="--http"),),
+    "Serve": (
+        Command("serve", max_words=1, words_need="--http"),
+        Command("worker", "fleet.commands:run_worker"),
+    ),
     "Connect": (Command("config", "clients.config"),),
     "Try": (
         Command("list", "trying.requests:run_list", max_words=1),

@@ -67,6 +67,10 @@ def _run_command(arguments: Sequence[str], serve: Serve) -> int:
     try:
         if command.function:
             return command.load()(options)
+        if options["--fleet"]:
+            from mcpgreen.cli.fleet.commands import use_fleet
+
+            use_fleet(options)
         return serve(options[ROOT] or "", http=(options["ADDRESS"] or "") if options["--http"] else None)
     except McpgreenError as error:
         journal.error("%s", error)

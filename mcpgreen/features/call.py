@@ -262,6 +262,8 @@ class Call:
 
     def log(self, level: str, logger: str | None, data: object) -> None:
         """Send a log message to the client, if it wants this level."""
+        if self.task is not None:
+            self.task.log(level, logger, data)
         if self.interaction.state not in HEARD or not wants_level(self.view, level):
             return
         if self._log_throttle is None:

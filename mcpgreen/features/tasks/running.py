@@ -48,6 +48,7 @@ class TaskSink(MemorySink):
 
 class RunningTask:
     is_cancelled = False  # the answer to its request is sent in any case
+    is_plain = False  # clients know of it
 
     def __init__(self, tasks: Tasks, call: Call, record: Task) -> None:
         self.id, self.attempt = record.id, record.attempt
@@ -73,6 +74,9 @@ class RunningTask:
 
     def progress(self, progress: float, total: float | None, message: str | None) -> None:
         self._message = life.status_message(progress, total, message)
+
+    def log(self, level: str, logger: str | None, data: object) -> None:
+        """Do nothing: clients get no log messages of tasks."""
 
     def begin(self) -> None:
         """The script says that the task begins; clients know of it already, unless it was handed over. Never waits."""

@@ -56,12 +56,10 @@ class Tasks:
     def __init__(self, services: Services) -> None:
         settings = services.settings
         limits = {"max_per_owner": settings.max_tasks_per_principal, "max_tasks": settings.max_tasks}
-        self.store: TaskStore = open_store(
-            services.project.root, services.environ, state_key=settings.state_key, **limits
-        )
+        self._services = services
+        self.store = self._open_store(**limits)
         self.asked: set[tuple[str, str]] = set()
         self.streams: WeakValueDictionary[Any, Stream] = WeakValueDictionary()  # one for tasks of the same caller
-        self._services = services
         self._running: dict[str, RunningTask] = {}
         self._watches: dict[str, set[Watch]] = {}
         self._polls: tuple[int, Counter[object]] = 0, Counter()  # in this second, by caller
@@ -72,6 +70,10 @@ class Tasks:
         self._recover_at = 0.0
         self._is_resting = False
         self._greenlet = gevent.spawn(self._look)
+
+    def _open_store(self, **limits: int) -> TaskStore:
+        services = self._services
+        return open_store(services.project.root, services.environ, state_key=services.settings.state_key, **limits)
 
     def __len__(self) -> int:
         """Return how many tasks run here."""
@@ -120,10 +122,13 @@ class Tasks:
                 call.run.deadline.lengthen(terms.task_secs)
 
     def _run(self, call: Call, record: Task, line: bytes) -> None:
-        task = self._running[record.id] = RunningTask(self, call, record)
+        task = self._running[record.id] = self._running_task(call, record)
         self.watch(task.id, task.hear)
         call.detach(task, line)
         self.tell_of(call, task.id)
+
+    def _running_task(self, call: Call, record: Task) -> RunningTask:
+        return RunningTask(self, call, record)
 
     def tell_of(self, call: Call, task_id: str) -> None:
         """Tell the session of the call, if it has one, how its task changes."""
@@ -172,19 +177,19 @@ class Tasks:
         described, settings, arguments = terms.tool.description, self._services.settings, call.arguments or {}
         asked = call.params.get("task") if call.session is not None else None
         ttl = asked.get("ttl") if type(asked) is dict else None
-        params = {**call.params, "arguments": arguments}
+        params, shown = self._stored_params(call), {**call.params, "arguments": arguments}
         progress = call.promotion.progress if call.promotion is not None else None
         return Task(
             id=life.new_id(),
             owner=self.owner_of(call),
             tool=terms.tool.name,
-            status=Status.QUEUED if call in self._services.waiting else Status.WORKING,
+            status=fields.pop("status", Status.QUEUED if call in self._services.waiting else Status.WORKING),
             status_message=life.status_message(*progress) if progress else "",
             keep_secs=settings.task_keep_secs if described.task_keep_secs is None else described.task_keep_secs,
             asked_ttl_ms=ttl if type(ttl) is int and 0 < ttl <= life.MAX_TTL_SECS * 1000 else None,
             idempotent=described.idempotent,
             survives=terms.survives,
-            shown_arguments=self._services.confidential.of(call.method, params).shown({"arguments": arguments}),
+            shown_arguments=self._services.confidential.of(call.method, shown).shown({"arguments": arguments}),
             client={
                 "revision": call.view.revision.name,
                 "capabilities": call.view.capabilities,
@@ -193,6 +198,9 @@ class Tasks:
             sealed_params=self.store.seal(params) if described.idempotent or "runner" in fields else None,
             **fields,
         )
+
+    def _stored_params(self, call: Call) -> Json:
+        return {**call.params, "arguments": call.arguments or {}}
 
     def recover_soon(self) -> None:
         """Recover in the greenlet that looks at the store: it ends before the server stops scripts."""
@@ -221,13 +229,17 @@ class Tasks:
             error = life.error_of(life.NOT_RESTORED)
             self.attempt(self.store.finish, record.id, record.attempt, Status.FAILED, error=error)
             return
+        call = self._call_of(record, params)
+        self._run(call, record, b"{}")
+        self._services.serve_call(call)
+
+    def _call_of(self, record: Task, params: Json) -> Call:
         revision = revisions.BY_NAME.get(str(record.client.get("revision")), revisions.NEWEST)
         view = ClientView(revision, record.client.get("capabilities") or {}, None)
         stream = Stream(MemorySink(), transport="task")
         call = Call(record.id, "tools/call", params, view, None, stream, stream.sink, self._services)
         call.own_roots = Roots(Root(each["path"], each["name"]) for each in jsontext.loads(record.client["roots"]))
-        self._run(call, record, b"{}")
-        self._services.serve_call(call)
+        return call
 
     # What clients do with tasks.
 

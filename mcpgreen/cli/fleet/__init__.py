@@ -1,0 +1,1 @@
+"""Workers of a fleet, and what people see of a fleet."""

@@ -1,0 +1,136 @@
+"""A call whose tool runs on a worker, as the server sees it: it waits for the end of a task that clients need not know.
+
+Progress and log messages come as events, and go to the client as if the script ran here. Questions are found in the
+record; the client is asked as the call's own script would ask, and the answers go back into the record.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import TYPE_CHECKING
+
+import gevent
+from gevent.event import Event as Bell
+
+from mcpgreen.errors import InternalError
+from mcpgreen.features.asking.asking import ASK_SECS
+from mcpgreen.features.call import Call, Event, State
+from mcpgreen.features.tasks import wires
+from mcpgreen.tasks.life import Task
+from mcpgreen.tasks.store import StoreUnusable
+from mcpgreen.text import jsontext
+from mcpgreen.text.json_types import Json
+
+if TYPE_CHECKING:
+    from mcpgreen.features.fleet.tasks import FleetTasks
+
+LOOK_SECS = 1.0  # between two looks at the record, in case that news was lost
+GONE = "The fleet does not know this call any more: its ledger was emptied, or has lost what was stored last."
+
+
+class Follower:
+    """Takes the place of `Call.task` for progress that comes after the call was answered with a task."""
+
+    is_cancelled = is_plain = False
+
+    def __init__(self, tasks: FleetTasks, call: Call, record: Task) -> None:
+        self.id = record.id
+        self.call = call
+        self._tasks = tasks
+        self.latest = record
+        self._bell = Bell()
+        self._asker: gevent.Greenlet | None = None
+        self._asked: Json = {}
+
+    @property
+    def related(self) -> Json:
+        return wires.related_to(self.id)
+
+    def progress(self, progress: float, total: float | None, message: str | None) -> None:
+        """Do nothing: the worker stores it."""
+
+    def log(self, level: str, logger: str | None, data: object) -> None:
+        """Do nothing: clients get no log messages of tasks."""
+
+    def hear(self, task: Task) -> None:
+        self.latest = task
+        self._bell.set()
+
+    def hear_event(self, kind: str, attempt: int, values: list[object]) -> None:
+        """Pass on progress or a log message, unless another attempt has begun since."""
+        if attempt < self.latest.attempt:
+            return
+        if self.call.interaction.state == State.FINISHED and self.call.session is not None:
+            self.call.task = self  # type: ignore[assignment]  # it was answered with the task
+        getattr(self.call, kind)(*values)
+
+    def wait(self, secs: float) -> Task:
+        """Wait until the task has ended or begun, or the time is up and no question is open. Return it."""
+        began, was_begun, look_at = time.monotonic(), self.latest.is_begun, 0.0
+        seen_at = began
+        self._tasks.watch(self.id, self.hear)
+        try:
+            while True:
+                self._bell.clear()
+                now = time.monotonic()
+                if look_at and now >= look_at:
+                    seen_at = self._look(seen_at)
+                task = self.latest
+                left_secs = math.inf if task.open_questions else began + secs - now
+                if task.has_ended or task.is_begun != was_begun or left_secs <= 0:
+                    return task
+                self._ask(task.open_questions)
+                look_at = now + LOOK_SECS
+                self._bell.wait(min(LOOK_SECS, left_secs))
+        finally:
+            self._tasks.unwatch(self.id, self.hear)
+            if self._asker is not None:
+                self._asker.kill(block=False)
+
+    def _look(self, seen_at: float) -> float:
+        """Read the record. Return when that was last possible. Raises InternalError if it is gone, or out of reach."""
+        try:
+            task = self._tasks.store.get(self.id)
+        except StoreUnusable as error:
+            self._tasks.mention(error)
+            if time.monotonic() > seen_at + 2 * self._tasks.ledger.lease_secs:
+                raise InternalError("The fleet cannot be reached; whether the call has an effect is not known.") from error
+            return seen_at
+        if task is None:
+            raise InternalError(GONE)
+        self.latest = task
+        return time.monotonic()
+
+    def _ask(self, questions: Json) -> None:
+        """Have the client asked, one round at a time. Stop asking what the script no longer waits for."""
+        if self._asker is not None and not self._asker.ready():
+            if questions.keys() & self._asked.keys():
+                return
+            self._asker.kill()
+        if questions:
+            self._asked = questions
+            self._asker = gevent.spawn(self._ask_client, questions)
+
+    def _ask_client(self, questions: Json) -> None:
+        call, interaction = self.call, self.call.interaction
+        asking, outcomes = call.services.asking, {}
+        if interaction.state == State.PARKED:
+            pass  # nothing can be asked until the client is back
+        elif asking.parks(call):
+            outcomes = asking.park(call, questions, None)
+        else:
+            interaction.on(Event.ASK)
+            try:
+                outcomes = asking.ask_live(call, questions, ASK_SECS)
+            finally:
+                if interaction.state == State.ASKING:
+                    interaction.on(Event.STOP_ASKING)
+        answers = {key: outcomes.get(key, {}).get("result", wires.NO_ANSWER) for key in questions}
+        self._tasks.attempt(self._tasks.store.answer, self.id, answers)
+
+
+def parsed_event(fields: dict[bytes, bytes]) -> tuple[str, str, int, list[object]]:
+    """Return the id of a task, what happens to it, in which attempt, and with which values."""
+    task_id, kind, attempt, values = jsontext.parsed(fields[b"e"])
+    return task_id, kind, attempt, values

@@ -1,0 +1,357 @@
+"""The tasks of a server or a worker of a fleet: they are in the ledger, and some of them run elsewhere.
+
+A server sends calls: it stores them in the queue of their labels, rings the bell, and follows them. A worker claims what
+its labels fit, and runs it as it would run a stored task. Both renew a lease, hear the news about their tasks, and
+recover what lost processes have left.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+import gevent
+
+from mcpgreen import journal
+from mcpgreen.errors import InternalError
+from mcpgreen.features.call import Call
+from mcpgreen.features.fleet.following import Follower, parsed_event
+from mcpgreen.features.fleet.serving import FleetTask
+from mcpgreen.features.tasks import wires
+from mcpgreen.features.tasks.tasks import Tasks
+from mcpgreen.fleet import labels
+from mcpgreen.fleet.address import url_of
+from mcpgreen.fleet.bell import Ringer
+from mcpgreen.fleet.ledger import MAX_EVENTS, RedisTaskStore
+from mcpgreen.links.principal import Principal
+from mcpgreen.links.session import wants_level
+from mcpgreen.tasks import life
+from mcpgreen.tasks.life import Status, Task
+from mcpgreen.tasks.store import StoreUnusable, TaskStore
+from mcpgreen.text import jsontext
+from mcpgreen.text.json_types import Json
+
+if TYPE_CHECKING:
+    from mcpgreen.features.services import Services
+    from mcpgreen.features.tasks.running import RunningTask
+    from mcpgreen.features.tools import ToolTerms
+
+BEATS = 6  # in the time of a lease
+GIVE_UP_PART = 0.7  # of a lease: then scripts are killed, so that they are gone when it is over
+NEWS_SECS = 5.0  # for a look whether there is news
+FOREIGN_SECS = 1.0  # between two looks at tasks of other servers
+HOPELESS = 100  # tasks without a worker that are ended at a time
+TELL_SECS = 2.0  # for events to be told before the end of their task
+WORKER_META = "mcpgreen/worker"
+
+
+class FleetTasks(Tasks):
+    """`member` is what others may know of this process. A worker has labels in it; a server does not."""
+
+    def __init__(self, services: Services, **member: Any) -> None:
+        self._digests = labels.Digests()
+        self._followed: dict[str, Follower] = {}
+        self._events: deque[tuple[str, list[object]]] = deque(maxlen=MAX_EVENTS)
+        self._has_events, self._told_all = gevent.event.Event(), gevent.event.Event()
+        self._strange: set[str] = set()
+        self._foreign_at = 0.0
+        self.queues: list[str] = [labels.ANY]
+        self.is_draining = False
+        self.on_drain = lambda: None
+        self.member = member
+        super().__init__(services)
+        project = services.project.server_name()
+        self.ringer = Ringer(url_of(services.settings.fleet_url), project, services.runner)
+        self._greenlets = [gevent.spawn(each) for each in (self._keep_lease, self._listen, self._tell_events)]
+
+    @property
+    def is_worker(self) -> bool:
+        return "labels" in self.member
+
+    def _open_store(self, **limits: int) -> TaskStore:
+        settings = self._services.settings
+        self.ledger = RedisTaskStore(
+            url_of(settings.fleet_url),
+            self._services.project.server_name(),
+            state_key=settings.state_key,
+            lease_secs=settings.fleet_lease_secs,
+            **limits,
+        )
+        return self.ledger
+
+    # A server sends a call.
+
+    def send(self, call: Call, terms: ToolTerms, *, may_begin: bool, is_begun: bool) -> Task:
+        """Store a call for a worker. Raises InternalError."""
+        call.wait_for_roots()
+        described = terms.tool.description
+        record: Task | None = self.attempt(
+            self._new_record, call, terms, runner=life.NO_RUNNER, is_begun=is_begun, status=Status.QUEUED
+        )
+        if record is not None and record.sealed_params is None:
+            raise InternalError("The arguments are too long to be sent to a worker.")
+        fleet = {
+            "queue": terms.queue,
+            "home": self.ledger.home,
+            "retries": described.retries,
+            "digest": self._digest(terms),
+            "may_begin": may_begin,
+            "task_secs": terms.task_secs,
+            "lengthens": "timeoutSecs" not in call.params,
+        }
+        record = record and record._replace(client={**record.client, "fleet": fleet})
+        try:
+            stored: Task | None = record and self.attempt(self.store.create, record)
+        except gevent.GreenletExit:  # cancelled; the ledger may have it
+            gevent.spawn(self.cancel, record.id)
+            raise
+        if stored is None:
+            raise self._unusable()
+        self.ringer.ring(terms.queue)
+        return stored
+
+    def _digest(self, terms: ToolTerms) -> str:
+        return self._digests.of(terms.tool.path, terms.entry_json)
+
+    def follow(self, call: Call, terms: ToolTerms, task: Task) -> Json:
+        if "fleet" not in task.client:
+            return super().follow(call, terms, task)
+        self._services.waiting.remove(call)
+        follower = self._followed[task.id] = Follower(self, call, task)
+        is_begun = False
+        try:
+            if not task.is_begun:
+                may_begin = task.client["fleet"]["may_begin"] and terms.task_after_secs is not None
+                task = follower.wait(terms.task_after_secs if may_begin and terms.task_after_secs else math.inf)
+            if task.has_ended and not task.is_begun:
+                return self._result_of(call, task)
+            if not task.is_begun:
+                self.attempt(self.store.begin, task.id)
+            is_begun = True
+            self.tell_of(call, task.id)
+            self.watch(task.id, self._hear_begun)
+            return wires.created(task._replace(is_begun=True), call.view)
+        except gevent.GreenletExit:
+            gevent.spawn(self.cancel, task.id)
+            raise
+        finally:
+            if not is_begun:
+                del self._followed[task.id]
+
+    def _hear_begun(self, task: Task) -> None:
+        if task.has_ended:
+            self._followed.pop(task.id, None)
+        elif task.id in self._followed:
+            self._followed[task.id].hear(task)
+
+    def _result_of(self, call: Call, task: Task) -> Json:
+        """Return the result of a plain call, and forget the task."""
+        try:
+            result = wires.result_for(call, task)
+        finally:
+            gevent.spawn(self.attempt, self.ledger.remove, task.id)
+        if wants_level(call.view, "debug"):
+            worker = (self.attempt(self.ledger.members) or {}).get(task.runner, {}).get("name", task.runner)
+            result["_meta"] = {**result.get("_meta", {}), WORKER_META: worker}
+        return result
+
+    def find(self, call: Call, task_id: str) -> Task:
+        task = super().find(call, task_id)
+        if task.status != Status.QUEUED or "fleet" not in task.client:
+            return task
+        queue, place = task.client["fleet"]["queue"], self.attempt(self.ledger.place_of, task)
+        message = life.place_message(place) if place is not None else ""
+        if place is not None and not self._has_worker_for(queue):
+            message = f"no worker has the labels {queue}; {message}"
+        return task._replace(status_message=message)
+
+    def _has_worker_for(self, queue: str) -> bool:
+        members = (self.attempt(self.ledger.members) or {}).values()
+        return any("labels" in each and labels.fits(queue, each["labels"]) for each in members)
+
+    def _end_hopeless(self) -> None:
+        """End calls that have waited too long for a worker with their labels."""
+        wait_secs = self._services.settings.fleet_wait_secs
+        for queue, count in (self.attempt(self.ledger.queues) or {}).items():
+            if count and not self._has_worker_for(queue):
+                text = f"No worker of the fleet has the labels {queue}; the call has waited for {wait_secs:g} s"
+                for task in self.attempt(self.ledger.waiting, queue, HOPELESS) or ():
+                    if time.time() > task.updated_at + wait_secs:
+                        error = life.error_of(text)
+                        self.attempt(self.store.finish, task.id, task.attempt, Status.FAILED, error=error)
+
+    # A worker runs it.
+
+    def find_queues(self) -> None:
+        """Find out which queues there are that this worker may take from."""
+        found = self.attempt(self.ledger.queues) or ()
+        self.queues = [each for each in found if labels.fits(each, self.member["labels"])] or self.queues
+
+    def claim(self) -> FleetTask | None:
+        """Take a call that waits for a worker like this one, and begin to run it. Return None if there is none."""
+        may_claim = self.queues and not self.is_draining
+        record: Task | None = self.attempt(self.ledger.claim, self.queues) if may_claim else None
+        if record is None:
+            return None
+        if problem := self._problem_with(record):
+            self.attempt(self.store.finish, record.id, record.attempt, Status.FAILED, error=life.error_of(problem))
+            return self.claim()
+        self.run_record(record)
+        running = self._running.get(record.id)
+        return running if isinstance(running, FleetTask) else None
+
+    def _problem_with(self, record: Task) -> str:
+        """Return why a call cannot run here: the tool is another one than where the call comes from."""
+        from mcpgreen.features.tools import terms_of
+
+        snapshot, name = self._services.snapshot("tools"), self.member["name"]
+        tool, theirs = snapshot.by_name.get(record.tool), record.client["fleet"]["digest"]
+        if tool is None:
+            return f"The worker {name} has no tool '{record.tool}'; deploy the same project there."
+        ours = self._digest(terms_of(self._services, snapshot, tool))
+        if ours == theirs:
+            return ""
+        text = f"The worker {name} has another version of the tool '{record.tool}' ({ours}) than the server ({theirs})"
+        return f"{text}; deploy the same project there."
+
+    def _running_task(self, call: Call, record: Task) -> RunningTask:
+        is_of_fleet = self.is_worker and "fleet" in record.client
+        return FleetTask(self, call, record) if is_of_fleet else super()._running_task(call, record)
+
+    def _stored_params(self, call: Call) -> Json:
+        """Return the params of a call, with all else that another machine has to know of it."""
+        principal = call.principal
+        who = principal and {"name": principal.name, "claims": dict(principal.claims), "shared": principal.is_shared}
+        return {
+            "params": super()._stored_params(call),
+            "answers": call.interaction.answers,
+            "own_state": call.interaction.own_state,
+            "principal": who,
+            "owner": None if call.stream.owner is None else jsontext.digest(str(call.stream.owner)),
+            "transport": call.stream.transport,
+        }
+
+    def _call_of(self, record: Task, params: Json) -> Call:
+        call = super()._call_of(record, params["params"])
+        call.interaction.answers, call.interaction.own_state = params["answers"], params["own_state"]
+        call.stream.transport, call.stream.owner = params["transport"], params["owner"]
+        if who := params["principal"]:  # its scopes were checked by the server
+            call.stream.principal = Principal(who["name"], claims=who["claims"], is_shared=who["shared"])
+        return call
+
+    def tell_later(self, home: str, event: list[object]) -> None:
+        """Tell a server of its call. Never waits."""
+        self._events.append((home, event))
+        self._told_all.clear()
+        self._has_events.set()
+
+    def tell_now(self) -> None:
+        """Wait until all is told."""
+        if self._events:
+            self._told_all.wait(TELL_SECS)
+
+    def _tell_events(self) -> None:
+        while True:
+            self._has_events.wait()
+            while self._events:
+                home, event = self._events[0]
+                self.attempt(self.ledger.tell, home, e=jsontext.dumps(event))
+                self._events.popleft()
+            self._has_events.clear()
+            self._told_all.set()
+
+    # What both do.
+
+    def recover(self) -> None:
+        self.attempt(self.store.expire, time.time())
+        for record in self.attempt(self.store.recover, self._may_rerun) or ():
+            if record.runner == self.store.runner:
+                self.run_record(record)
+            elif "fleet" in record.client:
+                self.ringer.ring(record.client["fleet"]["queue"])
+            elif self._services.keeper is not None:
+                self._services.keeper.wake()
+
+    def _may_rerun(self, task: Task) -> bool:
+        return not self.is_worker and super()._may_rerun(task)
+
+    def _hear_news(self) -> None:
+        """Look at watched tasks of other servers; what happens to those of this one is news."""
+        if time.monotonic() >= self._foreign_at:
+            self._foreign_at = time.monotonic() + FOREIGN_SECS
+            home = self.ledger.home
+            tasks = self.attempt(self.ledger.get_all, [each for each in self._watches if each not in self._followed])
+            self._tell(each for each in tasks or () if each.client.get("fleet", {}).get("home") != home)
+
+    def _listen(self) -> None:
+        while True:
+            try:
+                news = self.ledger.news(NEWS_SECS)
+            except StoreUnusable as error:
+                self.mention(error)
+                gevent.sleep(FOREIGN_SECS)
+                continue
+            self._mentioned = ""
+            changed = dict.fromkeys(fields[b"t"].decode("ascii") for fields in news if b"t" in fields)
+            for fields in news:
+                if b"e" in fields:
+                    task_id, *event = parsed_event(fields)
+                    if task_id in self._followed:
+                        self._followed[task_id].hear_event(*event)  # type: ignore[arg-type]
+                elif b"drain" in fields:
+                    self.drain()
+            self._tell(self.attempt(self.ledger.get_all, [each for each in changed if each in self._watches]) or ())
+
+    def drain(self) -> None:
+        """Finish what runs, and take nothing new."""
+        self.is_draining = True
+        self.member["draining"] = True
+        self.on_drain()
+
+    def _keep_lease(self) -> None:
+        lease_secs = self.ledger.lease_secs
+        while True:
+            try:
+                with gevent.Timeout(lease_secs / BEATS):
+                    if self.ledger.beat(**self.member, running=len(self)):
+                        self.recover_soon()
+                    self._take_back()
+            except LookupError:
+                self._abandon("the lease was over")
+                self.ledger.begin_anew()
+                continue
+            except (StoreUnusable, gevent.Timeout) as error:
+                journal.warning("the lease in the fleet could not be renewed: %s", error)
+            if self.ledger.renewed_at and time.monotonic() > self.ledger.renewed_at + GIVE_UP_PART * lease_secs:
+                self._abandon("the lease could not be renewed")
+            if not self.is_worker:
+                self._end_hopeless()
+            gevent.sleep(min(lease_secs / BEATS, max(0.5, self._services.settings.fleet_wait_secs / 2)))
+
+    def _take_back(self) -> None:
+        """Put back what was claimed by a call of the ledger whose answer was lost."""
+        strange = self.ledger.take_back(set(self._running)) if self.is_worker else set()
+        for task_id in strange & self._strange:
+            self.ledger.unclaim(task_id)
+        self._strange = strange
+
+    def _abandon(self, reason: str) -> None:
+        """Kill what runs here: others may run it by now."""
+        if self._running:
+            journal.error("%s, so %d tools are stopped", reason, len(self._running))
+        for task in list(self._running.values()):
+            task.call.cancel()
+            if isinstance(task, FleetTask):
+                task.freed.set()
+            self.forget(task, None)
+
+    def close(self, *, is_client_gone: bool) -> None:
+        self.ringer.close()
+        if is_client_gone:
+            for task_id, follower in list(self._followed.items()):
+                if not follower.latest.survives:
+                    self.cancel(task_id)
+        gevent.killall(self._greenlets, block=False)
+        super().close(is_client_gone=is_client_gone)

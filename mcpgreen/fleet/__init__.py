@@ -1,0 +1,1 @@
+"""A fleet: tools of one project on many machines. What servers and workers share: the ledger, labels and the bell."""
