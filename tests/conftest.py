@@ -20,6 +20,7 @@ from mcpgreen.running.system import PR_SET_CHILD_SUBREAPER
 from tests.support import apart, ways
 from tests.support.client import Client, Speak
 from tests.support.constants import variables_of
+from tests.support.fleet import everywhere
 from tests.support.http import HttpServer, Serve
 from tests.support.project import ProjectBuilder
 from tests.support.redis import running_redis
@@ -116,7 +117,13 @@ def speak(start: Start) -> Speak:
 def serve(project: ProjectBuilder) -> Iterator[Serve]:
     """Start the server on the project over HTTP; keyword arguments are settings, or those of `HttpServer`."""
     with ExitStack() as started:
-        yield lambda **options: started.enter_context(HttpServer(project.root, **options))
+
+        def serve_over_http(*, env: dict[str, str] | None = None, **options: Any) -> HttpServer:
+            environment = everywhere.environment(project.root, {**variables_of(options), **(env or {})})
+            return started.enter_context(HttpServer(project.root, env=environment, **options))
+
+        yield serve_over_http
+    everywhere.end_project(project.root)
 
 
 @pytest.fixture
@@ -157,10 +164,12 @@ def servers_on(project: ProjectBuilder) -> Iterator[Start]:
     started: list[Wire] = []
 
     def start_server(*, env: dict[str, str] | None = None, wire: dict[str, Any] | None = None, **settings: Any) -> Wire:
-        server = Wire(project.root, env={**variables_of(settings), **(env or {})}, **(wire or {}))
+        environment = everywhere.environment(project.root, {**variables_of(settings), **(env or {})})
+        server = Wire(project.root, env=environment, **(wire or {}))
         started.append(server)
         return server
 
     yield start_server
     for server in started:
         server.end()
+    everywhere.end_project(project.root)

@@ -38,7 +38,7 @@ class Redis:
         assert BINARY is not None
         options = {
             "port": "0", "unixsocket": str(self.socket), "dir": str(self.directory), "appendonly": "yes", "save": "",
-            "maxmemory-policy": "noeviction", "daemonize": "no",
+            "maxmemory-policy": "noeviction", "databases": "1000",
         }  # fmt: skip
         command = [BINARY, *(word for name, value in options.items() for word in (f"--{name}", value))]
         with open(self.directory / "log", "ab") as log:

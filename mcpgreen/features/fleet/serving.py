@@ -31,12 +31,14 @@ class FleetTask(RunningTask):
         self._fleet: Json = record.client["fleet"]
         self._worker = tasks
         settings = call.services.settings
+        self._progress: float | None = None  # what the server was told last
         self._progress_throttle = Throttle(settings.max_progress_per_min)
         self._log_throttle = Throttle(settings.max_logs_per_min)
 
     def progress(self, progress: float, total: float | None, message: str | None) -> None:
         super().progress(progress, total, message)
-        if self._progress_throttle.count():
+        if (self._progress is None or progress > self._progress) and self._progress_throttle.count():
+            self._progress = progress
             self._tell("progress", progress, total, message)
 
     def log(self, level: str, logger: str | None, data: object) -> None:

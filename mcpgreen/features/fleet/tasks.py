@@ -27,6 +27,7 @@ from mcpgreen.fleet.bell import Ringer
 from mcpgreen.fleet.ledger import MAX_EVENTS, RedisTaskStore
 from mcpgreen.links.principal import Principal
 from mcpgreen.links.session import wants_level
+from mcpgreen.protocol.admission import progress_token
 from mcpgreen.tasks import life
 from mcpgreen.tasks.life import Status, Task
 from mcpgreen.tasks.store import StoreUnusable, TaskStore
@@ -219,6 +220,11 @@ class FleetTasks(Tasks):
     def _running_task(self, call: Call, record: Task) -> RunningTask:
         is_of_fleet = self.is_worker and "fleet" in record.client
         return FleetTask(self, call, record) if is_of_fleet else super()._running_task(call, record)
+
+    def _run(self, call: Call, record: Task, line: bytes) -> None:
+        super()._run(call, record, line)
+        if isinstance(self._running[record.id], FleetTask):
+            call.token = progress_token(call.params)  # which scripts see
 
     def _stored_params(self, call: Call) -> Json:
         """Return the params of a call, with all else that another machine has to know of it."""
