@@ -48,6 +48,7 @@ GROUPS: dict[str, tuple[Command, ...]] = {
     "Serve": (
         Command("serve", max_words=1, words_need="--http"),
         Command("worker", "fleet.commands:run_worker"),
+        Command("fleet", "fleet.status", max_words=2, needs="status, tasks or drain NAME"),
     ),
     "Connect": (Command("config", "clients.config"),),
     "Try": (

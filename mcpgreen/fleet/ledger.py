@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from mcpgreen.fleet import lua
+from mcpgreen.fleet import labels, lua
 from mcpgreen.fleet.address import client_of, explained
 from mcpgreen.running.shares import let_others
 from mcpgreen.tasks import life
@@ -83,7 +83,7 @@ class RedisTaskStore(TaskStore):
         if found is None or not found[0].result_bytes:
             raise LookupError(task.id)
         if found[0].result is not None:
-            return self._opened(found[0].result)
+            return found[0].result
         pieces = []
         key = _key_of_result(found[0])
         for number in range(self._ask("llen", key)):
@@ -179,6 +179,11 @@ class RedisTaskStore(TaskStore):
         """Take the task that has waited longest in these queues, for this runner."""
         task_id = self._run("CLAIM", self.runner, *queues)
         return self.get(task_id.decode("ascii")) if task_id else None
+
+    @staticmethod
+    def may_take(member: Json, queue: str) -> bool:
+        """Tell whether a member is a worker that takes calls from this queue."""
+        return "labels" in member and not member.get("draining") and labels.fits(queue, member["labels"])
 
     def remove(self, task_id: str) -> None:
         """Remove a task that has ended, whatever its time."""
@@ -289,7 +294,7 @@ class RedisTaskStore(TaskStore):
             return None
         runner, sealed, stderr, result = own
         values = jsontext.parsed(fields)
-        more = {"sealed_params": sealed or None, "stderr_end": stderr or b"", "result": result or None}
+        more = {"sealed_params": sealed or None, "stderr_end": stderr or b"", "result": self._unseal(result) if result else None}
         return Task(**{**values, **more, "runner": runner.decode("ascii")}), int(version)
 
     def _save(self, new: Task, old: Task | None = None, version: int = 0) -> int:  # type: ignore[override]

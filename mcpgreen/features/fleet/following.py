@@ -15,6 +15,7 @@ from gevent.event import Event as Bell
 
 from mcpgreen.errors import InternalError
 from mcpgreen.features.asking.asking import ASK_SECS
+from mcpgreen.features.asking.scripts import unanswered
 from mcpgreen.features.call import Call, Event, State
 from mcpgreen.features.tasks import wires
 from mcpgreen.tasks.life import Task
@@ -114,7 +115,8 @@ class Follower:
 
     def _ask_client(self, questions: Json) -> None:
         call, interaction = self.call, self.call.interaction
-        asking, outcomes = call.services.asking, {}
+        asking = call.services.asking
+        outcomes: Json = {}
         if interaction.state == State.PARKED:
             pass  # nothing can be asked until the client is back
         elif asking.parks(call):
@@ -126,8 +128,8 @@ class Follower:
             finally:
                 if interaction.state == State.ASKING:
                     interaction.on(Event.STOP_ASKING)
-        answers = {key: outcomes.get(key, {}).get("result", wires.NO_ANSWER) for key in questions}
-        self._tasks.attempt(self._tasks.store.answer, self.id, answers)
+        late = unanswered("timeout", "The client did not come back.")
+        self._tasks.attempt(self._tasks.store.answer, self.id, {key: outcomes.get(key, late) for key in questions})
 
 
 def parsed_event(fields: dict[bytes, bytes]) -> tuple[str, str, int, list[object]]:

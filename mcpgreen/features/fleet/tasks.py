@@ -13,6 +13,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 import gevent
+from gevent.event import Event as Bell
 
 from mcpgreen import journal
 from mcpgreen.errors import InternalError
@@ -55,7 +56,7 @@ class FleetTasks(Tasks):
         self._digests = labels.Digests()
         self._followed: dict[str, Follower] = {}
         self._events: deque[tuple[str, list[object]]] = deque(maxlen=MAX_EVENTS)
-        self._has_events, self._told_all = gevent.event.Event(), gevent.event.Event()
+        self._has_events, self._told_all, self._beat_now = Bell(), Bell(), Bell()
         self._strange: set[str] = set()
         self._foreign_at = 0.0
         self.queues: list[str] = [labels.ANY]
@@ -170,7 +171,7 @@ class FleetTasks(Tasks):
 
     def _has_worker_for(self, queue: str) -> bool:
         members = (self.attempt(self.ledger.members) or {}).values()
-        return any("labels" in each and labels.fits(queue, each["labels"]) for each in members)
+        return any(self.ledger.may_take(each, queue) for each in members)
 
     def _end_hopeless(self) -> None:
         """End calls that have waited too long for a worker with their labels."""
@@ -312,8 +313,8 @@ class FleetTasks(Tasks):
 
     def drain(self) -> None:
         """Finish what runs, and take nothing new."""
-        self.is_draining = True
-        self.member["draining"] = True
+        self.is_draining = self.member["draining"] = True
+        self._beat_now.set()
         self.on_drain()
 
     def _keep_lease(self) -> None:
@@ -334,7 +335,8 @@ class FleetTasks(Tasks):
                 self._abandon("the lease could not be renewed")
             if not self.is_worker:
                 self._end_hopeless()
-            gevent.sleep(min(lease_secs / BEATS, max(0.5, self._services.settings.fleet_wait_secs / 2)))
+            self._beat_now.wait(min(lease_secs / BEATS, max(0.5, self._services.settings.fleet_wait_secs / 2)))
+            self._beat_now.clear()
 
     def _take_back(self) -> None:
         """Put back what was claimed by a call of the ledger whose answer was lost."""

@@ -125,7 +125,7 @@ class RunningTask:
         self._tasks.ring()
         most_secs: float = self.call.services.settings.task_timeout_secs
         answers = self._wait_for(set(questions), min(timeout_secs or most_secs, most_secs))
-        return {key: _outcome(request, answers.get(keys[key])) for key, request in asked.items()}
+        return {key: self._outcome(request, answers.get(keys[key])) for key, request in asked.items()}
 
     def _new_key(self, key: str) -> str:
         """Return a key that this task has not used before."""
@@ -149,6 +149,12 @@ class RunningTask:
             self._tasks.attempt(self._store.take_answers, self.id, self.attempt, left)
         self._tasks.ring()
         return answers
+
+    def _outcome(self, request: Json, answer: Json | None) -> Json:
+        if answer is None:
+            return unanswered("timeout", "There was no answer in time.")
+        problem = requests.problem_with_answer(request, answer)
+        return unanswered("error", f"The client's answer is invalid: {problem}.") if problem else answered(answer)
 
     def complete(self, result: Json, body: bytes) -> None:
         """Store the result of the call: `body`, as it is written in the newest dialect."""
@@ -180,10 +186,3 @@ class RunningTask:
         secrets = call.services.confidential.of(call.method, {**call.params, "arguments": call.arguments})
         text = secrets.text(run.stderr_end.decode("utf-8", "replace"), limit_chars=life.STDERR_BYTES, turn=let_others)
         return text.encode("utf-8", "replace")
-
-
-def _outcome(request: Json, answer: Json | None) -> Json:
-    if answer is None:
-        return unanswered("timeout", "There was no answer in time.")
-    problem = requests.problem_with_answer(request, answer)
-    return unanswered("error", f"The client's answer is invalid: {problem}.") if problem else answered(answer)
