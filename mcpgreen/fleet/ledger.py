@@ -115,19 +115,20 @@ class RedisTaskStore(TaskStore):
     def recover(self, may_rerun: Callable[[Task], bool] = lambda task: True) -> Tasks:
         rerun: Tasks = []
         for runner in (*(each for each, secs in self.leases().items() if secs <= 0), life.NO_RUNNER):
+            name = self.name_of(runner)
             for task_id in self._ask("smembers", f"run:{runner}"):
                 old = self.get(task_id.decode("ascii"))
                 if old is None or old.runner != runner:
                     self._ask("srem", f"run:{runner}", task_id)
                     continue
-                new = self._change(old.id, partial(self._recovered, runner, may_rerun))
+                new = self._change(old.id, partial(self._recovered, runner, name, may_rerun))
                 if new is not None and not new.has_ended:
                     rerun.append(new)
             if runner != life.NO_RUNNER:
                 self._run("FORGET", runner)
         return rerun
 
-    def _recovered(self, runner: str, may_rerun: Callable[[Task], bool], task: Task) -> Task | None:
+    def _recovered(self, runner: str, name: str, may_rerun: Callable[[Task], bool], task: Task) -> Task | None:
         if task.runner != runner:
             return None
         fleet = task.client.get("fleet")
@@ -136,7 +137,7 @@ class RedisTaskStore(TaskStore):
             return new if new.has_ended or may_rerun(task) else task
         if task.attempt < (life.MAX_ATTEMPTS if task.idempotent else 1 + fleet["retries"]):
             return self._back_in_queue(life.closed(task, task.questions)._replace(attempt=task.attempt + 1))
-        text = f"The worker {fleet.get('worker') or runner} was lost while it ran the tool, in attempt {task.attempt}"
+        text = f"The worker {name} was lost while it ran the tool, in attempt {task.attempt}"
         return life.finished(task, Status.FAILED, error=life.error_of(text))
 
     def _back_in_queue(self, task: Task) -> Task:
@@ -223,6 +224,11 @@ class RedisTaskStore(TaskStore):
         living = {runner for runner, secs in self.leases().items() if secs > 0}
         found = {each.decode("ascii"): jsontext.parsed(said) for each, said in self._ask("hgetall", "members").items()}
         return {runner: said for runner, said in found.items() if runner in living}
+
+    def name_of(self, runner: str) -> str:
+        """Return the name of a worker, also of one that is lost."""
+        said = self._ask("hget", "members", runner)
+        return str(jsontext.parsed(said).get("name", runner)) if said else runner
 
     def running(self, runner: str) -> list[str]:
         return [each.decode("ascii") for each in self._ask("smembers", f"run:{runner}")]

@@ -155,8 +155,7 @@ class FleetTasks(Tasks):
         finally:
             gevent.spawn(self.attempt, self.ledger.remove, task.id)
         if wants_level(call.view, "debug"):
-            worker = (self.attempt(self.ledger.members) or {}).get(task.runner, {}).get("name", task.runner)
-            result["_meta"] = {**result.get("_meta", {}), WORKER_META: worker}
+            result["_meta"] = {**result.get("_meta", {}), WORKER_META: self.attempt(self.ledger.name_of, task.runner)}
         return result
 
     def find(self, call: Call, task_id: str) -> Task:
