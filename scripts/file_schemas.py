@@ -60,6 +60,8 @@ TEXTS = {
     "taskTimeoutSecs": "How long a task may take, in seconds, if that is more than timeoutSecs",
     "taskKeepSecs": "How long a task is kept after its end, in seconds",
     "taskSurvivesClient": "Whether a task continues when its client is gone",
+    "run_on": "Labels of the workers that may run the tool, if there is a fleet; any: each of them",
+    "retries": "How often a call is run again if the worker that ran it was lost",
     "idempotent": "Whether a task may be run again if the server crashed meanwhile",
     "process": "The process that it shares with other resident tools that are links to the same file",
     "env": "The environment variables that the tool gets from the server; a ! marks a required one",

@@ -140,6 +140,8 @@ if TYPE_CHECKING:
         task_begins: str | None = None,
         task_survives_client: bool | None = None,
         rerun: bool | None = None,
+        run_on: str | list[str] | None = None,
+        retries: int | None = None,
     ) -> Callable[[Marked], Marked]: ...
 
 
@@ -163,6 +165,8 @@ def tool(
     task_begins: str | None = None,
     task_survives_client: bool | None = None,
     rerun: bool | None = None,
+    run_on: str | list[str] | None = None,
+    retries: int | None = None,
 ) -> Any:
     """Mark a function as a tool. The one that a client calls is run at the end of the file, unless `run` was called;
     importing the file runs none. The server reads the options from the source. The scopes are checked here as well, in
