@@ -51,9 +51,9 @@ setup(
         "toml": ["tomli>=2; python_version < '3.11'"],
         # `/metrics` of a server over HTTP.
         "metrics": ["prometheus-client>=0.20"],
-        # Tools on other machines. 5.6 was the first Celery that lets a busy worker leave messages to others. The extra of
-        # kombu for Redis would pin a version of packaging; it needs redis alone.
-        "fleet": ["celery>=5.6", "redis>=5.2"],
+        # Tools on other machines. Since Celery 5.6, a busy worker leaves messages to others. Its own extra for Redis
+        # would pin one version of packaging.
+        "fleet": ["celery>=5.6", "redis>=5.2", "packaging"],
         # Access tokens over HTTP. joserfc would do as well, but needs Python 3.11. 2.10.0 took a part of `iss` for it.
         "oauth": ["pyjwt[crypto]>=2.10.1"],
         # mcp and mcp-types judge what we put on the wire, trustme makes certificates, uritemplate expands what we

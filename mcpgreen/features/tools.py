@@ -60,6 +60,8 @@ A_MOMENT_SECS = 0.1  # for a check, before the call leaves its slot: most checks
 
 def call_tool(call: Call, terms: ToolTerms) -> Json:
     tool = terms.tool
+    if call.task is not None:
+        call.task.require_same(terms)
     call.services.policy.require_allowed(tool.name, terms.entry_json, call.serial)
     terms.require_variables()
     arguments_json = _checked_arguments(call, terms)
@@ -204,9 +206,7 @@ def prepare_task(call: Call, terms: ToolTerms) -> Route[ToolTerms] | None:
     becomes_task = is_wanted and terms.task != "never"
     is_later = terms.tool.description.task_begins == "script" or (terms.task == "auto" and call.is_stateless)
     if terms.queue:
-        tasks = call.services.fleet
-        sent = tasks.send(call, terms, may_begin=becomes_task, is_begun=becomes_task and not is_later)
-        return Route(find_tool, lambda call, terms: tasks.follow(call, terms, sent))
+        return Route(find_tool, partial(_call_on_worker, may_begin=becomes_task, is_later=is_later))
     if not becomes_task:
         return None
     if terms.survives and call.services.keeper is not None:
@@ -220,6 +220,15 @@ def prepare_task(call: Call, terms: ToolTerms) -> Route[ToolTerms] | None:
     else:
         call.services.tasks.begin(call, terms)
     return None
+
+
+def _call_on_worker(call: Call, terms: ToolTerms, *, may_begin: bool, is_later: bool) -> Json:
+    """Have a worker of the fleet run the tool. All else is checked there, by the same project."""
+    if terms.tool.description.needs:
+        _require_needs(call, terms.tool)
+    tasks = call.services.fleet
+    sent = tasks.send(call, terms, may_begin=may_begin, is_begun=may_begin and not is_later)
+    return tasks.follow(call, terms, sent)
 
 
 class Promotion:

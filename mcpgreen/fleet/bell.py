@@ -12,27 +12,26 @@ import os
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mcpgreen.errors import InternalError
 from mcpgreen.fleet.address import NEEDS_EXTRA, FleetUnusable, broker_of
 from mcpgreen.running.processes.spawning import spawn_helper
 
 if TYPE_CHECKING:
-    from celery import Celery
-
     from mcpgreen.running.runner import Runner
 
+App = Any  # of Celery, which has no types
 TASK = "mcpgreen.look"
 PROGRAM = "import sys; _, *sys.path = sys.argv; from mcpgreen.fleet import bell; bell.ring_as_told()"
 URL, PROJECT = "MCPGREEN_BELL_URL", "MCPGREEN_BELL_PROJECT"  # of the process that rings
 MAX_LINES_BYTES = 65_536
 
 
-def app_of(url: str, project: str, *, slots: int = 1) -> Celery:
+def app_of(url: str, project: str, *, slots: int = 1) -> App:
     """Return the app. Raises FleetUnusable if Celery is missing."""
     try:
-        from celery import Celery
+        from celery import Celery  # type: ignore[import-untyped]
     except ImportError:
         raise FleetUnusable(NEEDS_EXTRA) from None
     app = Celery(project, broker=broker_of(url), set_as_current=False)

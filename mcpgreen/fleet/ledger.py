@@ -4,13 +4,13 @@ A call of a tool of the fleet is a task that waits in the queue of its labels un
 its logs are events for the process that sent it; all else (questions, answers, the wish to cancel, the result) is in
 its record, as for any task. The bell only says that there is something to claim: the truth is here.
 
-Each process holds a lease, which it renews. The tasks of a process whose lease is over are lost: anybody may end them or
-put them back into their queue. A record is changed only if nobody has changed it since it was read, so of two
+Each process holds a lease, which it renews. The tasks of a process whose lease is over are lost: anybody may end them
+or put them back into their queue. A record is changed only if nobody has changed it since it was read, so of two
 processes that try the same, one succeeds; and a process that has lost a task cannot write to it any more.
 
-Keys, all with the prefix of the project: `t:ID` is a record and `r:ID:ATTEMPT` its result in pieces, `q:QUEUE` what waits there,
-`run:RUNNER` what a process runs, `in:RUNNER` the news for it, `leases` and `members` the processes; `all`, `open`,
-`ends`, `o:OWNER` and `unfinished` find and count tasks.
+Keys, all with the prefix of the project: `t:ID` is a record and `r:ID:ATTEMPT` its result in pieces, `q:QUEUE` what
+waits there, `run:RUNNER` what a process runs, `in:RUNNER` the news for it, `leases` and `members` the processes; `all`,
+`open`, `ends`, `o:OWNER` and `unfinished` find and count tasks.
 """
 
 from __future__ import annotations
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 Tasks = list[Task]
+Ids = list[str]
+News = list[dict[bytes, bytes]]
 CHUNK_BYTES = 262_144
 CHANGE_TRIES = 100  # each time, another process has changed the record
 NEWS = 500  # entries that are read at a time
@@ -52,7 +54,7 @@ class RedisTaskStore(TaskStore):
         super().__init__(vault=Vault("", state_key) if state_key else None, **limits)
         self.home = self.runner
         self.lease_secs = lease_secs
-        self.prefix = "{mg:%s}:" % re.sub(r"[^\w.-]", "-", project)
+        self.prefix = "{mg:" + re.sub(r"[^\w.-]", "-", project) + "}:"  # in braces: a cluster keeps them together
         self.renewed_at = 0.0  # by the monotonic clock
         self._url = url
         self._redis = client_of(url)
@@ -230,18 +232,18 @@ class RedisTaskStore(TaskStore):
         said = self._ask("hget", "members", runner)
         return str(jsontext.parsed(said).get("name", runner)) if said else runner
 
-    def running(self, runner: str) -> list[str]:
+    def running(self, runner: str) -> Ids:
         return [each.decode("ascii") for each in self._ask("smembers", f"run:{runner}")]
 
     def tell(self, reader: str, **fields: bytes) -> None:
         """Add to the news of a process. What it does not read in time is dropped."""
         self._ask("xadd", f"in:{reader}", {**fields}, maxlen=MAX_EVENTS, approximate=True)
 
-    def news(self, wait_secs: float) -> list[dict[bytes, bytes]]:
+    def news(self, wait_secs: float) -> News:
         """Return what others have told this process since the last time. Waits until there is something."""
         for name in (self.home, self.runner):
             self._read_to.setdefault(self.prefix + f"in:{name}", b"0-0")
-        found: list[dict[bytes, bytes]] = []
+        found: News = []
         for key, entries in self._ask("xread", None, streams=self._read_to, count=NEWS, block=int(wait_secs * 1000)):
             self._read_to[key.decode()] = entries[-1][0]
             found += [fields for _, fields in entries]
@@ -300,7 +302,11 @@ class RedisTaskStore(TaskStore):
             return None
         runner, sealed, stderr, result = own
         values = jsontext.parsed(fields)
-        more = {"sealed_params": sealed or None, "stderr_end": stderr or b"", "result": self._unseal(result) if result else None}
+        more = {
+            "sealed_params": sealed or None,
+            "stderr_end": stderr or b"",
+            "result": self._unseal(result) if result else None,
+        }
         return Task(**{**values, **more, "runner": runner.decode("ascii")}), int(version)
 
     def _save(self, new: Task, old: Task | None = None, version: int = 0) -> int:  # type: ignore[override]

@@ -245,8 +245,8 @@ class Fleet(Values):
     """Workers on other machines, which run tools for this server. Needs the `fleet` extra."""
 
     fleet_url = setting(text, "", secret=True, doc=
-        "The Redis that the servers and workers of a fleet share: redis://HOST/DB, rediss:// with TLS, or unix:///PATH; "
-        "or @FILE for a file with the URL. Empty: there is no fleet.")
+        "The Redis that servers and workers share: redis://HOST/DB, rediss:// with TLS, or unix:///PATH; or @FILE for "
+        "a file with the URL. Empty: there is no fleet.")
     fleet_tools = setting(names, NO_NAMES, doc=
         "The tools that run on workers, besides those with `run_on`: patterns such as render-*, which any worker may "
         "run, or render-*:gpu+host=a, which need a worker with these labels.")

@@ -34,7 +34,9 @@ def test_a_call_runs_on_a_worker_with_its_labels(fleet: Fleet, project: ProjectB
 
 
 def test_progress_log_and_failure_come_as_if_the_tool_ran_here(fleet: Fleet, project: ProjectBuilder) -> None:
-    script = 'source "$MCP_SDK/tool-sdk.sh"; mcp_progress 50 half 100; mcp_log_info tests "it runs"; echo no >&2; exit 3'
+    script = (
+        'source "$MCP_SDK/tool-sdk.sh"; mcp_progress 50 half 100; mcp_log_info tests "it runs"; echo no >&2; exit 3'
+    )
     project.tool("far", script, run_on="any")
     fleet.worker()
     client = fleet.client(MODERN)

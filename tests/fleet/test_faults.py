@@ -51,7 +51,8 @@ def marks(tmp_path: Path) -> Path:
 
 def marking(project: ProjectBuilder, marks: Path, name: str = "far", secs: str = "1", **fields: Any) -> None:
     """A tool that marks its beginning with its process, and its end."""
-    script = f'n=$(jq -r .n <<<"$MCP_TOOL_ARGS_JSON"); echo $$ >> {marks}/begun-$n; sleep {secs}; echo >> {marks}/ended-$n; printf $n'
+    number = 'n=$(jq -r .n <<<"$MCP_TOOL_ARGS_JSON")'
+    script = f"{number}; echo $$ >> {marks}/begun-$n; sleep {secs}; echo >> {marks}/ended-$n; printf $n"
     project.tool(name, script, run_on="any", **fields)
 
 
@@ -65,7 +66,9 @@ def answer(client: Any, id: Any) -> Any:
     return text_of(found["result"]) if "result" in found else found["error"]["message"]
 
 
-def test_a_lost_worker_fails_its_calls_and_leaves_no_process(fleet: Fleet, project: ProjectBuilder, marks: Path) -> None:
+def test_a_lost_worker_fails_its_calls_and_leaves_no_process(
+    fleet: Fleet, project: ProjectBuilder, marks: Path
+) -> None:
     marking(project, marks, secs="60")
     worker, client = fleet.worker("--name", "w1"), fleet.client()
     id = client.start_tool("far", {"n": 0})
@@ -96,7 +99,9 @@ def test_lost_late_and_doubled_bells_do_no_harm(fleet: Fleet, project: ProjectBu
     marking(project, marks, secs="0.2")
     fleet.worker()
     client = fleet.client()
-    ringers = subprocess.run(["pgrep", "-P", str(client.wire.pid), "-f", "ring_as_told"], capture_output=True, check=False)
+    ringers = subprocess.run(
+        ["pgrep", "-P", str(client.wire.pid), "-f", "ring_as_told"], capture_output=True, check=False
+    )
     for pid in map(int, ringers.stdout.split()):
         os.kill(pid, signal.SIGSTOP)  # its bells are late
     ids = [client.start_tool("far", {"n": number}) for number in range(5)]
@@ -135,7 +140,9 @@ def test_a_worker_that_is_cut_off_stops_its_scripts_before_others_begin(
     proxy = subprocess.Popen([sys.executable, "-c", PROXY, str(place), str(fleet.redis.socket)])
     try:
         eventually(place.exists)
-        cut_off = Worker(project.root, f"unix://{place}?db=0", env={"MCPGREEN_FLEET_LEASE_SECS": str(LEASE_SECS)}).ready()
+        cut_off = Worker(
+            project.root, f"unix://{place}?db=0", env={"MCPGREEN_FLEET_LEASE_SECS": str(LEASE_SECS)}
+        ).ready()
         fleet.workers.append(cut_off)
         client = fleet.client()
         id = client.start_tool("far", {"n": 0})
@@ -228,7 +235,9 @@ def test_random_faults_under_load(fleet: Fleet, project: ProjectBuilder, marks: 
     for id, (name, number) in calls.items():
         runs = begun(marks, number)
         pids.update(runs)
-        ended = len((marks / f"ended-{number}").read_text(encoding="utf-8")) if (marks / f"ended-{number}").exists() else 0
+        ended = (
+            len((marks / f"ended-{number}").read_text(encoding="utf-8")) if (marks / f"ended-{number}").exists() else 0
+        )
         text = results[id]
         assert text == str(number) or any(each in text for each in CLEAR), (seed, number, text)
         assert name == "again" or len(runs) <= 1, (seed, number, runs)

@@ -29,10 +29,12 @@ class Worker:
     def __init__(
         self, root: Path | str, url: str, *, env: Mapping[str, str] | None = None, arguments: Sequence[str] = ()
     ) -> None:
-        self._log = tempfile.TemporaryFile("w+b")
+        self._log = tempfile.TemporaryFile("w+b")  # noqa: SIM115  # closed by `end`
         command = [sys.executable, "-m", "mcpgreen", "worker", "--project-root", str(root), *arguments]
         environment = clean_environment({**(env or {}), "MCPGREEN_FLEET_URL": url})
-        self.process = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=self._log, stderr=self._log)
+        self.process = subprocess.Popen(
+            command, env=environment, stdin=subprocess.DEVNULL, stdout=self._log, stderr=self._log
+        )
 
     @property
     def log(self) -> str:
@@ -76,8 +78,9 @@ class Everywhere:
             self.redis.start()
         number = self._databases.setdefault(str(root), len(self._databases) % DATABASES)  # projects have the same name
         url = self.redis.url.replace("db=0", f"db={number}")
+        slots = (env or {}).get("MCPGREEN_MAX_CONCURRENT_REQUESTS", "16")
         if str(root) not in self.workers:
-            self.workers[str(root)] = Worker(root, url, env=env, arguments=["--slots", "16"])
+            self.workers[str(root)] = Worker(root, url, env=env, arguments=["--slots", slots])
         return {**(env or {}), "MCPGREEN_FLEET_URL": url, "MCPGREEN_FLEET_TOOLS": "*"}
 
     def end_project(self, root: Path | str) -> None:
@@ -85,7 +88,9 @@ class Everywhere:
             worker.end()
             from redis import Redis as Client
 
-            with Client(unix_socket_path=str(self.redis and self.redis.socket), db=self._databases[str(root)]) as client:
+            with Client(
+                unix_socket_path=str(self.redis and self.redis.socket), db=self._databases[str(root)]
+            ) as client:
                 client.flushdb()
 
     def close(self) -> None:

@@ -32,7 +32,9 @@ HINTS = {
     "open_world": "openWorldHint",
 }
 # Options that are fields of the description, and their names there.
-FIELD_OF = {name: name for name in ("name", "title", "description", "scopes", "env", "stays", "task", "run_on", "retries")}
+FIELD_OF = {
+    name: name for name in ("name", "title", "description", "scopes", "env", "stays", "task", "run_on", "retries")
+}
 FIELD_OF |= {"task_begins": "taskBegins", "task_after_secs": "taskAfterSecs", "task_timeout_secs": "taskTimeoutSecs"}
 FIELD_OF |= {"task_keep_secs": "taskKeepSecs", "task_survives_client": "taskSurvivesClient", "rerun": "idempotent"}
 MAX_PARAMETERS = 256

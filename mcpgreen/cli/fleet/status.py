@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from contextlib import closing, suppress
 
 import gevent
@@ -22,6 +23,7 @@ REFRESH_SECS = 1.0
 MOST_TASKS = 1000
 WORKER_COLUMNS = ("worker", "labels", "running", "host", "state")
 QUEUE_COLUMNS = ("queue", "waiting", "oldest", "workers")
+Table = tuple[str, Sequence[str], Sequence[Sequence[str]]]
 TASK_COLUMNS = ("task", "tool", "status", "attempt", "worker", "for")
 
 
@@ -90,7 +92,7 @@ def _tasks(ledger: RedisTaskStore) -> list[Json]:
     ]
 
 
-def _tables(ledger: RedisTaskStore, options: Options) -> list[tuple[str, tuple[str, ...], list[tuple[str, ...]]]]:
+def _tables(ledger: RedisTaskStore, options: Options) -> list[Table]:
     if options["tasks"]:
         tasks = [
             (each["taskId"], each["tool"], each["status"], str(each["attempt"]), each["worker"], f"{each['secs']:g} s")

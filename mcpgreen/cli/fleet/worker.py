@@ -10,7 +10,7 @@ import os
 import re
 import signal
 import socket
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import gevent
 from gevent.event import Event
@@ -24,9 +24,6 @@ from mcpgreen.fleet import bell, labels
 from mcpgreen.fleet.address import VARIABLE, FleetUnusable, shown, url_of
 from mcpgreen.project.project import open_project, operator_roots, require_tmp_root
 from mcpgreen.tasks.store import StoreUnusable
-
-if TYPE_CHECKING:
-    from celery import Celery
 
 LOOK_SECS = 1.0  # between two looks for calls whose bell was not heard
 QUIET_SECS = 0.1
@@ -45,7 +42,7 @@ class Worker:
         app.task(name=bell.TASK)(self.look)
         self._controller = self._controller_of(app, name)
 
-    def _controller_of(self, app: Celery, name: str) -> Any:
+    def _controller_of(self, app: bell.App, name: str) -> Any:
         queue = bell.celery_queue(self._project, labels.ANY)
         return app.WorkController(
             app=app,

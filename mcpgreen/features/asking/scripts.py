@@ -90,7 +90,8 @@ class AskingScript:
         try:
             if self._call.promotion is not None:
                 self._call.promotion.wait()  # what is asked after its beginning belongs to the task
-            with self._turn if self._call.task is None else nullcontext():
+            task = self._call.task
+            with self._turn if task is None or task.is_plain else nullcontext():
                 outcomes = self._outcomes(asked, timeout_secs) if self._is_wanted() else {}
             if self._is_wanted():
                 take_reply(outcomes)  # outside of the turn: it may wait until the script reads a FIFO

@@ -96,7 +96,9 @@ class Follower:
         except StoreUnusable as error:
             self._tasks.mention(error)
             if time.monotonic() > seen_at + 2 * self._tasks.ledger.lease_secs:
-                raise InternalError("The fleet cannot be reached; whether the call has an effect is not known.") from error
+                raise InternalError(
+                    "The fleet cannot be reached; whether the call has an effect is not known."
+                ) from error
             return seen_at
         if task is None:
             raise InternalError(GONE)

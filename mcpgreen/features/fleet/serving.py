@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import gevent
 from gevent.event import Event as Bell
 
+from mcpgreen.errors import InternalError
 from mcpgreen.features.asking.asking import PARKED_SECS
 from mcpgreen.features.tasks.running import RunningTask
 from mcpgreen.links.session import Throttle
@@ -19,6 +21,7 @@ from mcpgreen.text.json_types import Json
 if TYPE_CHECKING:
     from mcpgreen.features.call import Call
     from mcpgreen.features.fleet.tasks import FleetTasks
+    from mcpgreen.features.tools import ToolTerms
 
 
 class FleetTask(RunningTask):
@@ -31,6 +34,7 @@ class FleetTask(RunningTask):
         self._fleet: Json = record.client["fleet"]
         self._worker = tasks
         settings = call.services.settings
+        self._begins: gevent.Greenlet | None = None
         self._progress: float | None = None  # what the server was told last
         self._progress_throttle = Throttle(settings.max_progress_per_min)
         self._log_throttle = Throttle(settings.max_logs_per_min)
@@ -48,9 +52,16 @@ class FleetTask(RunningTask):
     def _tell(self, kind: str, *values: object) -> None:
         self._worker.tell_later(self._fleet["home"], [self.id, kind, self.attempt, values])
 
+    def require_same(self, terms: ToolTerms) -> None:
+        """Raises InternalError if the tool is another one than where the call comes from."""
+        ours, theirs = self._worker.digest_of(terms), self._fleet["digest"]
+        if ours != theirs:
+            about = f"The worker {self._worker.member['name']} has another version of the tool '{terms.tool.name}'"
+            raise InternalError(f"{about} ({ours}) than the server ({theirs}); deploy the same project there.")
+
     def begin(self) -> None:
-        if self._fleet["may_begin"]:
-            super().begin()
+        if self._fleet["may_begin"] and self._begins is None:
+            self._begins = gevent.spawn(self._tasks.attempt, self._store.begin, self.id)
 
     def hear(self, record: Task) -> None:
         super().hear(record)
@@ -74,5 +85,7 @@ class FleetTask(RunningTask):
 
     def end(self, status: str, **how: object) -> None:
         self._worker.tell_now()
+        if self._begins is not None:
+            self._begins.join()  # what has begun ends as a task
         super().end(status, **how)
         self.freed.set()

@@ -1,7 +1,7 @@
 """The tasks of a server or a worker of a fleet: they are in the ledger, and some of them run elsewhere.
 
-A server sends calls: it stores them in the queue of their labels, rings the bell, and follows them. A worker claims what
-its labels fit, and runs it as it would run a stored task. Both renew a lease, hear the news about their tasks, and
+A server sends calls: it stores them in the queue of their labels, rings the bell, and follows them. A worker claims
+what its labels fit, and runs it as it would run a stored task. Both renew a lease, hear the news about their tasks, and
 recover what lost processes have left.
 """
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import time
 from collections import deque
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import gevent
@@ -61,12 +62,16 @@ class FleetTasks(Tasks):
         self._foreign_at = 0.0
         self.queues: list[str] = [labels.ANY]
         self.is_draining = False
-        self.on_drain = lambda: None
+        self.on_drain: Callable[[], None] = lambda: None
         self.member = member
         super().__init__(services)
         project = services.project.server_name()
         self.ringer = Ringer(url_of(services.settings.fleet_url), project, services.runner)
         self._greenlets = [gevent.spawn(each) for each in (self._keep_lease, self._listen, self._tell_events)]
+
+    def __len__(self) -> int:
+        """Return how many tasks run here, or elsewhere for this server."""
+        return len(self._running) + len(self._followed)
 
     @property
     def is_worker(self) -> bool:
@@ -98,7 +103,7 @@ class FleetTasks(Tasks):
             "queue": terms.queue,
             "home": self.ledger.home,
             "retries": described.retries,
-            "digest": self._digest(terms),
+            "digest": self.digest_of(terms),
             "may_begin": may_begin,
             "task_secs": terms.task_secs,
             "lengthens": "timeoutSecs" not in call.params,
@@ -107,14 +112,15 @@ class FleetTasks(Tasks):
         try:
             stored: Task | None = record and self.attempt(self.store.create, record)
         except gevent.GreenletExit:  # cancelled; the ledger may have it
-            gevent.spawn(self.cancel, record.id)
+            if record is not None:
+                gevent.spawn(self.cancel, record.id)
             raise
         if stored is None:
             raise self._unusable()
         self.ringer.ring(terms.queue)
         return stored
 
-    def _digest(self, terms: ToolTerms) -> str:
+    def digest_of(self, terms: ToolTerms) -> str:
         return self._digests.of(terms.tool.path, terms.entry_json)
 
     def follow(self, call: Call, terms: ToolTerms, task: Task) -> Json:
@@ -145,6 +151,7 @@ class FleetTasks(Tasks):
     def _hear_begun(self, task: Task) -> None:
         if task.has_ended:
             self._followed.pop(task.id, None)
+            self._note_unseen(task.id)
         elif task.id in self._followed:
             self._followed[task.id].hear(task)
 
@@ -172,6 +179,26 @@ class FleetTasks(Tasks):
         members = (self.attempt(self.ledger.members) or {}).values()
         return any(self.ledger.may_take(each, queue) for each in members)
 
+    def measures(self) -> dict[str, dict[str, float]]:
+        """Return what can be counted of the fleet: by name, and by label."""
+        try:
+            members, leases = self.ledger.members(), self.ledger.leases()
+            queues = self.ledger.queues()
+            oldest = {queue: self.ledger.waiting(queue, 1) for queue in queues}
+            workers = {str(said["name"]): runner for runner, said in members.items() if "labels" in said}
+            return {
+                "waiting_calls": {queue: float(count) for queue, count in queues.items()},
+                "oldest_call_seconds": {
+                    queue: time.time() - found[0].updated_at if found else 0.0 for queue, found in oldest.items()
+                },
+                "running_calls": {name: float(len(self.ledger.running(each))) for name, each in workers.items()},
+                "workers": {"": float(len(workers))},
+                "lost_workers": {"": float(sum(secs <= 0 for secs in leases.values()))},
+            }
+        except StoreUnusable as error:
+            self.mention(error)
+            return {}
+
     def _end_hopeless(self) -> None:
         """End calls that have waited too long for a worker with their labels."""
         wait_secs = self._services.settings.fleet_wait_secs
@@ -196,26 +223,9 @@ class FleetTasks(Tasks):
         record: Task | None = self.attempt(self.ledger.claim, self.queues) if may_claim else None
         if record is None:
             return None
-        if problem := self._problem_with(record):
-            self.attempt(self.store.finish, record.id, record.attempt, Status.FAILED, error=life.error_of(problem))
-            return self.claim()
         self.run_record(record)
         running = self._running.get(record.id)
         return running if isinstance(running, FleetTask) else None
-
-    def _problem_with(self, record: Task) -> str:
-        """Return why a call cannot run here: the tool is another one than where the call comes from."""
-        from mcpgreen.features.tools import terms_of
-
-        snapshot, name = self._services.snapshot("tools"), self.member["name"]
-        tool, theirs = snapshot.by_name.get(record.tool), record.client["fleet"]["digest"]
-        if tool is None:
-            return f"The worker {name} has no tool '{record.tool}'; deploy the same project there."
-        ours = self._digest(terms_of(self._services, snapshot, tool))
-        if ours == theirs:
-            return ""
-        text = f"The worker {name} has another version of the tool '{record.tool}' ({ours}) than the server ({theirs})"
-        return f"{text}; deploy the same project there."
 
     def _running_task(self, call: Call, record: Task) -> RunningTask:
         is_of_fleet = self.is_worker and "fleet" in record.client
@@ -321,7 +331,7 @@ class FleetTasks(Tasks):
         while True:
             try:
                 with gevent.Timeout(lease_secs / BEATS):
-                    if self.ledger.beat(**self.member, running=len(self)):
+                    if self.ledger.beat(**self.member, running=len(self._running)):
                         self.recover_soon()
                     self._take_back()
             except LookupError:

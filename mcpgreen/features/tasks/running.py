@@ -26,6 +26,7 @@ from mcpgreen.text.json_types import Json
 
 if TYPE_CHECKING:
     from mcpgreen.features.tasks.tasks import Tasks
+    from mcpgreen.features.tools import ToolTerms
 
 MESSAGE_SECS = 1.0  # between two changes of the status message
 END_TRIES_SECS = (0.1, 1.0, 5.0, 30.0)  # between tries to store an end
@@ -77,6 +78,9 @@ class RunningTask:
 
     def log(self, level: str, logger: str | None, data: object) -> None:
         """Do nothing: clients get no log messages of tasks."""
+
+    def require_same(self, terms: ToolTerms) -> None:
+        """Do nothing: the tool is that of this project."""
 
     def begin(self) -> None:
         """The script says that the task begins; clients know of it already, unless it was handed over. Never waits."""

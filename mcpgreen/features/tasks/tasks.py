@@ -310,10 +310,13 @@ class Tasks:
         if ended is None:
             self.ring()
             return
-        self._unseen[task.id] = None
+        self._note_unseen(task.id)
+        self._tell([ended])
+
+    def _note_unseen(self, task_id: str) -> None:
+        self._unseen[task_id] = None
         if len(self._unseen) > MAX_UNSEEN:
             del self._unseen[next(iter(self._unseen))]
-        self._tell([ended])
 
     def end_session(self, session: Session) -> None:
         """End the tasks of an HTTP session that is over."""

@@ -5,7 +5,7 @@ Every failure of a request becomes a response here. Only a client that is gone, 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
@@ -217,6 +217,8 @@ class Metrics:
         self._measured("mcpgreen_waiting_calls", "Calls that are waiting for a slot.", lambda: server.load.waiting)
         self._measured("mcpgreen_open_listens", "Open subscriptions/listen requests.", lambda: server.load.listens)
         self._measured("mcpgreen_http_connections", "Open HTTP connections.", connections)
+        if server.services.settings.fleet_url:
+            self._registry.register(FleetMeasures(library, server.services.fleet.measures))
         library.ProcessCollector(registry=self._registry)
 
     def count(self, path: str, status: str) -> None:
@@ -228,3 +230,32 @@ class Metrics:
 
     def _measured(self, name: str, text: str, measure: Callable[[], int]) -> None:
         self._library.Gauge(name, text, registry=self._registry).set_function(measure)
+
+
+class FleetMeasures:
+    """What Prometheus learns of a fleet, read from its ledger each time."""
+
+    NAMES = {
+        "waiting_calls": ("queue", "Calls that wait for a worker, by queue."),
+        "oldest_call_seconds": ("queue", "How long the oldest call has waited, by queue."),
+        "running_calls": ("worker", "Calls that run, by worker."),
+        "workers": ("", "Workers that live."),
+        "lost_workers": ("", "Servers and workers whose lease is over, and whose calls were not yet taken care of."),
+    }
+
+    def __init__(self, library: Any, measures: Callable[[], dict[str, dict[str, float]]]) -> None:
+        self._library = library
+        self._measures = measures
+
+    def describe(self) -> list[Any]:
+        return []  # so that the ledger is not read when this is registered
+
+    def collect(self) -> Iterator[Any]:
+        for name, values in self._measures().items():
+            label, text = self.NAMES[name]
+            family = self._library.core.GaugeMetricFamily(
+                f"mcpgreen_fleet_{name}", text, labels=[label] if label else []
+            )
+            for key, value in values.items():
+                family.add_metric([key] if label else [], value)
+            yield family
