@@ -62,14 +62,6 @@ def never_block() -> None:
         _fd = 2
 
 
-def leave_stderr() -> None:
-    """Let go of stderr: a process that waits for its end must not wait for us."""
-    null = os.open(os.devnull, os.O_WRONLY)
-    for fd in {1, 2, _fd}:
-        os.dup2(null, fd, inheritable=fd <= 2)
-    os.close(null)
-
-
 def exception(text: str, *values: object) -> None:
     """As `error`, with the traceback of the exception being handled."""
     import traceback

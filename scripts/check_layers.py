@@ -61,7 +61,7 @@ OWNERS = {
     "yaml": ("catalog.descriptions.yaml_text",),
     "docopt": ("cli.main",),
     "jwt": ("transports.http.oauth.keys", "transports.http.oauth.resource_server"),
-    "cryptography": ("tasks.secrets",),
+    "cryptography": ("tasks.store", "tasks.sqlite_store"),
     "celery": ("fleet.bell",),
     "kombu": ("fleet.bell",),
     "redis": ("fleet.address",),

@@ -81,7 +81,7 @@ MESSAGES: dict[str, tuple[Known, ...]] = {
             "Fix the error there. `mcpgreen validate` shows all such errors at once.",
         ),
         Known(
-            "…; the skill is left out",
+            "… the skill is left out",
             "A folder in `skills/` breaks a rule for skills. The line says which rule.",
             "Correct it, or remove the folder. See [What counts as a skill](skills.md#what-counts-as-a-skill).",
         ),
@@ -139,9 +139,8 @@ MESSAGES: dict[str, tuple[Known, ...]] = {
     ),
     "A call fails": (
         Known(
-            "There are … unfinished tasks already; wait until a task ends.",
-            "The caller has as many unfinished tasks as one caller may have. `The server has …` is the "
-            "same for all callers together.",
+            "There are … unfinished tasks of yours, and … in all; wait until a task ends.",
+            "The caller has as many unfinished tasks as one caller may have, or all callers together have too many.",
             "Wait, or cancel tasks: `mcpgreen tasks` lists them.",
         ),
         Known(

@@ -90,6 +90,12 @@ def tmp_path(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 
 
 @pytest.fixture
+def default_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Start servers with tasks, also if the tests run with MCPGREEN_TASKS=off."""
+    monkeypatch.delenv("MCPGREEN_TASKS", raising=False)
+
+
+@pytest.fixture
 def project(tmp_path: Path) -> ProjectBuilder:
     return ProjectBuilder(tmp_path / "project")
 

@@ -273,8 +273,8 @@ FAULTS = [
     Fault(
         "helper-holds-our-output",
         "mcpgreen/running/processes/spawning.py",
-        "for fd in (0, 1, 2) if fd not in (as_fd, *inherits)]",
-        "for fd in (0,) if fd not in (as_fd, *inherits)]",
+        "for fd in (0, 1, 2) if fd != as_fd]",
+        "for fd in (0,) if fd != as_fd]",
         "tests/running/test_runs.py::test_a_helper_holds_nothing_but_its_socket",
     ),
     Fault(

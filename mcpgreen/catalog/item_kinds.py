@@ -90,8 +90,7 @@ def _read_resources(project: Project, tree: Tree, registration: Registration | N
     instead = _registered_items(project, registration, "resources")
     by_hand = _registered_items(project, registration, "resourceTemplates")
     of_skills = tree.below(project.skills_dir)
-    links_out = {path: mode for path, mode in tree.links_out.items() if path not in of_skills.links_out}
-    found = discover_resources(project, tree._replace(links_out=links_out), instead=instead)
+    found = discover_resources(project, tree, instead=instead)
     resources, templates = found["resources"], found["resourceTemplates"]
     if registration is not None and by_hand is not None:
         registered = {item.name for item in by_hand.items}

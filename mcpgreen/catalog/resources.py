@@ -83,7 +83,7 @@ def discover_resources(project: Project, tree: Tree, *, instead: Discovery | Non
     if instead is not None:
         below, read = below._replace(memory={}, earlier={}), _template_of
     items, more, hints = read_files(project, below, metadata.item_sources, read, "the resource")
-    warnings = [*tree.warnings_with_links(project, "resources"), *more]
+    warnings = [*below.warnings_with_links(project, "resources"), *more]
     found = sorted(items, key=lambda item: (item.name, item.definition.get("uri", ""), item.relative_path))
     resources = [item for item in found if isinstance(item, Resource)]
     by_uri = {item.uri: item for item in reversed(resources) if item.is_described}

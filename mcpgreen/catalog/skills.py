@@ -12,9 +12,7 @@ from __future__ import annotations
 import codecs
 import os
 import re
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from typing import BinaryIO, NamedTuple
+from typing import NamedTuple
 
 from mcpgreen.catalog.descriptions import metadata, yaml_text
 from mcpgreen.catalog.descriptions.metadata import Origin, Rule
@@ -29,6 +27,7 @@ from mcpgreen.text.json_types import Json
 
 MAIN_FILE = "SKILL.md"
 SCHEME = "skill://"
+DIRECTORY = "inode/directory"
 NAME = re.compile(r"(?=.{1,64}\Z)[a-z0-9]+(-[a-z0-9]+)*")
 NAME_RULE = "up to 64 characters from a-z 0-9 -, without - at the ends or twice in a row"
 # The limits of the extension: clients need not accept more.
@@ -52,30 +51,18 @@ _FRONT_MATTER = re.compile(rb"---\r?\n(.*?\r?\n)---[ \t]*(?:\r?\n|\Z)", re.DOTAL
 
 class Skill(NamedTuple):
     """One skill. `path` is its SKILL.md, `definition` its entry in `skills/list`. `files` are by their paths in
-    its folder, and `directories` the folders in it, with the root as an empty path."""
+    its folder. `folders` has what clients are told of the content of each folder, by its URI."""
 
     name: str
     path: str
     files: dict[str, Resource]
-    directories: Sequence[str]
+    folders: dict[str, list[Json]]
     definition: Json
-
-    @property
-    def description(self) -> str:
-        return str(self.definition["frontmatter"]["description"])
 
     @property
     def registry_entry(self) -> Json:
         """What tells one state of the skill from another."""
-        return {**self.definition, "directories": self.directories}
-
-
-class Content(NamedTuple):
-    """What clients are told of the content of a file."""
-
-    digest: str
-    size: int
-    mime_type: str
+        return {**self.definition, "folders": list(self.folders)}
 
 
 def discover_skills(project: Project, tree: Tree) -> Discovery:
@@ -88,18 +75,15 @@ def discover_skills(project: Project, tree: Tree) -> Discovery:
     skills: list[Skill] = []
     # The walk has told the other warnings.
     warnings = tree._replace(warnings=[]).warnings_with_links(project, project.shown(home))
-    total = 0
-    for number, name in enumerate(sorted(folders)):
-        files = sum(len(directory.files) for directory in folders[name])
-        total += files if files <= MAX_FILES else 0  # a skill with more is left out
-        if number >= MAX_SKILLS or total > MAX_FILES_IN_ALL:
+    for name in sorted(folders):
+        if len(skills) >= MAX_SKILLS or sum(len(skill.files) for skill in skills) >= MAX_FILES_IN_ALL:
             reason = f"it has more than {MAX_SKILLS} skills or {MAX_FILES_IN_ALL} files"
             warnings.append(Loss(f"{project.shown(home)}: {reason}; {name} and all after it are left out"))
             break
         try:
             skills.append(_skill_in(project, tree, name, folders[name]))
-        except ProjectError as error:
-            warnings.append(Loss(f"{project.shown(error.path)}: {error.reason}; the skill is left out"))
+        except (ProjectError, OSError) as error:
+            warnings.append(_loss(project, error, "the skill is left out"))
     return Discovery(skills, warnings)
 
 
@@ -110,12 +94,18 @@ def discover_prompts_of_skills(project: Project, tree: Tree) -> Discovery:
     for skill in discover_skills(project, tree).items:  # its warnings come with the resources
         try:
             text = content_of(skill.path, MAX_PROMPT_BYTES).decode("utf-8", "replace")
-            fields = {"name": skill.name, "description": skill.description, "placeholders": "braces"}
-            origin = Origin(skill.path, project.private, [])
-            prompts.append(describe_prompt(origin, {**fields, "messages": [{"role": "user", "content": text}]}))
+            about = {"name": skill.name, "description": skill.definition["frontmatter"]["description"]}
+            fields = {**about, "placeholders": "braces", "messages": [{"role": "user", "content": text}]}
+            prompts.append(describe_prompt(Origin(skill.path, project.private, []), fields))
         except ProjectError as error:
-            warnings.append(Loss(f"{project.shown(error.path)}: {error.reason}; the prompt is left out"))
+            warnings.append(_loss(project, error, "the prompt is left out"))
     return Discovery(prompts, warnings)
+
+
+def _loss(project: Project, error: ProjectError | OSError, what: str) -> Loss:
+    if isinstance(error, ProjectError):
+        return Loss(f"{project.shown(error.path)}: {error.reason}; {what}")
+    return Loss(f"{project.shown(error.filename)}: it cannot be read: {error.strerror}; {what}")
 
 
 def uri_of(name: str, path: str) -> str:
@@ -126,37 +116,40 @@ def uri_of(name: str, path: str) -> str:
 
 
 def _skill_in(project: Project, tree: Tree, name: str, directories: list[Directory]) -> Skill:
+    """Raises ProjectError, and OSError if a file cannot be read."""
     folder = f"{project.skills_dir}/{name}"
+    places = sorted(directory.path[len(folder) + 1 :] for directory in directories)
     found: dict[str, os.stat_result] = {}
-    if not NAME.fullmatch(name):
-        raise ProjectError(folder, f"the folder of a skill must have a name of {NAME_RULE}")
-    closed = [each for each in tree.warnings if each.startswith(project.shown(folder) + "/") and NO_PERMISSION in each]
-    if closed:
-        raise ProjectError(folder, f"it is incomplete: {closed[0]}")
     for directory in directories:
-        below = directory.path[len(folder) + 1 :]
-        if below.count("/") >= MAX_DEPTH:
-            raise ProjectError(folder, f"it is nested deeper than {MAX_DEPTH} folders")
         for file, status in tree.pace.over(directory.files.items()):
             if not os.path.islink(f"{directory.path}/{file}"):
-                found[os.path.join(below, file)] = status
-        if max(len(found), len(directories)) > MAX_FILES:
-            raise ProjectError(folder, f"it has more than {MAX_FILES} files or folders")
-    if MAIN_FILE not in found:
-        raise ProjectError(folder, f"it has no {MAIN_FILE}")
-    if sum(status.st_size for status in found.values()) > MAX_BYTES:
-        raise ProjectError(folder, f"its files are larger than {MAX_BYTES} bytes together")
+                found[f"{directory.path}/{file}"[len(folder) + 1 :]] = status
+    size = sum(status.st_size for status in found.values())
+    closed = [each for each in tree.warnings if each.startswith(project.shown(folder) + "/") and NO_PERMISSION in each]
+    for is_broken, rule in (
+        (not NAME.fullmatch(name), f"the folder of a skill must have a name of {NAME_RULE}"),
+        (closed, f"it is incomplete: {', '.join(closed)}"),
+        (any(each.count("/") >= MAX_DEPTH for each in places), f"it is nested deeper than {MAX_DEPTH} folders"),
+        (max(len(found), len(places)) > MAX_FILES, f"it has more than {MAX_FILES} files or folders"),
+        (MAIN_FILE not in found, f"it has no {MAIN_FILE}"),
+        (size > MAX_BYTES, f"its files are larger than {MAX_BYTES} bytes together"),
+    ):
+        if is_broken:
+            raise ProjectError(folder, rule)
     front_matter = _front_matter_in(f"{folder}/{MAIN_FILE}", name)
+    folders: dict[str, list[Json]] = {uri_of(name, place): [] for place in places}
+    for place in filter(None, places):
+        entry = {"name": os.path.basename(place), "uri": uri_of(name, place), "mimeType": DIRECTORY}
+        folders[uri_of(name, os.path.dirname(place))].append(entry)
     files: dict[str, Resource] = {}
     resources: list[Json] = []
     for path in sorted(found, key=lambda path: (path != MAIN_FILE, path)):
-        content, uri = _content_at(f"{folder}/{path}", found[path], tree), uri_of(name, path)
-        resources.append({"uri": uri, "digest": content.digest, "size": content.size})
-        about = {"name": os.path.basename(path), "uri": uri, "mimeType": content.mime_type, "size": content.size}
-        if path == MAIN_FILE:
-            about |= {"name": name, "description": front_matter["description"]}
+        content = _content_of(f"{folder}/{path}", found[path], tree)
+        about = {"name": os.path.basename(path), "uri": uri_of(name, path), **content}
+        resources.append({"uri": about["uri"], "digest": about.pop("digest"), "size": about["size"]})
+        about |= {"name": name, "description": front_matter["description"]} if path == MAIN_FILE else {}
         files[path] = _resource_at(project, f"{folder}/{path}", about)
-    folders = sorted(directory.path[len(folder) + 1 :] for directory in directories)
+        folders[uri_of(name, os.path.dirname(path))].append(about)
     definition: Json = {"uri": uri_of(name, MAIN_FILE), "frontmatter": front_matter, "resources": resources}
     return Skill(name, f"{folder}/{MAIN_FILE}", files, folders, definition)
 
@@ -170,8 +163,8 @@ def _resource_at(project: Project, path: str, definition: Json) -> Resource:
 
 def _front_matter_in(path: str, name: str) -> Json:
     """Return the front matter of a SKILL.md as JSON. Raises ProjectError, also for one without a usable name and
-    description. `name` is that of the folder."""
-    with _opened(path) as file:
+    description, and OSError. `name` is that of the folder."""
+    with open(existing_file(path), "rb") as file:
         match = _FRONT_MATTER.match(file.read(MAX_FRONT_MATTER_BYTES).removeprefix(codecs.BOM_UTF8))
     if match is None:
         most = f"{MAX_FRONT_MATTER_BYTES} bytes at most"
@@ -189,33 +182,24 @@ def _front_matter_in(path: str, name: str) -> Json:
     return value
 
 
-def _content_at(path: str, status: os.stat_result, tree: Tree) -> Content:
-    """Hash a file, in turns with other work, or take what an earlier scan found. Raises ProjectError."""
+def _content_of(path: str, status: os.stat_result, tree: Tree) -> Json:
+    """Return what clients are told of the content of a file. It is hashed in turns with other work, unless an earlier
+    scan has done that. Raises ProjectError and OSError."""
     stamp = stamp_of(status)
-    earlier_stamp, content = tree.earlier.get(path, (None, None))
+    content: Json
+    earlier_stamp, content = tree.earlier.get(path, (None, {}))
     if earlier_stamp != stamp:
         from hashlib import sha256
 
         digest, size = sha256(), 0
-        with _opened(path) as file:
+        with open(existing_file(path), "rb") as file:
             while chunk := file.read(SLICE_BYTES):
                 digest.update(chunk)
                 size += len(chunk)
                 tree.pace.step()
                 if size > MAX_BYTES:
                     raise ProjectError(path, f"it is larger than {MAX_BYTES} bytes")
-        content = Content(f"sha256:{digest.hexdigest()}", size, mime_type_of(path))
+        content = {"digest": f"sha256:{digest.hexdigest()}", "size": size, "mimeType": mime_type_of(path)}
     if status.st_ctime_ns <= tree.settled_ns:
         tree.memory[path] = stamp, content
-    assert isinstance(content, Content)
     return content
-
-
-@contextmanager
-def _opened(path: str) -> Iterator[BinaryIO]:
-    """Open a file of a skill. Raises ProjectError, also if it cannot be read."""
-    try:
-        with open(existing_file(path), "rb") as file:
-            yield file
-    except OSError as error:
-        raise ProjectError(path, f"it cannot be read: {error.strerror}") from error

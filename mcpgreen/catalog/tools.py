@@ -60,10 +60,9 @@ UNFIT_VARIABLES = {
 }
 
 TASK_WAYS = ("never", "auto", "always", "required")  # how calls become tasks
-TASK_BEGINNINGS = ("call", "script")
 # What else is said of tasks.
 TASK_FIELDS = {
-    "taskBegins": metadata.one_of(TASK_BEGINNINGS),
+    "taskBegins": metadata.one_of(("call", "script")),
     **dict.fromkeys(("taskAfterSecs", "taskTimeoutSecs", "taskKeepSecs"), metadata.A_DURATION),
     **dict.fromkeys(("taskSurvivesClient", "idempotent"), metadata.A_BOOLEAN),
 }
@@ -172,7 +171,7 @@ class Description(NamedTuple):
     env: Sequence[str] = ()  # variables of the server that the tool gets; a ! marks a required one
     stays: Stays | None = None  # between calls
     task: str | None = None  # how its calls become tasks; None if nothing is said
-    task_begins: str = TASK_BEGINNINGS[0]
+    task_begins: str = "call"
     task_after_secs: float | None = None
     task_timeout_secs: float | None = None
     task_keep_secs: float | None = None

@@ -15,9 +15,9 @@ from contextlib import suppress
 from mcpgreen.catalog.descriptions import metadata
 from mcpgreen.catalog.functions.module import Module
 from mcpgreen.catalog.functions.reading import MARK
-from mcpgreen.catalog.items import Discovery
 from mcpgreen.catalog.prompts import Prompt
 from mcpgreen.catalog.resources import ResourceTemplate
+from mcpgreen.catalog.skills import Skill
 from mcpgreen.catalog.tools import ATTRIBUTE_OF, TASK_FIELDS, Description, Tool
 from mcpgreen.cli.checking.findings import Finding, Position, Problem, Report
 from mcpgreen.cli.checking.item_checks import WORD_OF, discoveries, parts_of
@@ -121,32 +121,25 @@ def report_on(options: Options) -> Report:
         if isinstance(discovery, OSError) or kind == "ui":  # pages are resources, too
             continue
         if kind == "skills":
-            findings += _skill_findings(project, discovery, found["tools"])
+            findings += [explained(project, kind, warning) for warning in discovery.warnings]
+            tools = [] if isinstance(found["tools"], OSError) else [tool.name for tool in found["tools"].items]
+            for skill in discovery.items:
+                findings += _findings(project, kind, skill, skill.path, list(skill_problems(skill, tools)))
             continue
         items = [(item, source_of(project, registration, kind, item)) for item in discovery.items]
         for item, source in items:
-            findings += _findings(project, settings, kind, item, source)
+            findings += _findings(project, kind, item, source.path, list(_problems(project, settings, item, source)))
         findings += _list_findings(project, kind, items)
     return Report(project, findings, 0, options["--strict"])
 
 
-def _skill_findings(project: Project, skills: Discovery, tools: Discovery | OSError) -> Iterator[Finding]:
-    yield from (explained(project, "skills", warning) for warning in skills.warnings)
-    names = [] if isinstance(tools, OSError) else [tool.name for tool in tools.items]
-    for skill in skills.items:
-        subject = f"{WORD_OF['skills']} {skill.name}"
-        problems = list(skill_problems(skill, names))
-        yield from (problem.about(project, "skills", subject) for problem in problems)
-        if not problems:
-            yield Finding("ok", "skills", subject, file=project.shown(skill.path))
-
-
-def _findings(project: Project, settings: Settings, kind: str, item: Item, source: Source) -> Iterator[Finding]:
+def _findings(
+    project: Project, kind: str, item: Item | Skill, path: str | None, problems: list[Problem]
+) -> Iterator[Finding]:
     subject = f"{WORD_OF[kind]} {item.name}"
-    problems = list(_problems(project, settings, item, source))
     yield from (problem.about(project, kind, subject) for problem in problems)
     level = "info" if problems else "ok"
-    file = project.shown(source.path) if source.path else None
+    file = project.shown(path) if path else None
     if isinstance(item, Tool):
         tokens = tokens_of(item.definition)
         sentence = f"{subject}: about {tokens} tokens"

@@ -105,7 +105,7 @@ class Router:
     ) -> None:
         """Serve a request now, or start serving it. Never raises, never waits."""
         try:
-            view = admit(method, params, link.session.handshake, self.services.offered)
+            view = admit(method, params, link.session.handshake, self.services.offered_for(method))
         except RpcError as error:
             self.refuse(sink, request_id, error, method, params)
             return

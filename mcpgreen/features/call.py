@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from mcpgreen.features.tools import Promotion
     from mcpgreen.links.principal import Principal
     from mcpgreen.project.roots import Roots
-    from mcpgreen.running.processes.pipes import OutputPlace
+    from mcpgreen.running.processes.pipes import Capture, OutputPlace
     from mcpgreen.running.processes.process import Child
     from mcpgreen.running.processes.run import Deadline, Outcome
     from mcpgreen.running.resident.process import Exchange
@@ -121,7 +121,9 @@ class Interaction:
 
 class Call:
     """One request in progress. `session` is None for a stateless one. The response goes to `sink`: the stream's own, or
-    that of a batch. The request takes `weight_bytes` of memory."""
+    that of a batch. The request takes `weight_bytes` of memory. `reported` is the progress of its script."""
+
+    reported: tuple[float, float | None, str | None] | None = None
 
     def __init__(
         self,
@@ -238,10 +240,7 @@ class Call:
 
     def progress(self, progress: float, total: float | None, message: str | None) -> None:
         """Send progress to a client that asked for it: only if it has increased, and not too often."""
-        if self.task is not None:
-            self.task.progress(progress, total, message)
-        elif self.promotion is not None:
-            self.promotion.progress = progress, total, message
+        self.reported = progress, total, message
         if self.token is None or not (self.task is not None or self.interaction.state in HEARD):
             return
         if self._last_progress is not None and progress <= self._last_progress:
@@ -257,13 +256,11 @@ class Call:
         if message is not None:
             params["message"] = message
         if self.task is not None:
-            params["_meta"] = self.task.related
+            params["_meta"] = revision_fields.about_task(self.task.id)
         self._notify("notifications/progress", revision_fields.fit_fields("progress", params, self.view.revision))
 
     def log(self, level: str, logger: str | None, data: object) -> None:
         """Send a log message to the client, if it wants this level."""
-        if self.task is not None:
-            self.task.log(level, logger, data)
         if self.interaction.state not in HEARD or not wants_level(self.view, level):
             return
         if self._log_throttle is None:
@@ -336,8 +333,6 @@ class Call:
         if self.run is not None:
             self.run.take_places()
             self.services.waiting.remove(self)
-        if self.task is not None:
-            self.task.start()
 
     def wait_until_adopted(self) -> None:
         """Wait until the client of a parked call is back. The result is kept meanwhile, but no place."""
@@ -417,8 +412,11 @@ class Run:
         self.ended_by = ""
         self.stderr_end = b""
         self.deadline: Deadline | None = None  # of the script that runs
-        self.tail: Callable[[], bytes] | None = None  # what a process that stays has written to stderr for the call
+        self.stderr_so_far: Callable[[], bytes] = bytes  # the end of what the script has written there
         self._helpers: dict[gevent.Greenlet, None] = {}
+
+    def hear_stderr(self, stderr: Capture) -> None:
+        self.stderr_so_far = stderr.end
 
     def note_end(self, outcome: Outcome) -> None:
         """Remember how the script ended, but not its output, which may be large."""

@@ -48,7 +48,7 @@ def run_resident(
         process = pool.take(version, partial(_new_process, call, terms, stays, described))
         deadline.resume()
         if stays.concurrency == 1:
-            call.run.tail = partial(process.tail.since, process.tail.size)
+            call.run.stderr_so_far = partial(process.tail.since, process.tail.size)
         outcome, error_report, resources_report = process.call(
             _line(call, terms, arguments_json, timeout_secs), deadline, Reports(call, deadline)
         )

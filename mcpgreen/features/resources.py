@@ -23,7 +23,7 @@ from mcpgreen.running.scripts.scratch import CANCEL_FILE
 from mcpgreen.running.shares import in_turns
 from mcpgreen.text import jsontext, media
 from mcpgreen.text.json_types import Json
-from mcpgreen.text.uris import file_uri, is_within, problem_with, scheme_of
+from mcpgreen.text.uris import file_uri, problem_with, scheme_of
 
 READ_TTL_MS = 0
 
@@ -48,7 +48,7 @@ def needs_process(call: Call, target: Target) -> bool:
     return (
         request.provider == "file"
         and not call.are_roots_known
-        and not providers.is_below(request, _directories_for(call, request))
+        and not providers.is_below(request, call.services.resource_directories)
     )
 
 
@@ -109,19 +109,11 @@ def _read_by_script(call: Call, request: Request) -> Content:
 def within_limits(call: Call, request: Request) -> Request:
     """Add the directories below which a file may be read now, and the owner. A provider of the project also gets the
     claims of the caller, so that subscriptions do not share the read with another caller."""
-    allowed = [*_directories_for(call, request), *call.roots.paths]
+    allowed = [*call.services.resource_directories, *call.roots.paths]
     request = request._replace(allowed=allowed, owner=call.stream.owner)
     if not call.auth_json or not call.services.providers.has_own(request.provider):
         return request
     return request._replace(variables={**request.variables, AUTH_VARIABLE: call.auth_json})
-
-
-def _directories_for(call: Call, request: Request) -> list[str]:
-    """Return the directories in which a file may be, besides the roots. A listed file of a skill is below skills/."""
-    skills_dir = call.services.project.skills_dir
-    if request.path is not None and is_within(request.path, skills_dir):
-        return [skills_dir]
-    return call.services.resource_directories
 
 
 def is_unread(block: object) -> bool:

@@ -147,7 +147,8 @@ def run_for(
         if call.task is not None:
             env[b"MCP_TASK_ATTEMPT"] = b"%d" % call.task.attempt
         reports = Reports(call, deadline)
-        run = ScriptRun(script, env, deadline, limits, call.serial, Channel(reports).feed, call.stream.owner)
+        feed, hear_stderr = Channel(reports).feed, call.run.hear_stderr
+        run = ScriptRun(script, env, deadline, limits, call.serial, feed, call.stream.owner, on_start=hear_stderr)
         can_elicit = call.client_variables["MCP_ELICIT_SUPPORTED"] == "1"
         with ElicitationFiles(files, reports.asking_script) if can_elicit else nullcontext():
             outcome = run_script(services.runner, run)

@@ -19,7 +19,7 @@ from mcpgreen.links.session import MAX_QUEUED_BYTES, MAX_QUEUED_REQUESTS, Sessio
 from mcpgreen.project.project import Project
 from mcpgreen.project.roots import Roots, resource_directories
 from mcpgreen.protocol.admission import Identity
-from mcpgreen.protocol.revisions import offered_capabilities
+from mcpgreen.protocol.revisions import EXTENSION_OF, offered_capabilities
 from mcpgreen.running.disk_watcher import DiskWatcher
 from mcpgreen.running.scripts import temporary
 from mcpgreen.running.scripts.scratch import StateDir, Storage
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from mcpgreen.features.call import Call
     from mcpgreen.features.confidential import Confidential
     from mcpgreen.features.fleet.tasks import FleetTasks
-    from mcpgreen.features.tasks.keeper import Keeper
     from mcpgreen.features.tasks.tasks import Tasks
     from mcpgreen.features.watching.watches import Watcher
     from mcpgreen.providers.reading import Providers
@@ -83,7 +82,7 @@ class Services:
         self.turns: WeakValueDictionary[str, Places] = WeakValueDictionary()
         self.next_serial = count(1).__next__  # a number for each call
         self.serve_call: Callable[[Call], None]  # set by the router
-        # Of a server over stdio: the environment for its keeper. None: there is no keeper.
+        # Of a server over stdio: the environment for its keeper. None: a client's end does not end this server.
         self.keeper_environ: Mapping[str, str] | None = None
         self.is_keeper = False
         self.fleet_member: Mapping[str, Any] = {"server": True}  # what a fleet may know of this process
@@ -95,9 +94,15 @@ class Services:
 
     @property
     def offered(self) -> frozenset[str]:
-        """The capabilities and extensions on offer now: the folder for skills may come and go."""
-        is_minimal, has_skills = self.settings.force_minimal, self.project.has_skills
-        return offered_capabilities(is_minimal=is_minimal, has_tasks=self.offers_tasks, has_skills=has_skills)
+        """The capabilities and extensions on offer now."""
+        return self.offered_for("")
+
+    def offered_for(self, method: str) -> frozenset[str]:
+        """The same, as far as a request needs to know: the folder for skills may come and go, and a look at the disk
+        for each request would take as long as a ping."""
+        has_skills = (not method or method in EXTENSION_OF) and self.project.has_skills
+        is_minimal, has_tasks = self.settings.force_minimal, self.offers_tasks
+        return offered_capabilities(is_minimal=is_minimal, has_tasks=has_tasks, has_skills=has_skills)
 
     @property
     def has_tasks(self) -> bool:
@@ -106,8 +111,6 @@ class Services:
 
     def close(self, *, is_client_gone: bool = False) -> None:
         """End tasks, parked calls and schema checks, then stop all scripts and remove their files."""
-        if "keeper" in self.__dict__ and self.keeper is not None:
-            self.keeper.close()
         if "tasks" in self.__dict__:
             self.tasks.close(is_client_gone=is_client_gone)
         if "asking" in self.__dict__:
@@ -163,15 +166,6 @@ class Services:
 
         wanted = tool.description.run_on
         return labels.queue_of(wanted) if wanted else labels.queue_by_patterns(tool.name, settings.fleet_tools)
-
-    @cached_property
-    def keeper(self) -> Keeper | None:
-        """The process for tasks that survive the client. None where the client's end does not end this server."""
-        if self.keeper_environ is None:
-            return None
-        from mcpgreen.features.tasks.keeper import Keeper
-
-        return Keeper(self, self.keeper_environ)
 
     def recover_tasks(self) -> None:
         """Take care of tasks that an earlier server left, if there is a store. Never waits."""

@@ -199,22 +199,21 @@ def _require_task_allowed(call: Call, tool: Tool) -> None:
 
 def prepare_task(call: Call, terms: ToolTerms) -> Route[ToolTerms] | None:
     """Make the call a task, or see to it that it becomes one later; if its client supports tasks. Return another route
-    if its task has to survive the client, or runs on a worker of the fleet."""
+    if its task has to survive the client, or if a worker of the fleet runs it."""
     if call.task is not None:
         return None
-    is_wanted = call.view.has_tasks and (call.is_stateless or "task" in call.params)
-    becomes_task = is_wanted and terms.task != "never"
+    is_wanted = (call.session is None or "task" in call.params) and terms.task != "never" and call.view.has_tasks
     is_later = terms.tool.description.task_begins == "script" or (terms.task == "auto" and call.is_stateless)
     if terms.queue:
-        return Route(find_tool, partial(_call_on_worker, may_begin=becomes_task, is_later=is_later))
-    if not becomes_task:
+        return Route(find_tool, partial(_call_on_worker, may_begin=is_wanted, is_later=is_later))
+    if not is_wanted:
         return None
-    if terms.survives and call.services.keeper is not None:
+    if terms.survives and call.services.tasks.keeper is not None:
         task = call.services.tasks.hand_over(call, terms, is_begun=not is_later)
         if task is not None:
             return Route(find_tool, lambda call, terms: call.services.tasks.follow(call, terms, task))
     if terms.task == "required":
-        call.services.tasks.require_store()
+        call.services.tasks.store.changed_since(-1)  # raises an error if no task can be stored
     if is_later:
         call.promotion = Promotion(call, terms)
     else:
@@ -233,11 +232,9 @@ def _call_on_worker(call: Call, terms: ToolTerms, *, may_begin: bool, is_later: 
 
 class Promotion:
     """A running call that may become a task: after some seconds, or as soon as its script says so; but not while it
-    waits for an answer, because a question that was asked in the usual way is answered in the usual way. `progress` is
-    what its script reported last."""
+    waits for an answer, because a question that was asked in the usual way is answered in the usual way."""
 
     def __init__(self, call: Call, terms: ToolTerms) -> None:
-        self.progress: tuple[float, float | None, str | None] | None = None
         self._call = call
         self._terms = terms
         self._greenlet: gevent.Greenlet | None = None

@@ -75,7 +75,7 @@ class Ringer:
     def _start(self) -> None:
         self._runner.prepare()
         command = [sys.executable, "-I", "-c", PROGRAM, *sys.path]
-        self._pid, self._fd = spawn_helper(sys.executable, command, self._environ, as_fd=0, inherits=(2,))
+        self._pid, self._fd = spawn_helper(sys.executable, command, self._environ, as_fd=0)
         self._runner.know(self._pid)
 
     def close(self) -> None:

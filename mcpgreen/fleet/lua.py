@@ -72,7 +72,6 @@ while true do
     redis.call('HINCRBY', key, 'v', 1)
     redis.call('HSET', key, 'runner', runner)
     redis.call('SADD', p .. 'run:' .. runner, id)
-    redis.call('HINCRBY', p .. 'waited', 'calls', 1)
     return id
   end
 end
@@ -124,3 +123,5 @@ for _, id in ipairs(ARGV) do
 end
 return #ARGV
 """
+
+SCRIPTS = {"SAVE": SAVE, "CLAIM": CLAIM, "BEAT": BEAT, "LEASES": LEASES, "FORGET": FORGET, "REMOVE": REMOVE}

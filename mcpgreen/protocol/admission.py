@@ -54,7 +54,6 @@ class ClientView:
         self.revision = revision
         self.capabilities = capabilities
         self.log_level = log_level
-        self.info = info
         self.is_fastmcp = isinstance(info, dict) and info.get("name") in FASTMCP
         self.variables: dict[str, str] | None = None  # for scripts; made when the first script runs
 
@@ -76,8 +75,7 @@ class Handshake:
 
     def __init__(self) -> None:
         self.view: ClientView | None = None
-        self.stateless_view: ClientView | None = None  # of the last stateless request that had another one
-        self.stateless_meta: Json = NO_META  # of the same request
+        self.stateless: tuple[Json, ClientView] | None = None  # `_meta` of the last stateless request, and its client
         self.is_ready = False
         self.is_shutting_down = False
 
@@ -147,7 +145,17 @@ def _admit_handshake(method: str, meta: Json, handshake: Handshake, offered: Set
 
 
 def _admit_stateless(method: str, params: Json, handshake: Handshake, offered: Set[str]) -> ClientView:
-    meta = params["_meta"]
+    known = handshake.stateless
+    if known is None or known[0] != params["_meta"]:
+        known = handshake.stateless = params["_meta"], _stateless_view(params["_meta"])
+    params["_meta"], view = known  # requests that wait hold the same objects
+    if method not in view.revision.requests:
+        raise MethodNotFound(f"Unknown method: {method}")
+    _require_offered(method, offered)
+    return view
+
+
+def _stateless_view(meta: Json) -> ClientView:
     version = meta[PROTOCOL_VERSION]
     if type(version) is not str:
         raise InvalidParams(f"_meta {PROTOCOL_VERSION} must be a string.")
@@ -167,17 +175,7 @@ def _admit_stateless(method: str, params: Json, handshake: Handshake, offered: S
         raise InvalidParams(f"_meta {LOG_LEVEL} must be one of: {', '.join(LEVELS)}.")
     if "progressToken" in meta and type(meta["progressToken"]) not in (str, int):
         raise InvalidParams("_meta progressToken must be a string or an integer.")
-    if method not in revision.requests:
-        raise MethodNotFound(f"Unknown method: {method}")
-    _require_offered(method, offered)
-    view, info = handshake.stateless_view, meta.get(CLIENT_INFO)
-    sent = revision, capabilities, log_level, info
-    if view is None or (view.revision, view.capabilities, view.log_level, view.info) != sent:
-        view = handshake.stateless_view = ClientView(*sent)
-        handshake.stateless_meta = meta
-    elif meta == handshake.stateless_meta:
-        params["_meta"] = handshake.stateless_meta  # requests that wait hold it once
-    return view
+    return ClientView(revision, capabilities, log_level, meta.get(CLIENT_INFO))
 
 
 def _require_offered(method: str, offered: Set[str]) -> None:

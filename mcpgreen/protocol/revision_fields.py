@@ -21,6 +21,7 @@ MAX_MESSAGE_CHARS = 16_384
 MAX_DATA_CHARS = 65_536
 MAX_DATA_BYTES = 262_144
 SUBSCRIPTION_ID = "io.modelcontextprotocol/subscriptionId"
+RELATED_TASK = "io.modelcontextprotocol/related-task"
 
 # Fields that only some revisions have. Every revision has the fields that are not named here.
 FIELD_NEEDS: dict[str, dict[str, str]] = {
@@ -178,3 +179,8 @@ def _without_boolean_properties(schema: Json) -> Json:
         **schema,
         "properties": {name: as_objects[value] if type(value) is bool else value for name, value in properties.items()},
     }
+
+
+def about_task(task_id: str) -> Json:
+    """Return the `_meta` of messages about a task in the handshake era."""
+    return {RELATED_TASK: {"taskId": task_id}}

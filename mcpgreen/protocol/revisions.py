@@ -44,7 +44,6 @@ class Feature:
     RESOURCE_LINKS = "resource links in content"
     RESULT_TYPE = "resultType and serverInfo in each result"
     SAMPLING_TOOLS = "sampling with tools, and with several blocks in one message"
-    SKILLS_EXTENSION = "extension for skills"
     STRUCTURED_CONTENT = "structured content"
     TASKS = "tasks that the client asks for"
     TITLES = "titles"
@@ -149,7 +148,6 @@ FIFTH = FOURTH.next(
         Feature.CACHE_HINTS,
         Feature.RESERVED_ERROR_CODES,
         Feature.RESULT_TYPE,
-        Feature.SKILLS_EXTENSION,
     },
     loses={Feature.ELICITATION_IDS, Feature.TASKS},
     adds_requests={"server/discover", "subscriptions/listen", "tasks/update", *EXTENSION_OF},
@@ -196,8 +194,9 @@ UI_DETAILS: Json = {"mimeTypes": ["text/html;profile=mcp-app"]}
 # The extension for tasks, which the stateless era has in place of the capability.
 TASKS_EXTENSION = "io.modelcontextprotocol/tasks"
 TASKS_NEEDED: Json = {"requiredCapabilities": {"extensions": {TASKS_EXTENSION: {}}}}
-RELATED_TASK = "io.modelcontextprotocol/related-task"
-SKILLS_DETAILS: Json = {"directoryRead": True}
+# The extensions of the stateless era, by what a server has to offer.
+EXTENSIONS: dict[str, tuple[str, Json]] = {"tasks": (TASKS_EXTENSION, {})}
+EXTENSIONS[SKILLS_EXTENSION] = SKILLS_EXTENSION, {"directoryRead": True}
 
 
 def negotiated(requested: str) -> Revision:
@@ -226,10 +225,9 @@ def capabilities(offered: Set[str], revision: Revision, *, has_ui: bool = False)
         if name in offered and (name not in CAPABILITY_NEEDS or CAPABILITY_NEEDS[name] in revision.features)
     }
     extensions: Json = {UI_EXTENSION: dict(UI_DETAILS)} if has_ui and "resources" in offered else {}
-    if "tasks" in offered and revision.era == Era.STATELESS:
-        extensions[TASKS_EXTENSION] = {}
-    if SKILLS_EXTENSION in offered and Feature.SKILLS_EXTENSION in revision.features:
-        extensions[SKILLS_EXTENSION] = dict(SKILLS_DETAILS)
+    for capability, (extension, details) in EXTENSIONS.items() if revision.era == Era.STATELESS else ():
+        if capability in offered:
+            extensions[extension] = dict(details)
     return {**named, "extensions": extensions} if extensions else named
 
 

@@ -151,13 +151,13 @@ class Providers:
         # Unlike the programs, the server knows the roots of the client, and has opened the project.
         if request.provider == "file":
             path, limit_bytes = self._path_of(request), self._settings.max_resource_bytes
-            private = self._project.private
-            if request.path is not None and is_within(path, self._project.skills_dir):
+            private, allowed, skills_dir = self._project.private, request.allowed, self._project.skills_dir
+            if request.path is not None and is_within(path, skills_dir):
                 from mcpgreen.catalog.skills import MAX_BYTES
 
                 limit_bytes = max(limit_bytes, MAX_BYTES)  # clients of skills rely on this limit
-                private = Private(self._project.skills_dir)  # which may itself be hidden
-            file = open_path(path, allowed=request.allowed, private=private, limit_bytes=limit_bytes)
+                private, allowed = Private(skills_dir), [skills_dir]  # which may itself be hidden
+            file = open_path(path, allowed=allowed, private=private, limit_bytes=limit_bytes)
 
             def chunks() -> Iterator[bytes]:
                 try:

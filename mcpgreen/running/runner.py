@@ -142,11 +142,6 @@ class Runner:
         tag = self.tags.of(serial)
         return next((pid for pid, child in self._leaders.items() if child.tag == tag), None)
 
-    def stderr_of(self, serial: int) -> bytes:
-        """Return the end of what the process of this call has written to stderr so far."""
-        child = self._leaders.get(self.process_of(serial) or 0)
-        return b"" if child is None or child.printed is None else child.printed.end()
-
     def stop_all(self, *, grace_secs: float) -> None:
         """Stop every child and wait until all are gone."""
         if self._warm is not None:

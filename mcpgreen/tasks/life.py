@@ -10,7 +10,8 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable
-from typing import NamedTuple
+from itertools import chain, count
+from typing import Any, NamedTuple
 
 from mcpgreen.errors import RpcError
 from mcpgreen.text import jsontext
@@ -48,7 +49,6 @@ MAX_QUESTIONS = 1000  # in the life of a task
 MAX_QUESTIONS_BYTES = 1 << 20  # of all questions of a task
 MAX_ANSWERS_BYTES = 1 << 20  # of one round
 MAX_SEALED_BYTES = 4 << 20
-MAX_TTL_SECS = 86_400.0
 PLAIN_KEEP_SECS = 60.0  # the result of a task that has not begun is read at once
 MIN_POLL_MS, MAX_POLL_MS = 500, 5000
 
@@ -67,7 +67,6 @@ class Task(NamedTuple):
     updated_at: float = 0.0
     ended_at: float | None = None
     keep_secs: float = 3600.0  # after its end
-    asked_ttl_ms: int | None = None  # by a client of the older wire
     attempt: int = 1
     runner: str = ""  # the process that runs it
     is_begun: bool = True  # if not, its client may still get a plain result, and no client knows the id
@@ -103,8 +102,9 @@ def new_id() -> str:
     return os.urandom(16).hex()
 
 
-def status_message(progress: float, total: float | None, message: str | None) -> str:
-    """Return `42 %: compiling`; without a total, the message alone."""
+def message_of(reported: tuple[float, float | None, str | None] | None) -> str:
+    """Return the progress of a script as `42 %: compiling`; without a total, the message alone."""
+    progress, total, message = reported or (0, None, None)
     percent = f"{int(max(0.0, min(1.0, progress / total)) * 100 + 1e-9)} %" if total else ""
     return ": ".join(part for part in (percent, message or "") if part)[:MAX_MESSAGE_CHARS]
 
@@ -120,10 +120,8 @@ def poll_interval_ms(age_secs: float) -> int:
 
 def expires_at(task: Task) -> float | None:
     """Return when the task may be removed; None while it runs."""
-    if task.ended_at is None:
-        return None
-    asked = task.created_at + min(MAX_TTL_SECS, (task.asked_ttl_ms or 0) / 1000)
-    return max(task.ended_at + (task.keep_secs if task.is_begun else PLAIN_KEEP_SECS), asked)
+    keep_secs = task.keep_secs if task.is_begun else PLAIN_KEEP_SECS
+    return None if task.ended_at is None else task.ended_at + keep_secs
 
 
 def ttl_ms(task: Task) -> int | None:
@@ -168,12 +166,13 @@ def noted(task: Task, attempt: int, status: str | None, message: str) -> Task | 
 
 
 def asked(task: Task, attempt: int, requests: dict[str, Json]) -> Task | None:
-    """Open questions. Raises ValueError if there are too many, or if a key was used before."""
+    """Open questions. A key that was used before gets a number. Raises ValueError if there are too many."""
     if task.attempt != attempt or task.has_ended:
         return None
-    if used := task.questions.keys() & requests.keys():
-        raise ValueError(f"a question with the key {min(used)} was asked before")
-    questions = {**task.questions, **{key: {"request": each, "answer": None} for key, each in requests.items()}}
+    questions = dict(task.questions)
+    for key, request in requests.items():
+        keys = chain((key,), (f"{key}-{number}" for number in count(2)))
+        questions[next(each for each in keys if each not in questions)] = {"request": request, "answer": None}
     if len(questions) > MAX_QUESTIONS or len(jsontext.dumps(questions)) > MAX_QUESTIONS_BYTES:
         raise ValueError(f"a task may ask {MAX_QUESTIONS} questions of {MAX_QUESTIONS_BYTES} bytes in all")
     return task._replace(questions=questions, status=Status.INPUT_REQUIRED, updated_at=time.time())
@@ -188,41 +187,32 @@ def answered(task: Task, sealed: dict[str, str]) -> Task | None:
     return task if task.open_questions else task._replace(status=Status.WORKING)
 
 
-def answers(task: Task, keys: Iterable[str]) -> dict[str, str]:
-    """Return the answers to these questions that have arrived and were not taken."""
-    return {key: task.questions[key]["answer"] for key in keys if task.questions.get(key, {}).get("answer")}
-
-
 def closed(task: Task, keys: Iterable[str]) -> Task:
     """Drop questions and their answers, but not their keys, which must not be used again."""
     return task._replace(questions={**task.questions, **{key: {"request": {}, "answer": ""} for key in keys}})
 
 
 def finished(
-    task: Task, status: str, *, message: str = "", error: Json | None = None, stderr: bytes = b""
+    task: Task, status: str, *, status_message: str = "", error: Json | None = None, **more: Any
 ) -> Task | None:
-    """End the task. Its questions, and what only a rerun needs, are dropped."""
+    """End the task, with more fields. Its questions, and what only a rerun needs, are dropped."""
     if status not in ENDED or status not in TRANSITIONS[task.status]:
         return None
     if status == Status.FAILED:
         error = error or error_of("The task failed")
-        message = message or str(error["message"])
+        status_message = status_message or str(error["message"])
     elif status == Status.CANCELLED:
-        message = CANCELLED
+        status_message = CANCELLED
+    more["stderr_end"] = more.get("stderr_end", b"")[-STDERR_BYTES:]
     now = time.time()
-    ended = task._replace(status=status, status_message=_storable(message), updated_at=now, ended_at=now)
-    stderr = stderr[-STDERR_BYTES:] or task.stderr_end
-    return ended._replace(error=error, questions={}, sealed_params=None, stderr_end=stderr)
-
-
-def cancelled(task: Task) -> Task:
-    return finished(task, Status.CANCELLED) or task
+    ended = task._replace(status=status, status_message=_storable(status_message), updated_at=now, ended_at=now)
+    return ended._replace(error=error, questions={}, sealed_params=None, **more)
 
 
 def recovered(task: Task, runner: str) -> Task:
     """Return what becomes of an unfinished task whose runner is dead: it ends, or this runner runs it again."""
     if task.wants_cancel:
-        return cancelled(task)
+        return finished(task, Status.CANCELLED) or task
     if task.runner == NO_RUNNER:
         return task._replace(runner=runner)
     reason = RESTARTED

@@ -7,29 +7,42 @@ process ids say nothing.
 
 Rule: everything that is done to a file of a task or a runner happens within a writing transaction, so that no other
 process does something to it at the same time. A kill between the file and the end of the transaction leaves a file that
-belongs to no task; `expire` removes it.
+belongs to no task; `remove` removes it. What must not lie on disk in the clear is encrypted there: the params of calls,
+and the answers of users. What takes long to import is imported in the thread, when it is needed.
 """
 
 from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from gevent.threadpool import ThreadPool
 
 from mcpgreen.errors import McpgreenError
-from mcpgreen.files.regular_files import existing_file, new_file
+from mcpgreen.files.regular_files import existing_file, new_file, replacing
 from mcpgreen.project import task_place as place
 from mcpgreen.tasks import life
 from mcpgreen.tasks.life import Task
-from mcpgreen.tasks.secrets import Vault
-from mcpgreen.tasks.store import SCHEMA, VERSION, StoreUnusable, TaskStore, Value
+from mcpgreen.tasks.store import (
+    EVER,
+    SCHEMA,
+    VERSION,
+    StoreUnusable,
+    TaskStore,
+    Value,
+    fernet_of,
+    in_transaction,
+    unsealed,
+)
 
 if TYPE_CHECKING:
     import sqlite3
+
+    from cryptography.fernet import Fernet
 
 BUSY_SECS = 30.0  # other processes hold the lock for milliseconds
 KEPT_WAL_BYTES = 1 << 20
@@ -40,11 +53,13 @@ MAX_RESULTS_BYTES = 4 << 30  # of all files
 
 
 class SqliteTaskStore(TaskStore):
-    """The tasks in a directory, which is made with the first task. `state_key` is the setting."""
+    """The tasks in a directory, which is made with the first task. `state_key` is the setting; without it, a random key
+    is kept in a file."""
 
     def __init__(self, directory: str, *, state_key: str = "", **limits: int) -> None:
-        super().__init__(vault=Vault(os.path.join(directory, place.KEY), state_key), **limits)
+        super().__init__(**limits)
         self.directory = directory
+        self._state_key = state_key
         self._pool = ThreadPool(1)
         self._lock_fd: int | None = None  # only the thread uses it, and the connection
 
@@ -52,7 +67,7 @@ class SqliteTaskStore(TaskStore):
         self._pool.apply(self._disconnect)
         self._pool.kill()
 
-    def _transact(self, work: Callable[[], Value], *, writes: bool = True) -> Value:
+    def _transact(self, work: Callable[[], Value], *, writes: bool) -> Value:
         value, error = self._pool.apply(self._outcome, (work, "BEGIN IMMEDIATE" if writes else "BEGIN"))
         if error is not None:
             raise error
@@ -62,27 +77,24 @@ class SqliteTaskStore(TaskStore):
     def _outcome(self, work: Callable[[], Value], begin: str) -> tuple[Value | None, Exception | None]:
         """Return what `work` returns or raises: gevent would print what is raised in a thread."""
         try:
-            return self._run(work, begin), None
+            import sqlite3
+
+            try:
+                with self._connected() as connection:  # commits, or rolls back
+                    connection.execute(begin)
+                    return work(), None
+            except sqlite3.Error as error:
+                raise OSError(0, str(error)) from error
         except (McpgreenError, ValueError, LookupError) as error:
             return None, error
-
-    def _run(self, work: Callable[[], Value], begin: str) -> Value:
-        try:
-            import sqlite3
-        except ImportError as error:  # some builds of Python lack it
-            raise StoreUnusable(str(error)) from error
-        try:
-            with self._connected() as connection:  # commits, or rolls back
-                connection.execute(begin)
-                return work()
-        except (OSError, ImportError, sqlite3.Error) as error:
-            path = getattr(error, "filename", None) or os.path.join(self.directory, place.DATABASE)
-            raise StoreUnusable(f"{path}: {getattr(error, 'strerror', None) or error}") from error
+        except (OSError, ImportError) as error:  # some builds of Python lack sqlite3
+            path = getattr(error, "filename", None) or self._path(place.DATABASE)
+            return None, StoreUnusable(f"{path}: {getattr(error, 'strerror', None) or error}")
 
     def _connected(self) -> sqlite3.Connection:
         if self._connection is None:
             place.prepare(self.directory)
-            path = os.path.join(self.directory, place.DATABASE)
+            path = self._path(place.DATABASE)
             guard = os.open(self.directory, os.O_RDONLY | os.O_CLOEXEC)
             try:
                 fcntl.flock(guard, fcntl.LOCK_EX)  # two processes must not make the table at the same time
@@ -101,24 +113,25 @@ class SqliteTaskStore(TaskStore):
             os.close(self._lock_fd)
         self._connection = self._lock_fd = None
 
+    @in_transaction(writes=True)
     def _sweep(self) -> None:
         """Remove files that belong to no task: it was removed, or its process was killed before it was stored."""
         query = "SELECT id FROM tasks WHERE result_bytes > ?"
         kept = {row[0] for row in self._rows(query, life.INLINE_RESULT_BYTES)}
-        for name in os.listdir(os.path.join(self.directory, place.RESULTS)):
+        for name in os.listdir(self._path(place.RESULTS)):
             if name not in kept:
                 os.unlink(self._path(place.RESULTS, name))
-        for name in os.listdir(os.path.join(self.directory, place.RUNNERS)):
+        for name in os.listdir(self._path(place.RUNNERS)):
             if not self._is_alive(name):  # without its file it is as dead as before
                 os.unlink(self._path(place.RUNNERS, name))
 
-    def _remove(self, now: float, owner: str | None) -> int:
-        removed = super()._remove(now, owner)
-        self._transact(self._sweep)
+    def remove(self, now: float = EVER, owner: str | None = None) -> int:
+        removed = super().remove(now, owner)
+        self._sweep()
         if removed:
             with suppress(StoreUnusable):  # another process is busy with the pages
                 # Only a script is run to its end; it ends the transaction first.
-                self._transact(lambda: self._connected().executescript(GIVE_BACK))
+                self._transact(lambda: self._connected().executescript(GIVE_BACK), writes=True)
         return removed
 
     def _is_alive(self, runner: str) -> bool:
@@ -140,8 +153,8 @@ class SqliteTaskStore(TaskStore):
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             self._lock_fd = fd
 
-    def _path(self, folder: str, name: str) -> str:
-        return os.path.join(self.directory, folder, name)
+    def _path(self, *names: str) -> str:
+        return os.path.join(self.directory, *names)
 
     def _keep_result(self, task: Task, result: bytes) -> Task:
         if len(result) <= life.INLINE_RESULT_BYTES:
@@ -149,16 +162,35 @@ class SqliteTaskStore(TaskStore):
         total = self._rows("SELECT total(result_bytes) FROM tasks")[0][0]
         if total + len(result) > MAX_RESULTS_BYTES:
             raise OSError(0, f"the results have more than {MAX_RESULTS_BYTES} bytes; run mcpgreen tasks clear")
-        path = self._path(place.RESULTS, task.id)
-        with suppress(FileNotFoundError):
-            os.unlink(path)  # of a process that was killed here
-        with open(new_file(path), "wb") as file:
+        with replacing(self._path(place.RESULTS, task.id)) as file:
             file.write(result)
         return task._replace(result=None, result_bytes=len(result))
 
     def _read_result(self, task_id: str) -> bytes:
         with open(existing_file(self._path(place.RESULTS, task_id)), "rb") as file:
             return file.read()
+
+    def _seal(self, plain: bytes) -> bytes:
+        return self._fernet.encrypt(plain)
+
+    def _unseal(self, sealed: bytes) -> bytes | None:
+        return unsealed(self._fernet, sealed)
+
+    @cached_property
+    def _fernet(self) -> Fernet:
+        from cryptography.fernet import Fernet
+
+        if self._state_key:
+            return fernet_of(self._state_key)
+        path = self._path(place.KEY)
+        if not os.path.lexists(path):
+            with replacing(path) as file:
+                file.write(Fernet.generate_key())
+        try:
+            with open(existing_file(path), "rb") as file:
+                return Fernet(file.read())
+        except ValueError:
+            raise OSError(0, "this is not a key; remove it, and a new one is made", path) from None
 
 
 class MemoryTaskStore(TaskStore):
@@ -172,7 +204,7 @@ class MemoryTaskStore(TaskStore):
     def close(self) -> None:
         self._living.discard(self.runner)
 
-    def _transact(self, work: Callable[[], Value], *, writes: bool = True) -> Value:
+    def _transact(self, work: Callable[[], Value], *, writes: bool) -> Value:
         return work()  # no greenlet switches in between
 
     def _is_alive(self, runner: str) -> bool:
@@ -180,11 +212,6 @@ class MemoryTaskStore(TaskStore):
 
     def _begin_life(self) -> None:
         self._living.add(self.runner)
-
-
-def open_store(root: str, environ: Mapping[str, str], **options: Any) -> SqliteTaskStore:
-    """Return the store of a project. Nothing is made before the first task."""
-    return SqliteTaskStore(place.directory_of(root, environ), **options)
 
 
 def _opened(path: str) -> sqlite3.Connection:

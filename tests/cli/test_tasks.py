@@ -15,7 +15,7 @@ import pytest
 from mcpgreen.project import task_place as place
 from mcpgreen.tasks import life
 from mcpgreen.tasks.life import Task
-from mcpgreen.tasks.sqlite_store import SqliteTaskStore, open_store
+from mcpgreen.tasks.sqlite_store import SqliteTaskStore
 from tests.cli.test_commands import mcpgreen
 from tests.support.project import ProjectBuilder
 from tests.support.terminal import at_terminal
@@ -26,7 +26,7 @@ KEYS = ["taskId", "tool", "status", "statusMessage", "createdAt", "lastUpdatedAt
 
 @pytest.fixture
 def store(project: ProjectBuilder) -> Iterator[SqliteTaskStore]:
-    store = open_store(str(project.root), {"HOME": str(project.root)})
+    store = SqliteTaskStore(place.directory_of(str(project.root), {"HOME": str(project.root)}))
     yield store
     store.close()
 

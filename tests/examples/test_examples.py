@@ -15,6 +15,7 @@ from tests.examples.support import found_by, our_python, played, printed
 from tests.support.prerequisites import require_program
 from tests.support.wire import clean_environment, nursery
 
+pytestmark = pytest.mark.usefixtures("default_tasks")
 LADDER = all_examples()
 FIRST_LINE = re.compile(rb"#!(?:/usr/bin/env |/\S*/)(\w+)")
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")

@@ -14,6 +14,11 @@ from tests.tasks.clients import ASKABLE, LATEST_HANDSHAKE, MODERN
 Connect = Callable[..., Any]  # starts a server with these settings, and returns a client
 
 
+@pytest.fixture(autouse=True)
+def _with_tasks(default_tasks: None) -> None:
+    """These tests are about tasks."""
+
+
 @pytest.fixture(params=["stdio", "http"])
 def connect(request: pytest.FixtureRequest, speak: Speak, serve: Serve) -> Connect:
     def connected(revision: str = MODERN, capabilities: Any = ASKABLE, **settings: Any) -> Any:

@@ -21,7 +21,7 @@ from gevent.pool import Pool
 from mcpgreen.project import task_place as place
 from mcpgreen.tasks import life, sqlite_store
 from mcpgreen.tasks.life import Task
-from mcpgreen.tasks.sqlite_store import SqliteTaskStore, open_store
+from mcpgreen.tasks.sqlite_store import SqliteTaskStore
 from mcpgreen.tasks.store import NOT_STORED, StoreUnusable
 
 SECRET = "hunter2-and-more"
@@ -119,7 +119,7 @@ def test_an_untrusted_place_is_refused_and_left_alone(
 
 
 def test_a_place_that_cannot_be_written_is_refused() -> None:
-    store = open_store("/project", {"XDG_STATE_HOME": "/proc/state"})
+    store = SqliteTaskStore(place.directory_of("/project", {"XDG_STATE_HOME": "/proc/state"}))
     with pytest.raises(StoreUnusable, match="/proc/state: No such file"):
         store.create(new())
     store.close()
@@ -148,7 +148,7 @@ def test_a_full_disk_refuses_new_tasks_and_ends_old_ones(
     with pytest.raises(StoreUnusable, match="full"):
         for _ in range(1000):
             store.create(new())
-    assert store.clear() == 20, "there is a way out"
+    assert store.remove() == 20, "there is a way out"
     monkeypatch.setattr(sqlite_store, "MAX_RESULTS_BYTES", len(LONG))
     first, second = store.create(new()), store.create(new())
     assert store.finish(first.id, 1, "completed", result=LONG) and store.finish(second.id, 1, "completed", result=LONG)
@@ -225,7 +225,7 @@ def test_ten_thousand_tasks_leave_nothing(store: SqliteTaskStore, directory: Pat
         pass
     sizes = sum(path.stat().st_size for path in files_in(directory))
     assert sizes > 10_000_000
-    assert store.expire(time.time() + 3601) == 10_000
+    assert store.remove(time.time() + 3601) == 10_000
     assert store.list(None) == [] and os.listdir(directory / "results") == []
     assert sum(path.stat().st_size for path in files_in(directory)) < 1_000_000
 
@@ -305,7 +305,7 @@ def test_a_kill_at_any_moment_loses_no_task(store: SqliteTaskStore, directory: P
     assert all(task.has_ended for task in stored.values())
     assert all(store.result_of(task) for task in stored.values() if task.status == "completed")
     store.create(new())
-    store.clear()
+    store.remove()
     assert os.listdir(directory / "results") == [] and os.listdir(directory / "runners") == [store.runner]
 
 

@@ -223,15 +223,13 @@ def test_beyond_the_limit_nothing_runs(project: ProjectBuilder, connect: Connect
 def test_polls_have_a_rate(project: ProjectBuilder, connect: Connect) -> None:
     project.tool("quick", "", task="always")
     client = connect(FREE_POLLS_A_SEC=5)
-    task, unseen = begin(client, "quick"), begin(client, "quick")
+    task = begin(client, "quick")
     ended(client, task)
     time.sleep(1.05)  # another second: what was asked before counts no more
     answers = [client.request("tasks/get", {"taskId": task["taskId"]}) for _ in range(60)]
     codes = [answer["error"]["code"] for answer in answers if "error" in answer]
-    first_look = get(client, unseen)
 
     assert set(codes) == {-32000} and len(codes) <= 55
-    assert first_look["status"] == "completed", "the first look at an end is free"
 
 
 @pytest.mark.requirement("T-push")

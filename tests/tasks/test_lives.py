@@ -251,7 +251,8 @@ def tasks_in(place: Path, **services: object) -> Tasks:
     project, environ = SimpleNamespace(root=str(place)), {"XDG_STATE_HOME": str(place / "state")}
     settings = SimpleNamespace(max_tasks_per_principal=9, max_tasks=9, state_key="", task_keep_secs=60.0)
     waiting = WaitingCalls(max_calls=9, max_bytes=9)
-    given = SimpleNamespace(settings=settings, project=project, environ=environ, waiting=waiting, **services)
+    given = SimpleNamespace(settings=settings, project=project, environ=environ, waiting=waiting, keeper_environ=None)
+    given.__dict__.update(services)
     return Tasks(given)  # type: ignore[arg-type]
 
 
@@ -264,7 +265,7 @@ def test_a_server_that_stops_takes_over_no_task(tmp_path: Path) -> None:
         for _ in range(9):
             dead.store.create(Task(life.new_id(), "", "build", idempotent=True, sealed_params=sealed))
         dead.close(is_client_gone=False)
-        others = {"keeper": None, "is_keeper": False, "next_serial": count().__next__}
+        others = {"is_keeper": False, "next_serial": count().__next__}
         tasks = tasks_in(place, serve_call=served.append, **others)
         tasks._services.tasks = tasks  # type: ignore[misc]
         Services.recover_tasks(tasks._services)

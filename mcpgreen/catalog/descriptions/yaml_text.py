@@ -22,13 +22,14 @@ MAX_DIGITS = 100  # YAML reads 1:30:00 with base 60, in a time that grows with t
 MERGE = "<<"
 TEXT_TAG = "tag:yaml.org,2002:str"
 _FINITE = r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?"
-# Of YAML 1.2: the kind of a plain value, its pattern, and the characters that it may begin with.
-CORE_SCHEMA = (
-    ("null", r"(?:~|null|Null|NULL|)\Z", ("~", "n", "N", "")),
-    ("bool", r"(?:true|True|TRUE|false|False|FALSE)\Z", "tTfF"),
-    ("int", r"(?:[-+]?[0-9]+|0o[0-7]{1,20}|0x[0-9a-fA-F]{1,15})\Z", "-+0123456789"),
-    ("float", rf"(?:{_FINITE}|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))\Z", "-+.0123456789"),
-)
+# The kinds of plain values in YAML 1.2.
+CORE_SCHEMA = {
+    "null": r"~|null|Null|NULL|",
+    "bool": r"true|True|TRUE|false|False|FALSE",
+    "int": r"[-+]?[0-9]+|0o[0-7]{1,20}|0x[0-9a-fA-F]{1,15}",
+    "float": rf"{_FINITE}|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)",
+}
+BASES = {"0x": 16, "0o": 8}
 _NUMBER = r"[-+0-9_:.eE]*"
 _SOURCE_NAME = r'in "<[a-z ]+>",'
 
@@ -44,7 +45,7 @@ def value_of(raw: bytes, max_values: int = MAX_VALUES, *, is_strict: bool = Fals
         _require_within_limits(raw, max_values, allows_aliases=not is_strict)
         if is_strict and (doubles := duplicates_in(raw)):
             raise ValueError(f"{'.'.join(map(str, doubles[0][0]))} appears twice")
-        value = yaml.load(raw, Loader=_strict_loader() if is_strict else _loader())
+        value = yaml.load(raw, Loader=_loader(is_strict=is_strict))
         _require_few_values(value, max_values)
         # As JSON and back, because JSON has no sets, no infinity and no node inside itself.
         return jsontext.loads(jsontext.dumps(value))
@@ -130,7 +131,7 @@ def _require_few_values(value: Any, max_values: int) -> None:
 
 
 @functools.cache
-def _loader() -> Any:
+def _loader(*, is_strict: bool = False) -> Any:
     import yaml
 
     class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
@@ -147,21 +148,11 @@ def _loader() -> Any:
                 raise ValueError(f"it has more than {MAX_VALUES} values, including merged ones")
 
     Loader.add_constructor("tag:yaml.org,2002:timestamp", Loader.construct_yaml_str)
-    return Loader
-
-
-@functools.cache
-def _strict_loader() -> Any:
-    class Loader(_loader()):  # type: ignore[misc]
-        """Knows the plain values of the core schema of YAML 1.2, and no others."""
-
-        yaml_implicit_resolvers: dict[str, list[Any]] = {}
-
-        def construct_yaml_int(self, node: Any) -> int:
-            text = str(self.construct_scalar(node))
-            return int(text, {"0x": 16, "0o": 8}.get(text[:2], 10))
-
-    Loader.add_constructor("tag:yaml.org,2002:int", Loader.construct_yaml_int)
-    for kind, pattern, first in CORE_SCHEMA:
-        Loader.add_implicit_resolver(f"tag:yaml.org,2002:{kind}", re.compile(pattern), list(first))
+    if is_strict:
+        Loader.yaml_implicit_resolvers = {}
+        Loader.add_constructor(
+            "tag:yaml.org,2002:int", lambda loader, node: int(node.value, BASES.get(node.value[:2], 10))
+        )
+        for kind, pattern in CORE_SCHEMA.items():
+            Loader.add_implicit_resolver(f"tag:yaml.org,2002:{kind}", re.compile(rf"(?:{pattern})\Z"), None)
     return Loader

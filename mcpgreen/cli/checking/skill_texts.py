@@ -9,7 +9,7 @@ from contextlib import suppress
 from urllib.parse import unquote
 
 from mcpgreen.catalog.descriptions import metadata
-from mcpgreen.catalog.skills import MAIN_FILE, Skill
+from mcpgreen.catalog.skills import MAIN_FILE, Skill, uri_of
 from mcpgreen.cli.checking.findings import Position, Problem
 from mcpgreen.cli.output import did_you_mean
 from mcpgreen.text.uris import scheme_of
@@ -34,12 +34,12 @@ def skill_problems(skill: Skill, tools: Collection[str]) -> Iterator[Problem]:
 
 
 def _link_problems(skill: Skill, file: str, path: str, text: str) -> Iterator[Problem]:
-    places = {*skill.directories, *skill.files}
+    uris = {*skill.folders, *(each.uri for each in skill.files.values())}
     without_code = _CODE.sub(lambda code: re.sub(r"[^\n]", " ", code[0]), text)
     for link in _LINK.finditer(without_code):
         target = unquote(link[1].partition("#")[0].partition("?")[0])
         place = os.path.normpath(os.path.join(os.path.dirname(file), target))
-        if target and not scheme_of(link[1]) and ("" if place == "." else place) not in places:
+        if target and not scheme_of(link[1]) and uri_of(skill.name, "" if place == "." else place) not in uris:
             sentence = f"{file} links to {link[1]}, which the skill does not have"
             position = Position(text.count("\n", 0, link.start()) + 1)
             yield Problem("warning", "skill-link", sentence, "add that file, or correct the link", path, position)

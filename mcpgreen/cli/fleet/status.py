@@ -15,7 +15,7 @@ from mcpgreen.cli.output import print_json
 from mcpgreen.cli.trying.screen import Screen
 from mcpgreen.errors import McpgreenError, UsageError
 from mcpgreen.fleet.address import VARIABLE, url_of
-from mcpgreen.fleet.ledger import RedisTaskStore
+from mcpgreen.fleet.ledger import RedisTaskStore, may_take
 from mcpgreen.tasks import life
 from mcpgreen.text.json_types import Json
 
@@ -38,18 +38,27 @@ def run(options: Options) -> int:
         raise UsageError(f"There is no fleet: --fleet URL, or {VARIABLE}.")
     screen = Screen(options)
     with closing(RedisTaskStore(url_of(settings.fleet_url), project.server_name())) as ledger:
-        ledger.ping()
         if options["drain"]:
             return _drain(ledger, str(options["NAME"]), options, screen)
         if options["--json"]:
             print_json(_tasks(ledger) if options["tasks"] else _state(ledger))
-        elif screen.is_plain:
-            for table in _tables(ledger, options):
-                screen.table(*table)
         else:
             with suppress(KeyboardInterrupt):
-                _watch(ledger, options, screen)
+                _show(ledger, options, screen)
     return 0
+
+
+def _show(ledger: RedisTaskStore, options: Options, screen: Screen) -> None:
+    """Print the tables; at a terminal, again and again."""
+    while True:
+        tables = _tables(ledger, options)
+        if not screen.is_plain:
+            screen.out.clear()
+        for table in tables:
+            screen.table(*table)
+        if screen.is_plain:
+            return
+        gevent.sleep(REFRESH_SECS)
 
 
 def _state(ledger: RedisTaskStore) -> Json:
@@ -63,7 +72,7 @@ def _state(ledger: RedisTaskStore) -> Json:
     queues = []
     for name, waiting in ledger.queues().items():
         oldest = ledger.waiting(name, 1)
-        fitting = sum(ledger.may_take(each, name) for each in workers)
+        fitting = sum(may_take(each, name) for each in workers)
         secs = round(time.time() - oldest[0].created_at, 1) if oldest else 0.0
         queues.append({"queue": name, "waiting": waiting, "oldestSecs": secs, "workers": fitting})
     return {
@@ -116,17 +125,6 @@ def _tables(ledger: RedisTaskStore, options: Options) -> list[Table]:
     ]
     title = f"workers ({len(workers)}, servers: {state['servers']}, lost: {state['lost']})"
     return [(title, WORKER_COLUMNS, workers), ("queues", QUEUE_COLUMNS, queues)]
-
-
-def _watch(ledger: RedisTaskStore, options: Options, screen: Screen) -> None:
-    """Show the fleet until Ctrl-C."""
-    from rich.console import Group
-    from rich.live import Live
-
-    with Live(console=screen.out, auto_refresh=False) as live:
-        while True:
-            live.update(Group(*(screen.rich_table(*table) for table in _tables(ledger, options))), refresh=True)
-            gevent.sleep(REFRESH_SECS)
 
 
 def _drain(ledger: RedisTaskStore, name: str, options: Options, screen: Screen) -> int:

@@ -115,7 +115,7 @@ def work(options: Options, *, slots: int) -> int:
     try:
         server.watch()
         try:
-            server.services.fleet.ledger.ping()
+            server.services.fleet.ledger.queues()
         except StoreUnusable as error:
             raise FleetUnusable(str(error)) from error
         worker = Worker(server, name=name, slots=slots, url=url)

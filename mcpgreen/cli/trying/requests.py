@@ -295,8 +295,7 @@ def run_tool(options: Options) -> int:
         params: Json = {"name": options["NAME"], "arguments": arguments}
         params |= {} if timeout_secs is None else {"timeoutSecs": timeout_secs}
         if options["--task"]:
-            changed = _changed_variables(server.services.settings.with_values(stderr_level="error"))
-            server.services.keeper_environ = {**environ, **changed}
+            server.services.keeper_environ = {**environ, **_changed_variables(server.services.settings)}
         status = _call(server, calls_of(params, options, schema.get("properties") or {}), options)
         for variable in tool.description.env if tool is not None else ():
             if variable.endswith("!") and not server.services.environ.get(variable[:-1]):

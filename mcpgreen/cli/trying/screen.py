@@ -21,8 +21,8 @@ from mcpgreen.text.json_types import Json
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.live import Live
     from rich.progress import Progress, TaskID
-    from rich.table import Table
 
 SUFFIX_OF = {"image/png": ".png", "image/jpeg": ".jpg", "image/gif": ".gif", "image/webp": ".webp"}
 SUFFIX_OF |= {"image/svg+xml": ".svg", "audio/wav": ".wav", "audio/mpeg": ".mp3", "application/pdf": ".pdf"}
@@ -69,10 +69,10 @@ class Screen:
     def problem(self, text: str) -> None:
         self.note(text, "bold red")
 
-    def table(self, title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-        self.out.print(self.rich_table(title, columns, rows), *[""] * self.is_plain)
-
-    def rich_table(self, title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
+    def table(
+        self, title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], live: Live | None = None
+    ) -> None:
+        """Print a table, or show it in place of what `live` shows now."""
         from rich import box
         from rich.table import Table
         from rich.text import Text
@@ -82,7 +82,10 @@ class Screen:
             table.add_column(column, overflow="fold", no_wrap=False, style="cyan" if number == 0 else None)
         for row in rows:
             table.add_row(*(Text(uncoloured(cell)) for cell in row))
-        return table
+        if live is None:
+            self.out.print(table, *[""] * self.is_plain)
+        else:
+            live.update(table, refresh=True)
 
     def content(self, blocks: Iterable[Json]) -> None:
         """Print the content blocks of a result or a message."""

@@ -6,8 +6,8 @@ Reads and writes the store itself, whether a server runs or not. Makes nothing i
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from contextlib import closing, suppress
+from typing import TYPE_CHECKING
 
 import gevent
 
@@ -24,17 +24,14 @@ from mcpgreen.tasks.store import TaskStore
 from mcpgreen.text import jsontext
 from mcpgreen.text.json_types import Json
 
-COLUMNS = ("task", "tool", "status", "for", "message")
+if TYPE_CHECKING:
+    from rich.live import Live
+
 REFRESH_SECS = 0.5
 CANCEL_SECS = 10.0  # a server may have to wait until the script has ended
-PAGE = 1000
 BESIDE_ROWS = 6  # lines of a screen: title, heading, frame, prompt
 ORPHANED = "its server is gone; the next one will end the task, or run it again"
 NONE_YET = "No tasks are stored for {}. A call becomes a task if the client supports tasks and the tool takes long."
-
-
-class UnknownTask(McpgreenError):
-    """There is no task with this id."""
 
 
 def run(options: Options) -> int:
@@ -44,72 +41,59 @@ def run(options: Options) -> int:
     hub.NOT_ERROR = (*hub.NOT_ERROR, KeyboardInterrupt)  # Ctrl-C needs no traceback
     with closing(SqliteTaskStore(directory) if place.has_store(directory) else MemoryTaskStore()) as store:
         if options["clear"]:
-            removed = store.clear()
-            _print({"removed": removed}, f"Removed {removed} task{'s' * (removed != 1)}.", options, screen)
-            return 0
+            removed = store.remove()
+            return _print({"removed": removed}, f"Removed {removed} task{'s' * (removed != 1)}.", options, screen)
         if not options["ID"]:
             return _list(store, options, screen, project.root)
         task = store.get(options["ID"])
         if task is None:
-            raise UnknownTask(f"{options['ID']}: there is no such task; mcpgreen tasks lists all.")
+            raise McpgreenError(f"{options['ID']}: there is no such task; mcpgreen tasks lists all.")
         command = _show if options["show"] else _result if options["result"] else _cancel
         return command(store, task, options, screen)
 
 
-def _print(entry: object, text: str, options: Options, screen: Screen) -> None:
+def _print(entry: object, text: str, options: Options, screen: Screen) -> int:
     if options["--json"]:
         print_json(entry)
     else:
         screen.text(text)
+    return 0
 
 
-def entry_of(task: Task) -> Json:
+def _entry_of(task: Task) -> Json:
     """Return a task as JSON for programs."""
     return {"taskId": task.id, "tool": task.tool, **life.shown(task)}
 
 
-def _all(store: TaskStore) -> list[Task]:
-    tasks: list[Task] = []
-    page = store.list(None, limit=PAGE)
-    with suppress(LookupError):  # the last one has been removed meanwhile
-        while page:
-            tasks += page
-            page = store.list(None, after=page[-1].id, limit=PAGE)
-    return [task for task in tasks if task.is_begun]
-
-
 def _list(store: TaskStore, options: Options, screen: Screen, root: str) -> int:
-    tasks = _all(store)
+    from rich.live import Live
+
+    tasks = _begun_tasks(store)
     if options["--json"]:
-        print_json([entry_of(task) for task in tasks])
+        print_json([_entry_of(task) for task in tasks])
     elif not tasks:
         screen.note(NONE_YET.format(root))
     elif screen.is_plain:
-        screen.table(*_table(store, tasks))
+        _draw(store, screen)
     else:
-        with suppress(KeyboardInterrupt):
-            _watch(store, screen)
+        with suppress(KeyboardInterrupt), Live(console=screen.out, auto_refresh=False) as live:
+            while _draw(store, screen, live):
+                gevent.sleep(REFRESH_SECS)
     return 0
 
 
-def _watch(store: TaskStore, screen: Screen) -> None:
-    """Show the newest tasks, until none of them runs."""
-    from rich.live import Live
-
-    with Live(console=screen.out, auto_refresh=False) as live:
-        while True:
-            tasks = _all(store)
-            most = max(1, screen.out.size.height - BESIDE_ROWS)
-            live.update(screen.rich_table(*_table(store, tasks, most)), refresh=True)
-            if all(task.has_ended or store.is_orphan(task) for task in tasks):
-                return
-            gevent.sleep(REFRESH_SECS)
+def _begun_tasks(store: TaskStore) -> list[Task]:
+    return [task for task in store.list(None, limit=-1) if task.is_begun]
 
 
-def _table(store: TaskStore, tasks: list[Task], most: int = 0) -> tuple[str, Sequence[str], Sequence[Sequence[str]]]:
-    """Return the title, the columns and the rows of the last tasks."""
+def _draw(store: TaskStore, screen: Screen, live: Live | None = None) -> bool:
+    """Draw the tasks; on a live screen, the newest for which there is room. Tell whether one of them runs."""
+    tasks = _begun_tasks(store)
+    most = len(tasks) if live is None else max(1, screen.out.size.height - BESIDE_ROWS)
     rows = [(task.id, task.tool, *_state(store, task)) for task in tasks[-most:]]
-    return f"tasks ({len(tasks)}, {sum(not task.has_ended for task in tasks)} unfinished)", COLUMNS, rows
+    title = f"tasks ({len(tasks)}, {sum(not task.has_ended for task in tasks)} unfinished)"
+    screen.table(title, ("task", "tool", "status", "for", "message"), rows, live)
+    return any(not task.has_ended and not store.is_orphan(task) for task in tasks)
 
 
 def _state(store: TaskStore, task: Task) -> tuple[str, str, str]:
@@ -120,38 +104,30 @@ def _state(store: TaskStore, task: Task) -> tuple[str, str, str]:
 
 
 def _show(store: TaskStore, task: Task, options: Options, screen: Screen) -> int:
-    status, _, message = _state(store, task)
-    times = {"created": task.created_at, "changed": task.updated_at, "ended": task.ended_at}
+    status, lasted, message = _state(store, task)
+    stderr = task.stderr_end.decode("utf-8", "replace")
     lines = {
         "task": task.id,
         "tool": f"{task.tool} {task.shown_arguments}",
         "status": ": ".join(filter(None, (status, message))),
-        "time": ", ".join(f"{name} {life.iso_time(at)}" for name, at in times.items() if at),
-        "attempt": str(task.attempt) if task.attempt > 1 else "",
+        "time": f"{lasted} from {life.iso_time(task.created_at)}, attempt {task.attempt}",
         "asks": "; ".join(str(each["params"].get("message", key)) for key, each in task.open_questions.items()),
         "result": f"{task.result_bytes} bytes; see mcpgreen tasks result {task.id}" if task.result_bytes else "",
-        "stderr": stderr and f"\n{stderr}" if (stderr := task.stderr_end.decode("utf-8", "replace")) else "",
+        "stderr": stderr and f"\n{stderr}",
     }
     text = "\n".join(f"{name:<8} {value}".rstrip() for name, value in lines.items() if value)
-    _print({**entry_of(task), "stderr": stderr}, text, options, screen)
-    return 0
+    return _print({**_entry_of(task), "stderr": stderr}, text, options, screen)
 
 
 def _result(store: TaskStore, task: Task, options: Options, screen: Screen) -> int:
     as_json = wants_json(options)
     if task.status == Status.COMPLETED:
-        try:
-            result = jsontext.loads(store.result_of(task))
-        except LookupError:
-            raise UnknownTask(f"{task.id}: the task has expired meanwhile.") from None
-        return print_outcome(result, options, screen, as_json=as_json)
+        return print_outcome(jsontext.loads(store.result_of(task)), options, screen, as_json=as_json)
     if task.error is not None and as_json:
         print_json({"_mcpToolError": True, **task.error})
-    elif task.has_ended:
-        screen.problem(task.status_message)
     else:
         status, _, message = _state(store, task)
-        screen.problem(f"The task has not ended: {status}. {message}".rstrip())
+        screen.problem(message if task.has_ended else f"The task has not ended: {status}. {message}".rstrip())
     return 1
 
 
@@ -163,5 +139,5 @@ def _cancel(store: TaskStore, task: Task, options: Options, screen: Screen) -> i
         task = store.get(task.id) or task._replace(status=Status.CANCELLED)  # it may be removed at once
     text = f"has ended before: {task.status}" if task.has_ended else "still runs, but will be cancelled"
     is_cancelled = task.status == Status.CANCELLED
-    _print(entry_of(task), f"{task.id} {'is cancelled' if is_cancelled else text}.", options, screen)
+    _print(_entry_of(task), f"{task.id} {'is cancelled' if is_cancelled else text}.", options, screen)
     return 0 if is_cancelled else 1

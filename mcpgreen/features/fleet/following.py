@@ -17,7 +17,6 @@ from mcpgreen.errors import InternalError
 from mcpgreen.features.asking.asking import ASK_SECS
 from mcpgreen.features.asking.scripts import unanswered
 from mcpgreen.features.call import Call, Event, State
-from mcpgreen.features.tasks import wires
 from mcpgreen.tasks.life import Task
 from mcpgreen.tasks.store import StoreUnusable
 from mcpgreen.text import jsontext
@@ -33,8 +32,6 @@ GONE = "The fleet does not know this call any more: its ledger was emptied, or h
 class Follower:
     """Takes the place of `Call.task` for progress that comes after the call was answered with a task."""
 
-    is_cancelled = is_plain = False
-
     def __init__(self, tasks: FleetTasks, call: Call, record: Task) -> None:
         self.id = record.id
         self.call = call
@@ -44,27 +41,22 @@ class Follower:
         self._asker: gevent.Greenlet | None = None
         self._asked: Json = {}
 
-    @property
-    def related(self) -> Json:
-        return wires.related_to(self.id)
-
-    def progress(self, progress: float, total: float | None, message: str | None) -> None:
-        """Do nothing: the worker stores it."""
-
-    def log(self, level: str, logger: str | None, data: object) -> None:
-        """Do nothing: clients get no log messages of tasks."""
-
     def hear(self, task: Task) -> None:
         self.latest = task
         self._bell.set()
 
-    def hear_event(self, kind: str, attempt: int, values: list[object]) -> None:
+    def hear_message(self, attempt: int, line: bytes) -> None:
         """Pass on progress or a log message, unless another attempt has begun since."""
+        call, message = self.call, jsontext.parsed(line)
+        params = message["params"]
         if attempt < self.latest.attempt:
             return
-        if self.call.interaction.state == State.FINISHED and self.call.session is not None:
-            self.call.task = self  # type: ignore[assignment]  # it was answered with the task
-        getattr(self.call, kind)(*values)
+        if call.interaction.state == State.FINISHED and call.session is not None:
+            call.task = self  # type: ignore[assignment]  # it was answered with the task
+        if message["method"] == "notifications/progress":
+            call.progress(params["progress"], params.get("total"), params.get("message"))
+        else:
+            call.log(params["level"], params.get("logger"), params["data"])
 
     def wait(self, secs: float) -> Task:
         """Wait until the task has ended or begun, or the time is up and no question is open. Return it."""
@@ -132,9 +124,3 @@ class Follower:
                     interaction.on(Event.STOP_ASKING)
         late = unanswered("timeout", "The client did not come back.")
         self._tasks.attempt(self._tasks.store.answer, self.id, {key: outcomes.get(key, late) for key in questions})
-
-
-def parsed_event(fields: dict[bytes, bytes]) -> tuple[str, str, int, list[object]]:
-    """Return the id of a task, what happens to it, in which attempt, and with which values."""
-    task_id, kind, attempt, values = jsontext.parsed(fields[b"e"])
-    return task_id, kind, attempt, values

@@ -1,7 +1,7 @@
 """A task that this worker runs for a server elsewhere.
 
-Its call is one of a task here, whatever it is for its client. Until clients know of the task, it has the time and the
-questions of a plain call.
+Until clients know of it, it is like a plain call: it has the time and the questions of one. Its messages go to the
+server, which passes them on to the client.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ from gevent.event import Event as Bell
 from mcpgreen.errors import InternalError
 from mcpgreen.features.asking.asking import PARKED_SECS
 from mcpgreen.features.tasks.running import RunningTask
-from mcpgreen.links.session import Throttle
+from mcpgreen.links.session import Stream
+from mcpgreen.links.sink import Answerable, MemorySink
+from mcpgreen.protocol.messages import Line, whole
 from mcpgreen.tasks.life import Task
 from mcpgreen.text.json_types import Json
 
@@ -24,33 +26,35 @@ if TYPE_CHECKING:
     from mcpgreen.features.tools import ToolTerms
 
 
+class FleetSink(MemorySink):
+    """Sends the messages of a call to the server that it came from."""
+
+    def __init__(self, task: FleetTask) -> None:
+        super().__init__()
+        self._task = task
+
+    def respond(self, line: Line, call: Answerable | None = None) -> None:
+        """Do nothing: the task has the result."""
+
+    def notify(self, line: Line, call: Answerable | None = None, *, is_droppable: bool = True) -> None:
+        self._task.tell(whole(line))
+
+
 class FleetTask(RunningTask):
     """`freed` is set when the task needs its place at the worker no longer: it has ended, or asks something."""
 
     def __init__(self, tasks: FleetTasks, call: Call, record: Task) -> None:
         super().__init__(tasks, call, record)
+        old = call.stream
+        self.stream = Stream(FleetSink(self), transport=old.transport, principal=old.principal, owner=old.owner)
         self.freed = Bell()
         self.is_plain = not record.is_begun
         self._fleet: Json = record.client["fleet"]
         self._worker = tasks
-        settings = call.services.settings
         self._begins: gevent.Greenlet | None = None
-        self._progress: float | None = None  # what the server was told last
-        self._progress_throttle = Throttle(settings.max_progress_per_min)
-        self._log_throttle = Throttle(settings.max_logs_per_min)
 
-    def progress(self, progress: float, total: float | None, message: str | None) -> None:
-        super().progress(progress, total, message)
-        if (self._progress is None or progress > self._progress) and self._progress_throttle.count():
-            self._progress = progress
-            self._tell("progress", progress, total, message)
-
-    def log(self, level: str, logger: str | None, data: object) -> None:
-        if self.is_plain and self._log_throttle.count():
-            self._tell("log", level, logger, data)
-
-    def _tell(self, kind: str, *values: object) -> None:
-        self._worker.tell_later(self._fleet["home"], [self.id, kind, self.attempt, values])
+    def tell(self, line: bytes) -> None:
+        self._worker.tell_later(self._fleet["home"], b"%s %d %s" % (self.id.encode("ascii"), self.attempt, line))
 
     def require_same(self, terms: ToolTerms) -> None:
         """Raises InternalError if the tool is another one than where the call comes from."""
@@ -70,7 +74,7 @@ class FleetTask(RunningTask):
             if self.call.run is not None and self.call.run.deadline is not None and self._fleet["lengthens"]:
                 self.call.run.deadline.lengthen(self._fleet["task_secs"])
 
-    def store_message(self, calls_before: int) -> None:
+    def store_message(self, calls_before: int | None) -> None:
         if not self.is_plain:
             super().store_message(calls_before)
 

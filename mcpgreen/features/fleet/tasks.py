@@ -19,10 +19,10 @@ from gevent.event import Event as Bell
 from mcpgreen import journal
 from mcpgreen.errors import InternalError
 from mcpgreen.features.call import Call
-from mcpgreen.features.fleet.following import Follower, parsed_event
+from mcpgreen.features.fleet.following import Follower
 from mcpgreen.features.fleet.serving import FleetTask
 from mcpgreen.features.tasks import wires
-from mcpgreen.features.tasks.tasks import Tasks
+from mcpgreen.features.tasks.tasks import POLLS_OF_TASK, Tasks
 from mcpgreen.fleet import labels
 from mcpgreen.fleet.address import url_of
 from mcpgreen.fleet.bell import Ringer
@@ -38,7 +38,6 @@ from mcpgreen.text.json_types import Json
 
 if TYPE_CHECKING:
     from mcpgreen.features.services import Services
-    from mcpgreen.features.tasks.running import RunningTask
     from mcpgreen.features.tools import ToolTerms
 
 BEATS = 6  # in the time of a lease
@@ -56,8 +55,8 @@ class FleetTasks(Tasks):
     def __init__(self, services: Services, **member: Any) -> None:
         self._digests = labels.Digests()
         self._followed: dict[str, Follower] = {}
-        self._events: deque[tuple[str, list[object]]] = deque(maxlen=MAX_EVENTS)
-        self._has_events, self._told_all, self._beat_now = Bell(), Bell(), Bell()
+        self._messages: deque[tuple[str, bytes]] = deque(maxlen=MAX_EVENTS)
+        self._has_messages, self._told_all, self._beat_now = Bell(), Bell(), Bell()
         self._strange: set[str] = set()
         self._foreign_at = 0.0
         self.queues: list[str] = [labels.ANY]
@@ -67,7 +66,7 @@ class FleetTasks(Tasks):
         super().__init__(services)
         project = services.project.server_name()
         self.ringer = Ringer(url_of(services.settings.fleet_url), project, services.runner)
-        self._greenlets = [gevent.spawn(each) for each in (self._keep_lease, self._listen, self._tell_events)]
+        self._greenlets = [gevent.spawn(each) for each in (self._keep_lease, self._listen, self._tell_messages)]
 
     def __len__(self) -> int:
         """Return how many tasks run here, or elsewhere for this server."""
@@ -77,15 +76,11 @@ class FleetTasks(Tasks):
     def is_worker(self) -> bool:
         return "labels" in self.member
 
-    def _open_store(self, **limits: int) -> TaskStore:
-        settings = self._services.settings
-        self.ledger = RedisTaskStore(
-            url_of(settings.fleet_url),
-            self._services.project.server_name(),
-            state_key=settings.state_key,
-            lease_secs=settings.fleet_lease_secs,
-            **limits,
-        )
+    def _open_store(self, **options: Any) -> TaskStore:
+        settings, project = self._services.settings, self._services.project
+        url, lease_secs = url_of(settings.fleet_url), settings.fleet_lease_secs
+        self.ledger = RedisTaskStore(url, project.server_name(), lease_secs=lease_secs, **options)
+        self.ledger.is_of_worker = self.is_worker
         return self.ledger
 
     # A server sends a call.
@@ -94,10 +89,8 @@ class FleetTasks(Tasks):
         """Store a call for a worker. Raises InternalError."""
         call.wait_for_roots()
         described = terms.tool.description
-        record: Task | None = self.attempt(
-            self._new_record, call, terms, runner=life.NO_RUNNER, is_begun=is_begun, status=Status.QUEUED
-        )
-        if record is not None and record.sealed_params is None:
+        record = self._new_record(call, terms, runner=life.NO_RUNNER, is_begun=is_begun)
+        if record.sealed_params is None:
             raise InternalError("The arguments are too long to be sent to a worker.")
         fleet = {
             "queue": terms.queue,
@@ -108,17 +101,14 @@ class FleetTasks(Tasks):
             "task_secs": terms.task_secs,
             "lengthens": "timeoutSecs" not in call.params,
         }
-        record = record and record._replace(client={**record.client, "fleet": fleet})
+        record = record._replace(client={**record.client, "fleet": fleet}, status=Status.QUEUED)
         try:
-            stored: Task | None = record and self.attempt(self.store.create, record)
+            self.store.create(record)
         except gevent.GreenletExit:  # cancelled; the ledger may have it
-            if record is not None:
-                gevent.spawn(self.cancel, record.id)
+            gevent.spawn(self.cancel, record.id)
             raise
-        if stored is None:
-            raise self._unusable()
         self.ringer.ring(terms.queue)
-        return stored
+        return record
 
     def digest_of(self, terms: ToolTerms) -> str:
         return self._digests.of(terms.tool.path, terms.entry_json)
@@ -138,6 +128,7 @@ class FleetTasks(Tasks):
             if not task.is_begun:
                 self.attempt(self.store.begin, task.id)
             is_begun = True
+            self.count_polls(call, -POLLS_OF_TASK)
             self.tell_of(call, task.id)
             self.watch(task.id, self._hear_begun)
             return wires.created(task._replace(is_begun=True), call.view)
@@ -151,7 +142,6 @@ class FleetTasks(Tasks):
     def _hear_begun(self, task: Task) -> None:
         if task.has_ended:
             self._followed.pop(task.id, None)
-            self._note_unseen(task.id)
         elif task.id in self._followed:
             self._followed[task.id].hear(task)
 
@@ -160,7 +150,7 @@ class FleetTasks(Tasks):
         try:
             result = wires.result_for(call, task)
         finally:
-            gevent.spawn(self.attempt, self.ledger.remove, task.id)
+            gevent.spawn(self.attempt, self.ledger.forget, task.id)
         if wants_level(call.view, "debug"):
             result["_meta"] = {**result.get("_meta", {}), WORKER_META: self.attempt(self.ledger.name_of, task.runner)}
         return result
@@ -171,13 +161,9 @@ class FleetTasks(Tasks):
             return task
         queue, place = task.client["fleet"]["queue"], self.attempt(self.ledger.place_of, task)
         message = life.place_message(place) if place is not None else ""
-        if place is not None and not self._has_worker_for(queue):
+        if place is not None and not self.ledger.has_worker_for(queue):
             message = f"no worker has the labels {queue}; {message}"
         return task._replace(status_message=message)
-
-    def _has_worker_for(self, queue: str) -> bool:
-        members = (self.attempt(self.ledger.members) or {}).values()
-        return any(self.ledger.may_take(each, queue) for each in members)
 
     def measures(self) -> dict[str, dict[str, float]]:
         """Return what can be counted of the fleet: by name, and by label."""
@@ -202,13 +188,12 @@ class FleetTasks(Tasks):
     def _end_hopeless(self) -> None:
         """End calls that have waited too long for a worker with their labels."""
         wait_secs = self._services.settings.fleet_wait_secs
-        for queue, count in (self.attempt(self.ledger.queues) or {}).items():
-            if count and not self._has_worker_for(queue):
+        for queue, count in self.ledger.queues().items():
+            if count and not self.ledger.has_worker_for(queue):
                 text = f"No worker of the fleet has the labels {queue}; the call has waited for {wait_secs:g} s"
-                for task in self.attempt(self.ledger.waiting, queue, HOPELESS) or ():
+                for task in self.ledger.waiting(queue, HOPELESS):
                     if time.time() > task.updated_at + wait_secs:
-                        error = life.error_of(text)
-                        self.attempt(self.store.finish, task.id, task.attempt, Status.FAILED, error=error)
+                        self.store.finish(task.id, task.attempt, Status.FAILED, error=life.error_of(text))
 
     # A worker runs it.
 
@@ -227,21 +212,20 @@ class FleetTasks(Tasks):
         running = self._running.get(record.id)
         return running if isinstance(running, FleetTask) else None
 
-    def _running_task(self, call: Call, record: Task) -> RunningTask:
-        is_of_fleet = self.is_worker and "fleet" in record.client
-        return FleetTask(self, call, record) if is_of_fleet else super()._running_task(call, record)
-
     def _run(self, call: Call, record: Task, line: bytes) -> None:
-        super()._run(call, record, line)
-        if isinstance(self._running[record.id], FleetTask):
-            call.token = progress_token(call.params)  # which scripts see
+        if not self.is_worker:
+            super()._run(call, record, line)
+            return
+        task = call.task = self._running[record.id] = FleetTask(self, call, record)
+        self.watch(task.id, task.hear)
+        call.stream, call.sink, call.token = task.stream, task.stream.sink, progress_token(call.params)
 
-    def _stored_params(self, call: Call) -> Json:
+    def _stored_params(self, call: Call, params: Json) -> Json:
         """Return the params of a call, with all else that another machine has to know of it."""
         principal = call.principal
         who = principal and {"name": principal.name, "claims": dict(principal.claims), "shared": principal.is_shared}
         return {
-            "params": super()._stored_params(call),
+            "params": params,
             "answers": call.interaction.answers,
             "own_state": call.interaction.own_state,
             "principal": who,
@@ -251,47 +235,35 @@ class FleetTasks(Tasks):
 
     def _call_of(self, record: Task, params: Json) -> Call:
         call = super()._call_of(record, params["params"])
+        call.view.log_level = "debug"  # the server knows which level its client wants
         call.interaction.answers, call.interaction.own_state = params["answers"], params["own_state"]
         call.stream.transport, call.stream.owner = params["transport"], params["owner"]
         if who := params["principal"]:  # its scopes were checked by the server
             call.stream.principal = Principal(who["name"], claims=who["claims"], is_shared=who["shared"])
         return call
 
-    def tell_later(self, home: str, event: list[object]) -> None:
-        """Tell a server of its call. Never waits."""
-        self._events.append((home, event))
+    def tell_later(self, home: str, message: bytes) -> None:
+        """Send a server a message of its call. Never waits."""
+        self._messages.append((home, message))
         self._told_all.clear()
-        self._has_events.set()
+        self._has_messages.set()
 
     def tell_now(self) -> None:
         """Wait until all is told."""
-        if self._events:
+        if self._messages:
             self._told_all.wait(TELL_SECS)
 
-    def _tell_events(self) -> None:
+    def _tell_messages(self) -> None:
         while True:
-            self._has_events.wait()
-            while self._events:
-                home, event = self._events[0]
-                self.attempt(self.ledger.tell, home, e=jsontext.dumps(event))
-                self._events.popleft()
-            self._has_events.clear()
+            self._has_messages.wait()
+            while self._messages:
+                home, message = self._messages[0]
+                self.attempt(self.ledger.tell, home, m=message)
+                self._messages.popleft()
+            self._has_messages.clear()
             self._told_all.set()
 
     # What both do.
-
-    def recover(self) -> None:
-        self.attempt(self.store.expire, time.time())
-        for record in self.attempt(self.store.recover, self._may_rerun) or ():
-            if record.runner == self.store.runner:
-                self.run_record(record)
-            elif "fleet" in record.client:
-                self.ringer.ring(record.client["fleet"]["queue"])
-            elif self._services.keeper is not None:
-                self._services.keeper.wake()
-
-    def _may_rerun(self, task: Task) -> bool:
-        return not self.is_worker and super()._may_rerun(task)
 
     def _hear_news(self) -> None:
         """Look at watched tasks of other servers; what happens to those of this one is news."""
@@ -312,10 +284,10 @@ class FleetTasks(Tasks):
             self._mentioned = ""
             changed = dict.fromkeys(fields[b"t"].decode("ascii") for fields in news if b"t" in fields)
             for fields in news:
-                if b"e" in fields:
-                    task_id, *event = parsed_event(fields)
-                    if task_id in self._followed:
-                        self._followed[task_id].hear_event(*event)  # type: ignore[arg-type]
+                if b"m" in fields:
+                    task_id, attempt, line = fields[b"m"].split(b" ", 2)
+                    if follower := self._followed.get(task_id.decode("ascii")):
+                        follower.hear_message(int(attempt), line)
                 elif b"drain" in fields:
                     self.drain()
             self._tell(self.attempt(self.ledger.get_all, [each for each in changed if each in self._watches]) or ())
@@ -331,9 +303,12 @@ class FleetTasks(Tasks):
         while True:
             try:
                 with gevent.Timeout(lease_secs / BEATS):
-                    if self.ledger.beat(**self.member, running=len(self._running)):
+                    if self.ledger.beat(self.member):
                         self.recover_soon()
-                    self._take_back()
+                    if self.is_worker:
+                        self._take_back()
+                    else:
+                        self._end_hopeless()
             except LookupError:
                 self._abandon("the lease was over")
                 self.ledger.begin_anew()
@@ -342,14 +317,12 @@ class FleetTasks(Tasks):
                 journal.warning("the lease in the fleet could not be renewed: %s", error)
             if self.ledger.renewed_at and time.monotonic() > self.ledger.renewed_at + GIVE_UP_PART * lease_secs:
                 self._abandon("the lease could not be renewed")
-            if not self.is_worker:
-                self._end_hopeless()
             self._beat_now.wait(min(lease_secs / BEATS, max(0.5, self._services.settings.fleet_wait_secs / 2)))
             self._beat_now.clear()
 
     def _take_back(self) -> None:
         """Put back what was claimed by a call of the ledger whose answer was lost."""
-        strange = self.ledger.take_back(set(self._running)) if self.is_worker else set()
+        strange = set(self.ledger.running(self.ledger.runner)) - self._running.keys()
         for task_id in strange & self._strange:
             self.ledger.unclaim(task_id)
         self._strange = strange

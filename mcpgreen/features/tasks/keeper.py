@@ -3,7 +3,8 @@
 The two meet in the store: this server stores a call there as a task without a runner, and the keeper takes it.
 Everything else (progress, questions, answers, the wish to cancel, the result) is in the store as well, so to clients it
 is a task like one of another server. Over the socket between them goes only the news that there is something to take.
-At its end, the keeper lets go of stderr, runs its tasks to their end, and leaves.
+At its end, the keeper runs its tasks to their end, and leaves. It has no stderr: who waits for the end of ours must not
+wait for its.
 """
 
 from __future__ import annotations
@@ -42,28 +43,24 @@ class Keeper:
 
     def wake(self) -> bool:
         """Have the process look for tasks. Return False if it cannot be started."""
-        if not self._services.runner.knows(self._pid):
+        runner, tasks = self._services.runner, self._services.tasks
+        if not runner.knows(self._pid):
             self.close()
+            command = [sys.executable, "-I", "-c", PROGRAM, self._services.project.root, *sys.path]
             try:
-                self._start()
+                runner.prepare()
+                runner.tags.put_on(self._tag)
+                self._pid, self._fd = spawn_helper(sys.executable, command, self._environ, as_fd=0)
             except (OSError, RpcError) as error:
                 journal.error("tasks end with the client, because their process cannot be started: %s", error)
                 return False
+            finally:
+                runner.tags.take_off()
+            runner.expected_tags.add(self._tag)
+            runner.know(self._pid, tasks.recover_soon)
         with suppress(OSError):  # it has ended just now, or has not read for long
             os.write(self._fd, b"\n")
         return True
-
-    def _start(self) -> None:
-        runner = self._services.runner
-        command = [sys.executable, "-I", "-c", PROGRAM, self._services.project.root, *sys.path]
-        runner.prepare()
-        runner.tags.put_on(self._tag)
-        try:
-            self._pid, self._fd = spawn_helper(sys.executable, command, self._environ, as_fd=0, inherits=(2,))
-        finally:
-            runner.tags.take_off()
-        runner.expected_tags.add(self._tag)
-        runner.know(self._pid, self._services.tasks.recover_soon)
 
     def close(self) -> None:
         """Let go of the process, which leaves as soon as its tasks have ended."""
@@ -79,7 +76,5 @@ def keep(services: Services, fd: int) -> None:
     with suppress(OSError):
         while nb_read(fd, 1024):
             services.tasks.recover_soon()
-    os.close(fd)
-    journal.leave_stderr()
     while services.has_tasks:
         gevent.sleep(LOOK_SECS)

@@ -6,7 +6,6 @@ Rule: a task ends once. The store decides which end counts, so whatever ends a t
 from __future__ import annotations
 
 import time
-from itertools import chain, count
 from typing import TYPE_CHECKING
 
 import gevent
@@ -62,22 +61,9 @@ class RunningTask:
         self.stream = tasks.streams.setdefault(key, stream)
         self._is_ending = False
         self._tasks, self._store = tasks, tasks.store
-        self._is_queued = record.status == Status.QUEUED
-        self._message = record.status_message
         self._stored = record.status, record.status_message
         self._stored_at = time.monotonic()
         self._printed, self._printed_line = b"", ""
-        self._used_keys = list(record.questions)
-
-    @property
-    def related(self) -> Json:
-        return wires.related_to(self.id)
-
-    def progress(self, progress: float, total: float | None, message: str | None) -> None:
-        self._message = life.status_message(progress, total, message)
-
-    def log(self, level: str, logger: str | None, data: object) -> None:
-        """Do nothing: clients get no log messages of tasks."""
 
     def require_same(self, terms: ToolTerms) -> None:
         """Do nothing: the tool is that of this project."""
@@ -86,23 +72,19 @@ class RunningTask:
         """The script says that the task begins; clients know of it already, unless it was handed over. Never waits."""
         gevent.spawn(self._tasks.attempt, self._store.begin, self.id)
 
-    def start(self) -> None:
-        """The call has got its place. The next look stores that: the task may have ended by then."""
-        self._is_queued, self._stored_at = False, 0.0
-
     def hear(self, record: Task) -> None:
         """The record has changed, perhaps by another process: the task may have to end."""
         if (record.wants_cancel or record.has_ended) and not self._is_ending:
             self.stop(Status.CANCELLED)
 
-    def store_message(self, calls_before: int) -> None:
-        """Store what the task does now, but not too often."""
+    def store_message(self, calls_before: int | None) -> None:
+        """Store what the task does now, but not too often: it runs, or waits behind other calls."""
         if time.monotonic() < self._stored_at + MESSAGE_SECS:
             return
-        if self._is_queued:
+        if calls_before is not None:
             new = Status.QUEUED, life.place_message(calls_before)
         else:
-            new = Status.WORKING, self._message or self._last_line()
+            new = Status.WORKING, life.message_of(self.call.reported) or self._last_line()
         if new != self._stored:
             self._stored, self._stored_at = new, time.monotonic()
             self._tasks.attempt(self._store.note, self.id, self.attempt, status=new[0], status_message=new[1])
@@ -112,42 +94,30 @@ class RunningTask:
         call = self.call
         if call.run is None:
             return ""
-        printed = call.services.runner.stderr_of(call.serial) if call.run.tail is None else call.run.tail()
+        printed = call.run.stderr_so_far()
         if printed != self._printed:
             self._printed, self._printed_line = printed, call.services.confidential.last_words(printed, call).last
         return self._printed_line
 
     def ask(self, asked: Json, timeout_secs: float | None) -> Json:
         """Ask all these tidy requests, and return the outcome of each."""
-        keys = {key: self._new_key(key) for key in asked}
-        questions = {keys[key]: request for key, request in asked.items()}
         try:
-            if not self._store.ask(self.id, self.attempt, questions):
+            if not (keys := self._store.ask(self.id, self.attempt, asked)):
                 return dict.fromkeys(asked, unanswered("cancelled", "The task has ended."))
         except (ValueError, StoreUnusable) as error:
             return dict.fromkeys(asked, unanswered("error", f"The task cannot ask: {error}."))
         self._tasks.ring()
         most_secs: float = self.call.services.settings.task_timeout_secs
-        answers = self._wait_for(set(questions), min(timeout_secs or most_secs, most_secs))
+        answers = self._wait_for(set(keys.values()), min(timeout_secs or most_secs, most_secs))
         return {key: self._outcome(request, answers.get(keys[key])) for key, request in asked.items()}
-
-    def _new_key(self, key: str) -> str:
-        """Return a key that this task has not used before."""
-        keys = chain((key,), (f"{key}-{number}" for number in count(2)))
-        self._used_keys.append(next(new for new in keys if new not in self._used_keys))
-        return self._used_keys[-1]
 
     def _wait_for(self, keys: set[str], secs: float) -> dict[str, Json]:
         """Return the answers that have come within this time. Questions without one are closed."""
-        give_up_at = time.monotonic() + secs
         answers: dict[str, Json] = {}
-        with self._tasks.bell_of(self.id) as bell:
-            while True:
-                bell.clear()
-                answers |= self._tasks.attempt(self._store.take_answers, self.id, self.attempt, keys) or {}
-                left = keys - answers.keys()
-                if not left or not bell.wait(max(0.0, give_up_at - time.monotonic())):
-                    break
+        for _ in self._tasks.changes(self.id, time.monotonic() + secs):
+            answers |= self._tasks.attempt(self._store.take_answers, self.id, self.attempt, keys) or {}
+            if not (left := keys - answers.keys()):
+                break
         if left:
             self._tasks.attempt(self._store.answer, self.id, dict.fromkeys(left, wires.NO_ANSWER))
             self._tasks.attempt(self._store.take_answers, self.id, self.attempt, left)

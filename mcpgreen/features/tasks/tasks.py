@@ -12,7 +12,6 @@ import math
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
@@ -20,19 +19,21 @@ import gevent
 from gevent.event import Event as Bell
 
 from mcpgreen import journal
-from mcpgreen.errors import InternalError, InvalidParams, TooManyPolls
+from mcpgreen.errors import InvalidParams, TooManyPolls
 from mcpgreen.features.call import Call, State
 from mcpgreen.features.tasks import wires
+from mcpgreen.features.tasks.keeper import Keeper
 from mcpgreen.features.tasks.running import RunningTask
 from mcpgreen.links.session import Session, Stream
 from mcpgreen.links.sink import MemorySink
+from mcpgreen.project import task_place
 from mcpgreen.project.roots import Root, Roots
 from mcpgreen.protocol import messages, revision_fields, revisions
 from mcpgreen.protocol.admission import ClientView
 from mcpgreen.tasks import life
 from mcpgreen.tasks.life import Status, Task
-from mcpgreen.tasks.sqlite_store import open_store
-from mcpgreen.tasks.store import MAX_LISTED, StoreUnusable, TaskStore
+from mcpgreen.tasks.sqlite_store import SqliteTaskStore
+from mcpgreen.tasks.store import StoreUnusable, TaskStore
 from mcpgreen.text import jsontext
 from mcpgreen.text.json_types import Json
 
@@ -40,12 +41,11 @@ if TYPE_CHECKING:
     from mcpgreen.features.services import Services
     from mcpgreen.features.tools import ToolTerms
 
-LOOK_SECS = 0.25  # between two looks at the store while tasks run or are watched, and for a while after that
-AWAKE_SECS = 5.0
+LOOK_SECS = 0.25  # between two looks at the store while tasks run or are watched
 REST_SECS = 60.0
+WAIT_SECS = 2.0  # between two looks at a task that may be removed meanwhile
 FREE_POLLS_A_SEC = 50  # of one caller
-MAX_UNSEEN = 10_000
-POLLS_OF_TASK = 4  # more for each task that runs: a young one may be asked for twice a second
+POLLS_OF_TASK = 4  # more for each task that runs here, and for a new one: it may be asked for twice a second
 
 Watch = Callable[[Task], None]
 
@@ -55,25 +55,28 @@ class Tasks:
 
     def __init__(self, services: Services) -> None:
         settings = services.settings
-        limits = {"max_per_owner": settings.max_tasks_per_principal, "max_tasks": settings.max_tasks}
         self._services = services
-        self.store = self._open_store(**limits)
+        self.store = self._open_store(
+            state_key=settings.state_key,
+            max_per_owner=settings.max_tasks_per_principal,
+            max_tasks=settings.max_tasks,
+        )
+        environ = services.keeper_environ
+        self.keeper = None if environ is None else Keeper(services, environ)
         self.asked: set[tuple[str, str]] = set()
         self.streams: WeakValueDictionary[Any, Stream] = WeakValueDictionary()  # one for tasks of the same caller
         self._running: dict[str, RunningTask] = {}
         self._watches: dict[str, set[Watch]] = {}
         self._polls: tuple[int, Counter[object]] = 0, Counter()  # in this second, by caller
-        self._unseen: dict[str, None] = {}  # tasks that have ended here, until a client asks for them
         self._mark = -1
         self._mentioned = ""
         self._bell = Bell()
         self._recover_at = 0.0
-        self._is_resting = False
         self._greenlet = gevent.spawn(self._look)
 
-    def _open_store(self, **limits: int) -> TaskStore:
+    def _open_store(self, **options: Any) -> TaskStore:
         services = self._services
-        return open_store(services.project.root, services.environ, state_key=services.settings.state_key, **limits)
+        return SqliteTaskStore(task_place.directory_of(services.project.root, services.environ), **options)
 
     def __len__(self) -> int:
         """Return how many tasks run here."""
@@ -98,14 +101,6 @@ class Tasks:
 
     # How a task begins.
 
-    def require_store(self) -> None:
-        """Raises InternalError if no task can be stored. May wait."""
-        if self.attempt(self.store.changed_since, -1) is None:
-            raise self._unusable()
-
-    def _unusable(self) -> InternalError:
-        return InternalError(f"No task can be stored: {self._mentioned}")
-
     def begin(self, call: Call, terms: ToolTerms) -> None:
         """Make the call a task; leave it as it is if the store cannot be used. Raises InternalError if there are too
         many tasks, or if the tool needs one."""
@@ -122,13 +117,11 @@ class Tasks:
                 call.run.deadline.lengthen(terms.task_secs)
 
     def _run(self, call: Call, record: Task, line: bytes) -> None:
-        task = self._running[record.id] = self._running_task(call, record)
+        task = self._running[record.id] = RunningTask(self, call, record)
+        self.count_polls(call, -POLLS_OF_TASK)
         self.watch(task.id, task.hear)
         call.detach(task, line)
         self.tell_of(call, task.id)
-
-    def _running_task(self, call: Call, record: Task) -> RunningTask:
-        return RunningTask(self, call, record)
 
     def tell_of(self, call: Call, task_id: str) -> None:
         """Tell the session of the call, if it has one, how its task changes."""
@@ -139,8 +132,8 @@ class Tasks:
         """Store the call as a task for the keeper. Return None if the store cannot be used."""
         call.wait_for_roots()
         record = self._create(call, terms, runner=life.NO_RUNNER, is_begun=is_begun)
-        if record is not None and self._services.keeper is not None and not self._services.keeper.wake():
-            self._services.keeper = None
+        if record is not None and self.keeper is not None and not self.keeper.wake():
+            self.keeper = None
             self.recover()
         return record
 
@@ -163,44 +156,40 @@ class Tasks:
     def _create(self, call: Call, terms: ToolTerms, **fields: Any) -> Task | None:
         """Store a new task. Return None if that is not possible. Raises InternalError if there are too many, or if the
         tool needs one."""
-        record = self.attempt(self._new_record, call, terms, **fields)
         try:
-            stored: Task | None = record and self.attempt(self.store.create, record)
-        except gevent.GreenletExit:  # cancelled, but the store goes on
-            gevent.spawn(self.attempt, self.store.finish, record.id, record.attempt, Status.CANCELLED)
-            raise
-        if stored is None and terms.task == "required":
-            raise self._unusable()
-        return stored
+            record = self._new_record(call, terms, **fields)
+            try:
+                return self.store.create(record)
+            except gevent.GreenletExit:  # cancelled, but the store goes on
+                gevent.spawn(self.attempt, self.store.finish, record.id, record.attempt, Status.CANCELLED)
+                raise
+        except StoreUnusable as error:
+            self.mention(error)
+            if terms.task == "required":
+                raise
+            return None
 
     def _new_record(self, call: Call, terms: ToolTerms, **fields: Any) -> Task:
         described, settings, arguments = terms.tool.description, self._services.settings, call.arguments or {}
-        asked = call.params.get("task") if call.session is not None else None
-        ttl = asked.get("ttl") if type(asked) is dict else None
-        params, shown = self._stored_params(call), {**call.params, "arguments": arguments}
-        progress = call.promotion.progress if call.promotion is not None else None
+        params, view, roots = {**call.params, "arguments": arguments}, call.view, call.roots.variables["MCP_ROOTS_JSON"]
+        is_stored = described.idempotent or "runner" in fields
         return Task(
             id=life.new_id(),
             owner=self.owner_of(call),
             tool=terms.tool.name,
-            status=fields.pop("status", Status.QUEUED if call in self._services.waiting else Status.WORKING),
-            status_message=life.status_message(*progress) if progress else "",
+            status=Status.QUEUED if call in self._services.waiting else Status.WORKING,
+            status_message=life.message_of(call.reported),
             keep_secs=settings.task_keep_secs if described.task_keep_secs is None else described.task_keep_secs,
-            asked_ttl_ms=ttl if type(ttl) is int and 0 < ttl <= life.MAX_TTL_SECS * 1000 else None,
             idempotent=described.idempotent,
             survives=terms.survives,
-            shown_arguments=self._services.confidential.of(call.method, shown).shown({"arguments": arguments}),
-            client={
-                "revision": call.view.revision.name,
-                "capabilities": call.view.capabilities,
-                "roots": call.roots.variables["MCP_ROOTS_JSON"],
-            },
-            sealed_params=self.store.seal(params) if described.idempotent or "runner" in fields else None,
+            shown_arguments=self._services.confidential.of(call.method, params).shown({"arguments": arguments}),
+            client={"revision": view.revision.name, "capabilities": view.capabilities, "roots": roots},
+            sealed_params=self.store.seal(self._stored_params(call, params)) if is_stored else None,
             **fields,
         )
 
-    def _stored_params(self, call: Call) -> Json:
-        return {**call.params, "arguments": call.arguments or {}}
+    def _stored_params(self, call: Call, params: Json) -> Json:
+        return params
 
     def recover_soon(self) -> None:
         """Recover in the greenlet that looks at the store: it ends before the server stops scripts."""
@@ -209,18 +198,17 @@ class Tasks:
 
     def recover(self) -> None:
         """Recover the tasks of processes that have died, and remove expired tasks."""
-        self.attempt(self.store.expire, time.time())
-        for record in self.attempt(self.store.recover, self._may_rerun) or ():
+        self.attempt(self.store.remove, time.time())
+        is_keeper, has_keeper = self._services.is_keeper, self.keeper is not None
+
+        def may_rerun(task: Task) -> bool:  # what survives a client is for the keeper, if there is one
+            return task.survives == is_keeper or not (is_keeper or has_keeper)
+
+        for record in self.attempt(self.store.recover, may_rerun) or ():
             if record.runner == self.store.runner:
                 self.run_record(record)
-            elif self._services.keeper is not None:
-                self._services.keeper.wake()  # and it recovers the task
-
-    def _may_rerun(self, task: Task) -> bool:
-        """Tell whether this process may run the task again, and not another one that outlives it."""
-        if self._services.is_keeper:
-            return task.survives
-        return not task.survives or self._services.keeper is None
+            elif self.keeper is not None:
+                self.keeper.wake()  # and it recovers the task
 
     def run_record(self, record: Task) -> None:
         """Run a task that is stored with all its params, and belongs to this process. Does not wait for its end."""
@@ -252,23 +240,20 @@ class Tasks:
     def find(self, call: Call, task_id: str) -> Task:
         """Raises InvalidParams if there is no such task, or if it belongs to another caller."""
         task: Task | None = self.attempt(self.store.get, task_id)
-        if task is not None and self.attempt(self.store.is_orphan, task):
+        if task is not None and self.store.is_orphan(task):
             self.recover()
-            task = self.attempt(self.store.get, task_id)
+            task = self.store.get(task_id)
         if task is None or task.owner != self.owner_of(call):
             raise InvalidParams("There is no such task; it may have expired.")
         return task
 
-    def count_poll(self, call: Call, task_id: str = "") -> None:
-        """Raises TooManyPolls if the caller has asked too often in this second. The first look at a task that has ended
-        does not count: a client may have many short tasks."""
-        if self._unseen.pop(task_id, self) is None:
-            return
+    def count_polls(self, call: Call, polls: int = 1) -> None:
+        """Raises TooManyPolls if the caller has asked too often in this second."""
         second, caller = int(time.monotonic()), call.stream.owner
         if second != self._polls[0]:
             self._polls = second, Counter()
-        self._polls[1][caller] += 1
-        if self._polls[1][caller] > FREE_POLLS_A_SEC + POLLS_OF_TASK * len(self):
+        self._polls[1][caller] += polls
+        if polls > 0 and self._polls[1][caller] > FREE_POLLS_A_SEC + POLLS_OF_TASK * len(self):
             raise TooManyPolls()
 
     def cancel(self, task_id: str) -> None:
@@ -278,7 +263,7 @@ class Tasks:
 
     def watch(self, task_id: str, watch: Watch) -> None:
         """Call this with each change of the task, up to its end."""
-        if self._is_resting:
+        if not self._watches:
             self.ring()
         self._watches.setdefault(task_id, set()).add(watch)
 
@@ -287,9 +272,8 @@ class Tasks:
         if not self._watches.get(task_id):
             self._watches.pop(task_id, None)
 
-    @contextmanager
-    def bell_of(self, task_id: str) -> Iterator[Bell]:
-        """Return a bell that rings at each change of the task."""
+    def changes(self, task_id: str, until: float) -> Iterator[None]:
+        """Go on now, at each change of the task, and for the last time when the time is up."""
         bell = Bell()
 
         def ring(task: Task) -> None:
@@ -297,7 +281,11 @@ class Tasks:
 
         self.watch(task_id, ring)
         try:
-            yield bell
+            yield
+            while (left_secs := until - time.monotonic()) > 0:
+                bell.wait(min(left_secs, WAIT_SECS))
+                bell.clear()
+                yield
         finally:
             self.unwatch(task_id, ring)
 
@@ -309,14 +297,8 @@ class Tasks:
         self.unwatch(task.id, task.hear)
         if ended is None:
             self.ring()
-            return
-        self._note_unseen(task.id)
-        self._tell([ended])
-
-    def _note_unseen(self, task_id: str) -> None:
-        self._unseen[task_id] = None
-        if len(self._unseen) > MAX_UNSEEN:
-            del self._unseen[next(iter(self._unseen))]
+        else:
+            self._tell([ended])
 
     def end_session(self, session: Session) -> None:
         """End the tasks of an HTTP session that is over."""
@@ -336,11 +318,12 @@ class Tasks:
             else:
                 task.stop(Status.FAILED, life.error_of(life.RESTARTED))
         self.attempt(self.store.close)
+        if self.keeper is not None:
+            self.keeper.close()
 
     # The greenlet.
 
     def _look(self) -> None:
-        awake_until = 0.0
         rest_secs = min(REST_SECS, max(1.0, self._services.settings.task_keep_secs))
         while True:
             self.attempt(self._hear_news)
@@ -350,22 +333,16 @@ class Tasks:
             waiting = [each for each in self._services.waiting if not each.method.startswith("tasks/")]
             before = {each: number for number, each in enumerate(waiting)}
             for task in list(self._running.values()):
-                task.store_message(before.get(task.call, 0))
-            if self._watches:
-                awake_until = time.monotonic() + AWAKE_SECS
-            self._is_resting = time.monotonic() >= awake_until
-            self._bell.wait(rest_secs if self._is_resting else LOOK_SECS)
+                task.store_message(before.get(task.call))
+            self._bell.wait(LOOK_SECS if self._watches else rest_secs)
             self._bell.clear()
 
     def _hear_news(self) -> None:
         if self._mark < 0:  # tasks may have begun, and others may have changed them
             self._mark = self.store.changed_since(-1)[0]
             self._tell(filter(None, map(self.store.get, list(self._watches))))
-        is_more = True
-        while is_more:
-            self._mark, changed = self.store.changed_since(self._mark)
-            self._tell(changed)
-            is_more = len(changed) == MAX_LISTED
+        self._mark, changed = self.store.changed_since(self._mark)
+        self._tell(changed)
 
     def _tell(self, changed: Iterable[Task]) -> None:
         for task in changed:

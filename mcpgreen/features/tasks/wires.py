@@ -23,7 +23,7 @@ from mcpgreen.links.sink import Sink
 from mcpgreen.protocol import messages, revision_fields
 from mcpgreen.protocol.admission import ClientView
 from mcpgreen.protocol.input import requests
-from mcpgreen.protocol.revisions import RELATED_TASK, Era
+from mcpgreen.protocol.revisions import Era
 from mcpgreen.running.shares import in_turns, let_others
 from mcpgreen.tasks import life
 from mcpgreen.tasks.life import Status, Task
@@ -66,37 +66,28 @@ def wire_of(view: ClientView) -> Wire:
     return EXTENSION if view.revision.era == Era.STATELESS else OLDER
 
 
-def related_to(task_id: str) -> Json:
-    """Return the `_meta` of messages about a task in the handshake era."""
-    return {RELATED_TASK: {"taskId": task_id}}
-
-
 def created(task: Task, view: ClientView) -> Json:
     """Return the handle of a new task."""
     return wire_of(view).handle(wire_of(view).fields(task))
 
 
-def detailed(tasks: Tasks, task: Task) -> bytes:
-    """Return a task of the extension as JSON, with its questions, its result or its error."""
-    fields = EXTENSION.fields(task)
+def detailed(tasks: Tasks, task: Task, more: Json) -> bytes:
+    """Return a task of the extension as JSON, with its questions, its result or its error, and more members. Raises
+    InternalError if its result has expired."""
+    fields = {**EXTENSION.fields(task), **more}
     if task.status == Status.INPUT_REQUIRED:
         fields["inputRequests"] = task.open_questions
     elif task.status == Status.FAILED:
         fields["error"] = task.error
-    result = b',"result":%b' % _result_of(tasks, task) if task.status == Status.COMPLETED else b""
-    return b"%b%b}" % (jsontext.dumps(fields)[:-1], result)
+    elif task.status == Status.COMPLETED:
+        result = task.result or tasks.store.result_of(task)
+        return b'%b,"result":%b}' % (jsontext.dumps(fields)[:-1], result)
+    return jsontext.dumps(fields)
 
 
-def _result_of(tasks: Tasks, task: Task) -> bytes:
-    if task.result is not None:
-        return task.result
-    try:
-        found: bytes | None = tasks.attempt(tasks.store.result_of, task)
-    except LookupError:
-        found = None
-    if found is None:
-        raise InternalError("The result of this task cannot be read.")
-    return found
+def notice(tasks: Tasks, task: Task, meta: Json) -> bytes:
+    """Return a notification of the extension, which says all about a task, as `detailed`."""
+    return b'{"jsonrpc":"2.0","method":"notifications/tasks","params":%b}' % detailed(tasks, task, {"_meta": meta})
 
 
 def _task_id(call: Call) -> str:
@@ -109,21 +100,17 @@ def _task_id(call: Call) -> str:
 
 def get(call: Call, task_id: str) -> Json | bytes:
     tasks = call.services.tasks
-    tasks.count_poll(call, task_id)
+    tasks.count_polls(call)
     task = tasks.find(call, task_id)
     if wire_of(call.view) is OLDER:
         return OLDER.fields(task)
-    stamp = revision_fields.finish({}, call.view.revision, call.services.identity.info)
-    return b"%b,%b" % (jsontext.dumps(stamp)[:-1], detailed(tasks, task)[1:])
+    return detailed(tasks, task, revision_fields.finish({}, call.view.revision, call.services.identity.info))
 
 
 def list_tasks(call: Call, _: None) -> Json:
     tasks, cursor, limit = call.services.tasks, call.params.get("cursor") or "", call.services.settings.page_size
-    tasks.count_poll(call)
-    try:
-        found: list[Task] = tasks.attempt(tasks.store.list, tasks.owner_of(call), after=str(cursor), limit=limit) or []
-    except LookupError:
-        raise InvalidParams("Unknown cursor.") from None
+    tasks.count_polls(call)
+    found = tasks.store.list(tasks.owner_of(call), after=str(cursor), limit=limit)
     more = {"nextCursor": found[-1].id} if len(found) >= limit else {}
     return {"tasks": [OLDER.fields(task) for task in found if task.is_begun], **more}
 
@@ -153,10 +140,7 @@ def update(call: Call, task_id: str) -> Json:
     known = {key: answer for key, answer in responses.items() if key in questions}
     fitting = {key: each for key, each in known.items() if not requests.problem_with_answer(questions[key], each)}
     if fitting:
-        try:
-            tasks.attempt(tasks.store.answer, task_id, fitting)
-        except ValueError as error:
-            raise InvalidParams(f"inputResponses cannot be stored: {error}.") from error
+        tasks.store.answer(task_id, fitting)
         tasks.ring()
     return {}
 
@@ -164,17 +148,16 @@ def update(call: Call, task_id: str) -> Json:
 def result(call: Call, task_id: str) -> Json:
     """Wait for the end of a task, and return what its call would have returned. Meanwhile, ask its questions."""
     answer = result_for(call, wait_and_ask(call, task_id, call.sink))
-    return {**answer, "_meta": {**answer.get("_meta", {}), **related_to(task_id)}}
+    return {**answer, "_meta": {**answer.get("_meta", {}), **revision_fields.about_task(task_id)}}
 
 
 def result_for(call: Call, task: Task) -> Json:
     """Return what the call of a task that has ended would have returned. Raises RpcError."""
-    tasks = call.services.tasks
     if task.status == Status.CANCELLED:
         raise InternalError("The task was cancelled.")
     if task.error is not None:
         raise errors.ScriptError(task.error["code"], task.error["message"], data=task.error.get("data"))
-    stored: Json = jsontext.loads(_result_of(tasks, task), let_others)
+    stored: Json = jsontext.loads(task.result or call.services.tasks.store.result_of(task), let_others)
     fitted = revision_fields.fit_call_result(stored, call.view.revision)
     for block in fitted["content"]:
         if len(block.get("text", "")) > LONG_CHARS:  # encoded in turns
@@ -184,19 +167,14 @@ def result_for(call: Call, task: Task) -> Json:
 
 def wait(call: Call, task_id: str, until: float, since: Task | None = None) -> Task:
     """Wait until the task has ended, has other questions than then, has begun, or the time is up. Return it."""
-    tasks = call.services.tasks
-    with tasks.bell_of(task_id) as bell:
-        while True:
-            bell.clear()
-            task = tasks.find(call, task_id)
-            is_news = since and (task.questions, task.is_begun) != (since.questions, since.is_begun)
-            left_secs = until - time.monotonic()
-            if task.has_ended or is_news or left_secs <= 0:
-                return task
-            bell.wait(min(LOOK_SECS, left_secs))
+    for _ in call.services.tasks.changes(task_id, until):
+        task = call.services.tasks.find(call, task_id)
+        if task.has_ended or (since and (task.questions, task.is_begun) != (since.questions, since.is_begun)):
+            break
+    return task
 
 
-def wait_and_ask(call: Call, task_id: str, sink: Sink, *, only_if_reachable: bool = False) -> Task:
+def wait_and_ask(call: Call, task_id: str, sink: Sink) -> Task:
     """Wait until the task has ended, and return it. Meanwhile, ask the client of the session, by this sink, all open
     questions that no client is being asked."""
     tasks, askers = call.services.tasks, list[gevent.Greenlet]()
@@ -204,7 +182,7 @@ def wait_and_ask(call: Call, task_id: str, sink: Sink, *, only_if_reachable: boo
     try:
         while not task.has_ended:
             for key, request in task.open_questions.items():
-                if (task_id, key) not in tasks.asked and (sink.carries_requests or not only_if_reachable):
+                if (task_id, key) not in tasks.asked and sink.carries_requests:
                     askers.append(gevent.spawn(_ask, call, sink, task_id, key, request))
             task = wait(call, task_id, time.monotonic() + LOOK_SECS, since=task)
         return task
@@ -218,19 +196,13 @@ def _ask(call: Call, sink: Sink, task_id: str, key: str, request: Json) -> None:
     tasks = call.services.tasks
     tasks.asked.add((task_id, key))
     try:
-        outcome = call.services.asking.ask_one(call, sink, request, ANSWER_SECS, _meta=related_to(task_id))
+        meta = revision_fields.about_task(task_id)
+        outcome = call.services.asking.ask_one(call, sink, request, ANSWER_SECS, _meta=meta)
         if outcome["status"] != errors.LinkClosed.status:
             tasks.attempt(tasks.store.answer, task_id, {key: outcome.get("result", NO_ANSWER)})
     finally:
         tasks.asked.discard((task_id, key))
         tasks.ring()
-
-
-def notice(tasks: Tasks, task: Task, meta: Json) -> bytes:
-    """Return a notification of the extension, which says all about a task. Raises InternalError if its result has
-    expired."""
-    params = b'%b,"_meta":%b}' % (detailed(tasks, task)[:-1], jsontext.dumps(meta))
-    return b'{"jsonrpc":"2.0","method":"notifications/tasks","params":%b}' % params
 
 
 class SessionWatch:
@@ -252,7 +224,7 @@ class SessionWatch:
 
     def _ask(self, task_id: str) -> None:
         with suppress(RpcError):  # the task has expired
-            wait_and_ask(self._call, task_id, self._session.sink, only_if_reachable=True)
+            wait_and_ask(self._call, task_id, self._session.sink)
 
 
 GET = Route(_task_id, get, uses_catalog=False, waits=True)

@@ -136,9 +136,8 @@ class Subscriptions:
             held = _how_many(self._places, call.stream.owner)
             raise InvalidParams(f"{held} open subscriptions/listen streams already; cancel some.")
         max_uris = max(MAX_URIS, self._limit)
-        honoured, uris = _honoured(call.params.get("notifications"), call.services.offered, max_uris=max_uris)
-        filter, has_tasks = call.params["notifications"], "tasks" in call.services.offered
-        if task_ids := _strings_in(filter, "taskIds", MAX_URIS) if has_tasks else []:
+        honoured, uris, task_ids = _honoured(call.params.get("notifications"), call.services.offered, max_uris=max_uris)
+        if task_ids:
             call.view.require_tasks()
         # A listen may be open for days, so it keeps no more of the request than it needs.
         call.params, call.view = {}, ClientView(call.view.revision, {}, call.view.log_level)
@@ -300,18 +299,20 @@ def _request_for(call: Call, uri: str, known: ReadRequest | None) -> ReadRequest
     return resources.within_limits(call, known or resources.find(call, uri).request)
 
 
-def _honoured(wanted: object, offered: frozenset[str], *, max_uris: int) -> tuple[Json, Iterable[str]]:
-    """Return the part of a filter that the server can serve, and its URIs, each once, which have yet to be checked."""
+def _honoured(wanted: object, offered: frozenset[str], *, max_uris: int) -> tuple[Json, list[str], list[str]]:
+    """Return the part of a filter that the server can serve, and its URIs and ids of tasks, which have yet to be
+    checked."""
     if type(wanted) is not dict:
         raise InvalidParams("subscriptions/listen needs notifications (an object).")
     for name in FILTER_OF.values():
         if name in wanted and type(wanted[name]) is not bool:
             raise InvalidParams(f"notifications.{name} must be a boolean.")
-    uris = _strings_in(wanted, "resourceSubscriptions", max_uris)
+    uris = _strings_in(wanted, "resourceSubscriptions", max_uris) if "resources" in offered else []
+    task_ids = _strings_in(wanted, "taskIds", MAX_URIS) if "tasks" in offered else []
     honoured: Json = {name: True for kind, name in FILTER_OF.items() if kind in offered and wanted.get(name)}
-    if uris and "resources" in offered:
+    if uris:
         honoured["resourceSubscriptions"] = []
-    return honoured, uris if "resources" in offered else ()
+    return honoured, uris, task_ids
 
 
 def _strings_in(wanted: Json, name: str, most: int) -> list[str]:

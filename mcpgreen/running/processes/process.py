@@ -71,7 +71,6 @@ class Child(subprocess.Popen):  # type: ignore[misc]  # gevent has no type infor
         self.tag = tag
         self.way = spawner.way
         self.stays = False
-        self.printed: Capture | None = None  # to stderr
         self._spawner = spawner
         self.stdin = self.stdout = self.stderr = None
         self.returncode: int | None = None
@@ -127,7 +126,7 @@ class RunningScript:
         else:
             self._stdout = self._stderr = run.tail
             self.child.stays, chunk_bytes = True, CHUNK_BYTES
-        self.child.printed = self._stderr
+        run.on_start(self._stderr)
         self._stdout_reader = PipeReader(stdout, self._stdout.take)
         self._stderr_reader = PipeReader(stderr, self._stderr.take)
         self._control_reader = PipeReader(control, run.on_control, chunk_bytes=chunk_bytes)

@@ -15,7 +15,7 @@ from mcpgreen.running.trust import Ground
 from mcpgreen.settings.settings import Settings
 
 if TYPE_CHECKING:
-    from mcpgreen.running.processes.pipes import OnChunk, OutputPlace, Tail
+    from mcpgreen.running.processes.pipes import Capture, OnChunk, OutputPlace, Tail
     from mcpgreen.running.processes.process import Child
     from mcpgreen.running.resident.process import Exchange
 
@@ -128,7 +128,7 @@ class ScriptRun(NamedTuple):
     processes as their tag. What it prints counts for the share of the `owner`.
 
     A resident process has a `tail` for the end of what it prints. It reads calls from `calls_fd`, and its control
-    pipe carries the answers; `on_closed` is called when it has closed that."""
+    pipe carries the answers; `on_closed` is called when it has closed that. `on_start` gets its stderr."""
 
     script: Script
     env: dict[bytes, bytes]
@@ -140,6 +140,7 @@ class ScriptRun(NamedTuple):
     tail: Tail | None = None
     calls_fd: int = -1
     on_closed: Callable[[], None] = lambda: None
+    on_start: Callable[[Capture], object] = id
 
 
 def unheard(chunk: bytes) -> None:

@@ -104,14 +104,11 @@ class PosixSpawner:
         os.close(self._home_fd)
 
 
-def spawn_helper(
-    path: str, command: list[str], env: Mapping[str, str], *, as_fd: int, inherits: Sequence[int] = ()
-) -> tuple[int, int]:
+def spawn_helper(path: str, command: list[str], env: Mapping[str, str], *, as_fd: int) -> tuple[int, int]:
     """Start a process of ours, not a script. Return its number and our end of its socket, which does not block. Its
-    own end is `as_fd`. It inherits no other descriptor of the server but these: a client must see the end of our
-    output."""
+    own end is `as_fd`. It has no other descriptor of the server: a client must see the end of our output."""
     ours, theirs = (each.detach() for each in socketpair())
-    nothing = [(os.POSIX_SPAWN_OPEN, fd, os.devnull, os.O_RDWR, 0) for fd in (0, 1, 2) if fd not in (as_fd, *inherits)]
+    nothing = [(os.POSIX_SPAWN_OPEN, fd, os.devnull, os.O_RDWR, 0) for fd in (0, 1, 2) if fd != as_fd]
     try:
         os.set_blocking(ours, False)
         return _spawned(path, command, env, [(os.POSIX_SPAWN_DUP2, theirs, as_fd), *nothing]), ours

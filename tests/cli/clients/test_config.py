@@ -29,6 +29,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
+pytestmark = pytest.mark.usefixtures("default_tasks")
 Config = Callable[..., subprocess.CompletedProcess[str]]
 BEFORE = '{\n  "mcpServers": {\n    "other": {"command": "x"}\n  }\n}\n'
 
