@@ -27,6 +27,7 @@ setup(
             *("py.typed", "sdk/*", "sdk/bin/*", "sdk/python/*", "sdk/python/*/*"),
             "sdk/warm/*",
             *("providers/*.sh", "running/*.sh", "templates/*/*", "cli/texts/*"),
+            "fleet/lua/*",
         ],
         "mcpgreen.default_project": ["**/*"],
     },

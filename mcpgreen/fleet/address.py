@@ -5,12 +5,12 @@ Rule: a password never stands on a command line, which other users of the machin
 
 from __future__ import annotations
 
-import re
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from mcpgreen.errors import McpgreenError, UsageError
+from mcpgreen.tasks.store import StoreUnusable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,11 +48,6 @@ def require_public(given: str) -> str:
     return given
 
 
-def shown(url: str) -> str:
-    """Return a URL without its password."""
-    return re.sub(r"(//[^:@/]*):[^@]*@", r"\1:***@", re.sub(r"password=[^&]*", "password=***", url))
-
-
 def client_of(url: str) -> Redis:
     """Return a client whose sockets are gevent's. Raises FleetUnusable if the packages are missing."""
     try:
@@ -77,14 +72,14 @@ def client_of(url: str) -> Redis:
 
 
 @contextmanager
-def explained(raises: type[McpgreenError], url: str) -> Iterator[None]:
-    """Turn errors of Redis into this one."""
+def explained() -> Iterator[None]:
+    """Turn errors of Redis into ours. Clients may read the message, so it does not say where Redis is."""
     from redis.exceptions import RedisError
 
     try:
         yield
     except (RedisError, OSError) as error:
-        raise raises(f"{shown(url)}: {error or type(error).__name__}") from error
+        raise StoreUnusable(f"The fleet's Redis cannot be used: {type(error).__name__}") from error
 
 
 def broker_of(url: str) -> str:

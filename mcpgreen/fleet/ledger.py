@@ -23,7 +23,7 @@ from functools import partial
 from typing import Any
 
 from mcpgreen.errors import InternalError, InvalidParams
-from mcpgreen.fleet import labels, lua
+from mcpgreen.fleet import labels
 from mcpgreen.fleet.address import client_of, explained
 from mcpgreen.running.shares import let_others
 from mcpgreen.tasks import life
@@ -55,9 +55,8 @@ class RedisTaskStore(TaskStore):
         self.renewed_at = 0.0  # by the monotonic clock
         self._prefix = "{mg:" + re.sub(r"[^\w.-]", "-", project) + "}:"  # in braces: a cluster keeps them together
         self._fernet = fernet_of(state_key) if state_key else None
-        self._url = url
         self._redis = client_of(url)
-        self._scripts = {name: self._redis.register_script(text) for name, text in lua.SCRIPTS.items()}
+        self._scripts: dict[str, Any] = {}
         self._has_lease = False
         self._read_to: dict[str, bytes] = {}
 
@@ -104,7 +103,7 @@ class RedisTaskStore(TaskStore):
                 if new is not None and not new.has_ended:
                     rerun.append(new)
             if runner != life.NO_RUNNER:
-                self._run("FORGET", runner)
+                self._run("forget", runner)
         return rerun
 
     def _recovered(self, runner: str, name: str, may_rerun: Callable[[Task], bool], task: Task) -> Task | None:
@@ -127,7 +126,7 @@ class RedisTaskStore(TaskStore):
         ids = self._ask("zrangebyscore", "ends", "-inf", min(now * 1000, 2.0**60), start=0, num=PIECE)
         if owner is not None:
             ids = [each.id for each in self.list(owner, limit=-1) if each.has_ended]
-        return int(self._run("REMOVE", *ids[:PIECE])) if ids else 0
+        return int(self._run("remove", *ids[:PIECE])) if ids else 0
 
     def close(self) -> None:
         if self._has_lease:
@@ -142,7 +141,7 @@ class RedisTaskStore(TaskStore):
 
     def claim(self, queues: Sequence[str]) -> Task | None:
         """Take the task that has waited longest in these queues, for this runner."""
-        task_id = self._run("CLAIM", self.runner, *queues)
+        task_id = self._run("claim", self.runner, *queues)
         return self._load(task_id.decode("ascii")) if task_id else None
 
     def unclaim(self, task_id: str) -> None:
@@ -165,7 +164,7 @@ class RedisTaskStore(TaskStore):
 
     def leases(self) -> dict[str, float]:
         """Return for how many seconds the lease of each process still counts."""
-        found = self._run("LEASES")
+        found = self._run("leases")
         return {runner.decode("ascii"): int(left) / 1000 for runner, left in zip(found[::2], found[1::2], strict=True)}
 
     def members(self) -> dict[str, Json]:
@@ -173,6 +172,19 @@ class RedisTaskStore(TaskStore):
         leases, said = self.leases(), self._ask("hgetall", "members")
         found = {runner.decode("ascii"): jsontext.parsed(each) for runner, each in said.items()}
         return {runner: each for runner, each in found.items() if leases.get(runner, 0.0) > 0}
+
+    def state(self) -> Json:
+        """Return the workers, the queues, and how many processes there are besides, as people and programs see them."""
+        members, queues = self.members(), list[Json]()
+        workers = [{**said, "running": len(self.running(each))} for each, said in members.items() if "labels" in said]
+        for name, count in self.queues().items():
+            oldest = self.waiting(name, 1)
+            secs = round(time.time() - oldest[0].updated_at, 1) if oldest else 0.0
+            fitting = sum(may_take(each, name) for each in workers)
+            queues.append({"queue": name, "waiting": count, "oldestSecs": secs, "workers": fitting})
+        lost = sum(secs <= 0 for secs in self.leases().values())
+        workers.sort(key=lambda each: str(each["name"]))
+        return {"workers": workers, "queues": queues, "servers": len(members) - len(workers), "lost": lost}
 
     def has_worker_for(self, queue: str) -> bool:
         return any(may_take(member, queue) for member in self.members().values())
@@ -187,7 +199,7 @@ class RedisTaskStore(TaskStore):
 
     def forget(self, task_id: str) -> None:
         """Remove a task that has ended, whatever its time."""
-        self._run("REMOVE", task_id)
+        self._run("remove", task_id)
 
     def tell(self, reader: str, **fields: bytes) -> None:
         """Add to the news of a process. What it does not read in time is dropped."""
@@ -208,7 +220,7 @@ class RedisTaskStore(TaskStore):
         own is: its tasks may run elsewhere by now."""
         began_at = time.monotonic()
         values = int(self.lease_secs * 1000), jsontext.dumps(member), int(not self._has_lease)
-        over = self._run("BEAT", self.runner, *values)
+        over = self._run("beat", self.runner, *values)
         if over < 0:
             raise LookupError(self.runner)
         self._has_lease, self.renewed_at = True, began_at
@@ -270,7 +282,7 @@ class RedisTaskStore(TaskStore):
         expires_at = life.expires_at(new)
         ends = "" if expires_at is None else int(expires_at * 1000)
         pairs = (each for pair in changed.items() for each in pair)
-        return int(self._run("SAVE", new.id, version, self.runner, ends, self._max_per_owner, self._max_tasks, *pairs))
+        return int(self._run("save", new.id, version, self.runner, ends, self._max_per_owner, self._max_tasks, *pairs))
 
     def _keep_result(self, task: Task, result: bytes) -> Task:
         if len(result) <= life.INLINE_RESULT_BYTES:
@@ -289,12 +301,16 @@ class RedisTaskStore(TaskStore):
     def _unseal(self, sealed: bytes) -> bytes | None:
         return unsealed(self._fernet, sealed) if self._fernet else sealed
 
-    def _run(self, script: str, *values: Any) -> Any:
-        with explained(StoreUnusable, self._url):
-            return self._scripts[script](keys=[self._prefix], args=values)
+    def _run(self, name: str, *values: Any) -> Any:
+        """Run a script of `lua/`, which happens at once."""
+        if name not in self._scripts:
+            with open(os.path.join(os.path.dirname(__file__), "lua", f"{name}.lua"), encoding="ascii") as file:
+                self._scripts[name] = self._redis.register_script(file.read())
+        with explained():
+            return self._scripts[name](keys=[self._prefix], args=values)
 
     def _ask(self, command: str, key: str = "", *values: Any, **named: Any) -> Any:
-        with explained(StoreUnusable, self._url):
+        with explained():
             return getattr(self._redis, command)(*([self._prefix + key] if key else []), *values, **named)
 
 

@@ -247,4 +247,4 @@ def test_random_faults_under_load(fleet: Fleet, project: ProjectBuilder, marks: 
     eventually(lambda: not any(map(is_alive, pids)))
 
 
-CLEAR = ("was lost while it ran", "No task can be stored", "cannot be reached", "does not know this call")
+CLEAR = ("was lost while it ran", "cannot be used", "cannot be reached", "does not know this call")

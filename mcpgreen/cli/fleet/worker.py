@@ -10,7 +10,6 @@ import os
 import re
 import signal
 import socket
-from typing import Any
 
 import gevent
 from gevent.event import Event
@@ -20,8 +19,9 @@ from mcpgreen import journal
 from mcpgreen.cli.commands import Options
 from mcpgreen.engine.server import Server
 from mcpgreen.errors import UsageError
+from mcpgreen.features.fleet.tasks import FleetTasks
 from mcpgreen.fleet import bell, labels
-from mcpgreen.fleet.address import VARIABLE, FleetUnusable, shown, url_of
+from mcpgreen.fleet.address import VARIABLE, FleetUnusable, url_of
 from mcpgreen.project.project import open_project, operator_roots, require_tmp_root
 from mcpgreen.tasks.store import StoreUnusable
 
@@ -31,27 +31,19 @@ SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 class Worker:
-    def __init__(self, server: Server, *, name: str, slots: int, url: str) -> None:
-        self._tasks = server.services.fleet
-        self._project = server.services.project.server_name()
+    def __init__(self, tasks: FleetTasks, project: str, *, name: str, slots: int, url: str) -> None:
+        self._tasks = tasks
+        self._project = project
         self._places = BoundedSemaphore(slots)
-        self._heard: set[str] = set()  # the queues whose bell is heard
+        self._heard = {labels.ANY}  # the queues whose bell is heard
         self._stopped = Event()
-        self._tasks.on_drain = self.drain
-        app = bell.app_of(url, self._project, slots=slots)
+        tasks.on_drain = self.drain
+        app = bell.app_of(url, project, slots=slots)
         app.task(name=bell.TASK)(self.look)
-        self._controller = self._controller_of(app, name)
-
-    def _controller_of(self, app: bell.App, name: str) -> Any:
-        queue = bell.celery_queue(self._project, labels.ANY)
-        return app.WorkController(
-            app=app,
-            hostname=f"mcpgreen@{name}",
-            pool_cls="gevent",
-            queues=[queue],
-            without_mingle=True,
-            without_gossip=True,
-            loglevel="WARNING",
+        queues = [bell.celery_queue(project, labels.ANY)]
+        options = {"without_mingle": True, "without_gossip": True, "loglevel": "WARNING"}
+        self._celery = app.WorkController(
+            app=app, hostname=f"mcpgreen@{name}", pool_cls="gevent", queues=queues, **options
         )
 
     def look(self) -> None:
@@ -64,19 +56,19 @@ class Worker:
         """Look from time to time, and hear the bells of new queues."""
         while not self._tasks.is_draining:
             self._tasks.find_queues()
-            for queue in set(self._tasks.queues) - self._heard - {labels.ANY}:
-                if self._controller.consumer is not None and self._controller.consumer.task_consumer is not None:
-                    self._controller.consumer.add_task_queue(bell.celery_queue(self._project, queue))
+            consumer = self._celery.consumer
+            if consumer is not None and consumer.task_consumer is not None:
+                for queue in set(self._tasks.queues) - self._heard:
+                    consumer.add_task_queue(bell.celery_queue(self._project, queue))
                     self._heard.add(queue)
             if not self._places.locked():
                 gevent.spawn(self.look)
             gevent.sleep(LOOK_SECS)
 
     def drain(self) -> None:
-        """Hear no bell any more. `run` returns when what runs has ended."""
-        if self._controller.consumer is not None and self._controller.consumer.task_consumer is not None:
-            for queue in (*self._heard, labels.ANY):
-                self._controller.consumer.cancel_task_queue(bell.celery_queue(self._project, queue))
+        """Leave the bells to others. `run` returns when what runs has ended."""
+        if self._celery.consumer is not None and self._celery.consumer.task_consumer is not None:
+            self._celery.consumer.task_consumer.cancel()
 
     def stop(self) -> None:
         if self._tasks.is_draining:
@@ -85,12 +77,11 @@ class Worker:
             gevent.spawn(self._tasks.drain)
 
     def run(self) -> None:
-        helpers = [gevent.spawn(self._controller.start), gevent.spawn(self._look_again)]
-        while not self._stopped.is_set() and not (self._tasks.is_draining and not len(self._tasks)):
-            self._stopped.wait(QUIET_SECS)
+        helpers = [gevent.spawn(self._celery.start), gevent.spawn(self._look_again)]
+        while not self._tasks.is_draining or len(self._tasks):
+            if self._stopped.wait(QUIET_SECS):
+                break
         gevent.killall(helpers, block=False)
-        with gevent.Timeout(QUIET_SECS, False):
-            self._controller.stop()
 
 
 def work(options: Options, *, slots: int) -> int:
@@ -114,13 +105,14 @@ def work(options: Options, *, slots: int) -> int:
     handlers = []
     try:
         server.watch()
+        tasks = server.services.fleet
         try:
-            server.services.fleet.ledger.queues()
+            tasks.ledger.queues()
         except StoreUnusable as error:
             raise FleetUnusable(str(error)) from error
-        worker = Worker(server, name=name, slots=slots, url=url)
+        worker = Worker(tasks, project.server_name(), name=name, slots=slots, url=url)
         handlers += [gevent.signal_handler(number, worker.stop) for number in SIGNALS]
-        journal.write(f"mcpgreen: worker {name} of {shown(url)}, labels: {', '.join(own) or 'none'}\n".encode())
+        journal.write(f"mcpgreen: worker {name}, labels: {', '.join(own) or 'none'}\n".encode())
         worker.run()
     finally:
         for handler in handlers:

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import math
 import time
-from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import gevent
 from gevent.event import Event as Bell
+from gevent.queue import Full, JoinableQueue
 
 from mcpgreen import journal
 from mcpgreen.errors import InternalError
@@ -53,10 +54,9 @@ class FleetTasks(Tasks):
     """`member` is what others may know of this process. A worker has labels in it; a server does not."""
 
     def __init__(self, services: Services, **member: Any) -> None:
-        self._digests = labels.Digests()
         self._followed: dict[str, Follower] = {}
-        self._messages: deque[tuple[str, bytes]] = deque(maxlen=MAX_EVENTS)
-        self._has_messages, self._told_all, self._beat_now = Bell(), Bell(), Bell()
+        self._messages = JoinableQueue(MAX_EVENTS)
+        self._beat_now = Bell()
         self._strange: set[str] = set()
         self._foreign_at = 0.0
         self.queues: list[str] = [labels.ANY]
@@ -111,7 +111,7 @@ class FleetTasks(Tasks):
         return record
 
     def digest_of(self, terms: ToolTerms) -> str:
-        return self._digests.of(terms.tool.path, terms.entry_json)
+        return labels.digest_of(terms.tool.path, terms.entry_json)
 
     def follow(self, call: Call, terms: ToolTerms, task: Task) -> Json:
         if "fleet" not in task.client:
@@ -164,26 +164,6 @@ class FleetTasks(Tasks):
         if place is not None and not self.ledger.has_worker_for(queue):
             message = f"no worker has the labels {queue}; {message}"
         return task._replace(status_message=message)
-
-    def measures(self) -> dict[str, dict[str, float]]:
-        """Return what can be counted of the fleet: by name, and by label."""
-        try:
-            members, leases = self.ledger.members(), self.ledger.leases()
-            queues = self.ledger.queues()
-            oldest = {queue: self.ledger.waiting(queue, 1) for queue in queues}
-            workers = {str(said["name"]): runner for runner, said in members.items() if "labels" in said}
-            return {
-                "waiting_calls": {queue: float(count) for queue, count in queues.items()},
-                "oldest_call_seconds": {
-                    queue: time.time() - found[0].updated_at if found else 0.0 for queue, found in oldest.items()
-                },
-                "running_calls": {name: float(len(self.ledger.running(each))) for name, each in workers.items()},
-                "workers": {"": float(len(workers))},
-                "lost_workers": {"": float(sum(secs <= 0 for secs in leases.values()))},
-            }
-        except StoreUnusable as error:
-            self.mention(error)
-            return {}
 
     def _end_hopeless(self) -> None:
         """End calls that have waited too long for a worker with their labels."""
@@ -244,24 +224,17 @@ class FleetTasks(Tasks):
 
     def tell_later(self, home: str, message: bytes) -> None:
         """Send a server a message of its call. Never waits."""
-        self._messages.append((home, message))
-        self._told_all.clear()
-        self._has_messages.set()
+        with suppress(Full):
+            self._messages.put_nowait((home, message))
 
     def tell_now(self) -> None:
         """Wait until all is told."""
-        if self._messages:
-            self._told_all.wait(TELL_SECS)
+        self._messages.join(TELL_SECS)
 
     def _tell_messages(self) -> None:
-        while True:
-            self._has_messages.wait()
-            while self._messages:
-                home, message = self._messages[0]
-                self.attempt(self.ledger.tell, home, m=message)
-                self._messages.popleft()
-            self._has_messages.clear()
-            self._told_all.set()
+        for home, message in self._messages:
+            self.attempt(self.ledger.tell, home, m=message)
+            self._messages.task_done()
 
     # What both do.
 

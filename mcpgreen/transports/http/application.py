@@ -25,6 +25,7 @@ from mcpgreen.transports.http.wire.heads import BadRequest
 
 if TYPE_CHECKING:
     from mcpgreen.engine.call_log import Mentions
+    from mcpgreen.features.services import Services
     from mcpgreen.transports.http.oauth.resource_server import ResourceServer
 
 ENDPOINT = "/mcp"
@@ -218,7 +219,7 @@ class Metrics:
         self._measured("mcpgreen_open_listens", "Open subscriptions/listen requests.", lambda: server.load.listens)
         self._measured("mcpgreen_http_connections", "Open HTTP connections.", connections)
         if server.services.settings.fleet_url:
-            self._registry.register(FleetMeasures(library, server.services.fleet.measures))
+            self._registry.register(FleetMeasures(library, server.services))
         library.ProcessCollector(registry=self._registry)
 
     def count(self, path: str, status: str) -> None:
@@ -235,27 +236,26 @@ class Metrics:
 class FleetMeasures:
     """What Prometheus learns of a fleet, read from its ledger each time."""
 
-    NAMES = {
-        "waiting_calls": ("queue", "Calls that wait for a worker, by queue."),
-        "oldest_call_seconds": ("queue", "How long the oldest call has waited, by queue."),
-        "running_calls": ("worker", "Calls that run, by worker."),
-        "workers": ("", "Workers that live."),
-        "lost_workers": ("", "Servers and workers whose lease is over, and whose calls were not yet taken care of."),
-    }
+    FAMILIES = (
+        ("waiting_calls", "Calls that wait for a worker.", "queues", "queue", "waiting"),
+        ("oldest_call_seconds", "How long the oldest call has waited.", "queues", "queue", "oldestSecs"),
+        ("fitting_workers", "Workers that may take calls from this queue.", "queues", "queue", "workers"),
+        ("running_calls", "Calls that run.", "workers", "name", "running"),
+    )
 
-    def __init__(self, library: Any, measures: Callable[[], dict[str, dict[str, float]]]) -> None:
-        self._library = library
-        self._measures = measures
+    def __init__(self, library: Any, services: Services) -> None:
+        self._family = library.core.GaugeMetricFamily
+        self._services = services
 
-    def describe(self) -> list[Any]:
-        return []  # so that the ledger is not read when this is registered
+    def describe(self) -> tuple[()]:
+        return ()  # so that the ledger is not read when this is registered
 
     def collect(self) -> Iterator[Any]:
-        for name, values in self._measures().items():
-            label, text = self.NAMES[name]
-            family = self._library.core.GaugeMetricFamily(
-                f"mcpgreen_fleet_{name}", text, labels=[label] if label else []
-            )
-            for key, value in values.items():
-                family.add_metric([key] if label else [], value)
+        tasks = self._services.fleet
+        state = tasks.attempt(tasks.ledger.state) or {"queues": (), "workers": (), "lost": 0}
+        for name, text, entries, label, value in self.FAMILIES:
+            family = self._family(f"mcpgreen_fleet_{name}", text, labels=[label])
+            for each in state[entries]:
+                family.add_metric([each[label]], each[value])
             yield family
+        yield self._family("mcpgreen_fleet_lost", "Processes whose lease is over.", value=state["lost"])
