@@ -164,7 +164,6 @@ def test_redis_may_be_killed_and_started_again(fleet: Fleet, project: ProjectBui
     client = fleet.client(fleet_lease_secs=20)
     id = client.start_tool("far", {"n": 0})
     eventually(lambda: begun(marks))
-    time.sleep(1.1)  # for `appendfsync everysec`
     fleet.redis.kill()
     time.sleep(0.5)
     fleet.redis.start()
@@ -218,7 +217,6 @@ def test_random_faults_under_load(fleet: Fleet, project: ProjectBuilder, marks: 
             time.sleep(chance.uniform(0, 2 * LEASE_SECS))
             workers[which].process.send_signal(signal.SIGCONT)
         elif kind == "redis":
-            time.sleep(1.1)  # what was stored in the second before would be lost: `appendfsync everysec`
             fleet.redis.kill()
             fleet.redis.start()
         elif kind == "bells":

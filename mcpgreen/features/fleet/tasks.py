@@ -39,6 +39,7 @@ from mcpgreen.text.json_types import Json
 
 if TYPE_CHECKING:
     from mcpgreen.features.services import Services
+    from mcpgreen.features.tasks.running import RunningTask
     from mcpgreen.features.tools import ToolTerms
 
 BEATS = 6  # in the time of a lease
@@ -279,7 +280,7 @@ class FleetTasks(Tasks):
                     if self.ledger.beat(self.member):
                         self.recover_soon()
                     if self.is_worker:
-                        self._take_back()
+                        self._compare()
                     else:
                         self._end_hopeless()
             except LookupError:
@@ -293,11 +294,16 @@ class FleetTasks(Tasks):
             self._beat_now.wait(min(lease_secs / BEATS, max(0.5, self._services.settings.fleet_wait_secs / 2)))
             self._beat_now.clear()
 
-    def _take_back(self) -> None:
-        """Put back what was claimed by a call of the ledger whose answer was lost."""
-        strange = set(self.ledger.running(self.ledger.runner)) - self._running.keys()
+    def _compare(self) -> None:
+        """Put back what was claimed by a call of the ledger whose answer was lost. Stop what the ledger knows nothing
+        of: a Redis that was restarted has lost the claim, and another worker may begin."""
+        theirs = set(self.ledger.running(self.ledger.runner))
+        strange = theirs ^ self._running.keys()
         for task_id in strange & self._strange:
-            self.ledger.unclaim(task_id)
+            if task_id in theirs:
+                self.ledger.unclaim(task_id)
+            elif task := self._running.get(task_id):
+                self._give_up(task)
         self._strange = strange
 
     def _abandon(self, reason: str) -> None:
@@ -305,10 +311,13 @@ class FleetTasks(Tasks):
         if self._running:
             journal.error("%s, so %d tools are stopped", reason, len(self._running))
         for task in list(self._running.values()):
-            task.call.cancel()
-            if isinstance(task, FleetTask):
-                task.freed.set()
-            self.forget(task, None)
+            self._give_up(task)
+
+    def _give_up(self, task: RunningTask) -> None:
+        task.call.cancel()
+        if isinstance(task, FleetTask):
+            task.freed.set()
+        self.forget(task, None)
 
     def close(self, *, is_client_gone: bool) -> None:
         self.ringer.close()
