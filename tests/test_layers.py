@@ -110,12 +110,12 @@ def test_a_breach_is_told_and_makes_the_command_fail(tmp_path: Path) -> None:
         (
             "mcpgreen/engine/a.py",
             "import gevent\ngevent.monkey.patch_all()\n",
-            "mcpgreen/engine/a.py:2: gevent.monkey may be imported only in __main__ and tests/conftest.py.",
+            "mcpgreen/engine/a.py:2: gevent.monkey may be imported only in __main__ and cli.fleet.commands and tests/conftest.py.",
         ),
         (
             "tests/test_a.py",
             "from gevent import monkey\n",
-            "tests/test_a.py:1: gevent.monkey may be imported only in __main__ and tests/conftest.py.",
+            "tests/test_a.py:1: gevent.monkey may be imported only in __main__ and cli.fleet.commands and tests/conftest.py.",
         ),
         (
             "mcpgreen/journal.py",

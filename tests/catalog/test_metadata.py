@@ -150,7 +150,7 @@ def test_without_fields_everything_has_a_default() -> None:
     description = described({})
     assert description.definition == {"name": "greet", "inputSchema": NO_ARGUMENTS}
     of_tasks = None, "call", None, None, None, None, False
-    assert description[1:] == ({}, [], *[None] * 6, (), "auto", (), True, (), None, *of_tasks, "")
+    assert description[1:] == ({}, [], *[None] * 6, (), "auto", (), True, (), None, *of_tasks, (), 0, "")
 
 
 def test_the_definition_has_all_that_goes_on_the_wire_and_nothing_else() -> None:

@@ -71,6 +71,7 @@ TAKEN_BY: dict[str, Read | str] = {
     "settings.md": "test_commands.py",
     "skills.md": Read(needs=("jq",)),
     "sharing.md": Read(),
+    "fleet.md": "test_pages.py",  # its commands need a Redis; tests/fleet has them
     "tasks.md": Read(),
     "tool-protocol.md": "test_tool_protocol.py",
     "tools.md": Read(needs=("jq",)),
