@@ -12,6 +12,8 @@ import pytest
 REPOSITORY = Path(__file__).resolve().parent.parent
 SCRIPT = REPOSITORY / "scripts" / "check_layers.py"
 
+MONKEY = "gevent.monkey may be imported only in __main__ and cli.fleet.commands and tests/conftest.py."
+
 
 spec = importlib.util.spec_from_file_location("check_layers", SCRIPT)
 assert spec and spec.loader
@@ -110,12 +112,12 @@ def test_a_breach_is_told_and_makes_the_command_fail(tmp_path: Path) -> None:
         (
             "mcpgreen/engine/a.py",
             "import gevent\ngevent.monkey.patch_all()\n",
-            "mcpgreen/engine/a.py:2: gevent.monkey may be imported only in __main__ and cli.fleet.commands and tests/conftest.py.",
+            f"mcpgreen/engine/a.py:2: {MONKEY}",
         ),
         (
             "tests/test_a.py",
             "from gevent import monkey\n",
-            "tests/test_a.py:1: gevent.monkey may be imported only in __main__ and cli.fleet.commands and tests/conftest.py.",
+            f"tests/test_a.py:1: {MONKEY}",
         ),
         (
             "mcpgreen/journal.py",

@@ -227,7 +227,7 @@ def _call_on_worker(call: Call, terms: ToolTerms, *, may_begin: bool, is_later: 
         _require_needs(call, terms.tool)
     tasks = call.services.fleet
     sent = tasks.send(call, terms, may_begin=may_begin, is_begun=may_begin and not is_later)
-    return tasks.follow(call, terms, sent)
+    return tasks.follow_sent(call, terms, sent)
 
 
 class Promotion:

@@ -6,6 +6,7 @@ Rule: a password never stands on a command line, which other users of the machin
 from __future__ import annotations
 
 from contextlib import contextmanager
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
@@ -50,14 +51,12 @@ def require_public(given: str) -> str:
 
 def client_of(url: str) -> Redis:
     """Return a client whose sockets are gevent's. Raises FleetUnusable if the packages are missing."""
-    try:
-        import redis
-        import redis.connection
-        from redis.backoff import NoBackoff
-        from redis.retry import Retry
-    except ImportError:
-        raise FleetUnusable(NEEDS_EXTRA) from None
+    if not all(map(find_spec, ("redis", "celery"))):
+        raise FleetUnusable(NEEDS_EXTRA)
+    import redis.connection
     from gevent import socket, ssl
+    from redis.backoff import NoBackoff
+    from redis.retry import Retry
 
     # The library opens its sockets by these names. No other module of ours uses it, so nothing else is changed.
     vars(redis.connection).update(socket=socket, ssl=ssl)

@@ -15,7 +15,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from mcpgreen.errors import InternalError
-from mcpgreen.fleet.address import NEEDS_EXTRA, FleetUnusable, broker_of
+from mcpgreen.fleet.address import broker_of
 from mcpgreen.running.processes.spawning import spawn_helper
 
 if TYPE_CHECKING:
@@ -29,18 +29,12 @@ MAX_LINES_BYTES = 65_536
 
 
 def app_of(url: str, project: str, *, slots: int = 1) -> App:
-    """Return the app. Raises FleetUnusable if Celery is missing."""
-    try:
-        from celery import Celery  # type: ignore[import-untyped]
-    except ImportError:
-        raise FleetUnusable(NEEDS_EXTRA) from None
+    """Return the app, for a server or for a worker with places for so many calls."""
+    from celery import Celery  # type: ignore[import-untyped]
+
     app = Celery(project, broker=broker_of(url), set_as_current=False)
     app.conf.update(
         task_ignore_result=True,
-        task_serializer="json",
-        accept_content=["json"],
-        task_acks_late=False,
-        task_create_missing_queues=True,
         worker_prefetch_multiplier=1,
         worker_disable_prefetch=True,
         worker_concurrency=slots,
@@ -66,17 +60,18 @@ class Ringer:
 
     def ring(self, queue: str) -> None:
         """Have the bell rung. Never waits, and may fail: workers look into their queues without it, too."""
-        with suppress(OSError, InternalError):
-            if not self._runner.knows(self._pid):
-                self.close()
-                self._start()
+        self.start()
+        with suppress(OSError):
             os.write(self._fd, queue.encode("utf-8") + b"\n")
 
-    def _start(self) -> None:
-        self._runner.prepare()
-        command = [sys.executable, "-I", "-c", PROGRAM, *sys.path]
-        self._pid, self._fd = spawn_helper(sys.executable, command, self._environ, as_fd=0)
-        self._runner.know(self._pid)
+    def start(self) -> None:
+        if not self._runner.knows(self._pid):
+            self.close()
+            command = [sys.executable, "-I", "-c", PROGRAM, *sys.path]
+            with suppress(OSError, InternalError):
+                self._runner.prepare()
+                self._pid, self._fd = spawn_helper(sys.executable, command, self._environ, as_fd=0)
+                self._runner.know(self._pid)
 
     def close(self) -> None:
         if self._fd >= 0:

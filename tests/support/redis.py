@@ -37,7 +37,8 @@ class Redis:
     def start(self) -> None:
         assert BINARY is not None
         options = {
-            "port": "0", "unixsocket": str(self.socket), "dir": str(self.directory), "appendonly": "yes", "appendfsync": "always", "save": "",
+            "port": "0", "unixsocket": str(self.socket), "dir": str(self.directory), "save": "",
+            "appendonly": "yes", "appendfsync": "always",
             "maxmemory-policy": "noeviction", "databases": "1000",
         }  # fmt: skip
         command = [BINARY, *(word for name, value in options.items() for word in (f"--{name}", value))]

@@ -6,12 +6,10 @@ record; the client is asked as the call's own script would ask, and the answers 
 
 from __future__ import annotations
 
-import math
 import time
 from typing import TYPE_CHECKING
 
 import gevent
-from gevent.event import Event as Bell
 
 from mcpgreen.errors import InternalError
 from mcpgreen.features.asking.asking import ASK_SECS
@@ -25,7 +23,8 @@ from mcpgreen.text.json_types import Json
 if TYPE_CHECKING:
     from mcpgreen.features.fleet.tasks import FleetTasks
 
-LOOK_SECS = 1.0  # between two looks at the record, in case that news was lost
+LOOK_SECS = 1.0  # between two looks whether a question is still open
+AWAY = "The fleet cannot be reached; whether the call has an effect is not known."
 GONE = "The fleet does not know this call any more: its ledger was emptied, or has lost what was stored last."
 
 
@@ -37,13 +36,9 @@ class Follower:
         self.call = call
         self._tasks = tasks
         self.latest = record
-        self._bell = Bell()
+        self._seen_at = time.monotonic()
         self._asker: gevent.Greenlet | None = None
         self._asked: Json = {}
-
-    def hear(self, task: Task) -> None:
-        self.latest = task
-        self._bell.set()
 
     def hear_message(self, attempt: int, line: bytes) -> None:
         """Pass on progress or a log message, unless another attempt has begun since."""
@@ -60,42 +55,33 @@ class Follower:
 
     def wait(self, secs: float) -> Task:
         """Wait until the task has ended or begun, or the time is up and no question is open. Return it."""
-        began, was_begun, look_at = time.monotonic(), self.latest.is_begun, 0.0
-        seen_at = began
-        self._tasks.watch(self.id, self.hear)
+        was_begun, until = self.latest.is_begun, time.monotonic() + secs
         try:
             while True:
-                self._bell.clear()
-                now = time.monotonic()
-                if look_at and now >= look_at:
-                    seen_at = self._look(seen_at)
-                task = self.latest
-                left_secs = math.inf if task.open_questions else began + secs - now
-                if task.has_ended or task.is_begun != was_begun or left_secs <= 0:
-                    return task
-                self._ask(task.open_questions)
-                look_at = now + LOOK_SECS
-                self._bell.wait(min(LOOK_SECS, left_secs))
+                for _ in self._tasks.changes(self.id, until):
+                    self._look()
+                    if self.latest.has_ended or self.latest.is_begun != was_begun:
+                        return self.latest
+                    self._ask(self.latest.open_questions)
+                if not self.latest.open_questions:
+                    return self.latest
+                until = time.monotonic() + LOOK_SECS
         finally:
-            self._tasks.unwatch(self.id, self.hear)
             if self._asker is not None:
                 self._asker.kill(block=False)
 
-    def _look(self, seen_at: float) -> float:
-        """Read the record. Return when that was last possible. Raises InternalError if it is gone, or out of reach."""
+    def _look(self) -> None:
+        """Read the record. Raises InternalError if it is gone, or was out of reach for long."""
         try:
             task = self._tasks.store.get(self.id)
         except StoreUnusable as error:
             self._tasks.mention(error)
-            if time.monotonic() > seen_at + 2 * self._tasks.ledger.lease_secs:
-                raise InternalError(
-                    "The fleet cannot be reached; whether the call has an effect is not known."
-                ) from error
-            return seen_at
+            if time.monotonic() > self._seen_at + 2 * self._tasks.ledger.lease_secs:
+                raise InternalError(AWAY) from error
+            return
         if task is None:
             raise InternalError(GONE)
-        self.latest = task
-        return time.monotonic()
+        self.latest, self._seen_at = task, time.monotonic()
 
     def _ask(self, questions: Json) -> None:
         """Have the client asked, one round at a time. Stop asking what the script no longer waits for."""

@@ -58,9 +58,9 @@ class FleetTasks(Tasks):
         self._followed: dict[str, Follower] = {}
         self._messages = JoinableQueue(MAX_EVENTS)
         self._beat_now = Bell()
-        self._strange: set[str] = set()
+        self._strange: set[str] = set()  # tasks of which only this process or only the ledger knew at the last beat
         self._foreign_at = 0.0
-        self.queues: list[str] = [labels.ANY]
+        self.queues = [labels.ANY]
         self.is_draining = False
         self.on_drain: Callable[[], None] = lambda: None
         self.member = member
@@ -72,6 +72,11 @@ class FleetTasks(Tasks):
     def __len__(self) -> int:
         """Return how many tasks run here, or elsewhere for this server."""
         return len(self._running) + len(self._followed)
+
+    def prepare(self) -> None:
+        """Load now what the first call would have to wait for."""
+        if not self.is_worker:
+            self.ringer.start()
 
     @property
     def is_worker(self) -> bool:
@@ -89,14 +94,13 @@ class FleetTasks(Tasks):
     def send(self, call: Call, terms: ToolTerms, *, may_begin: bool, is_begun: bool) -> Task:
         """Store a call for a worker. Raises InternalError."""
         call.wait_for_roots()
-        described = terms.tool.description
         record = self._new_record(call, terms, runner=life.NO_RUNNER, is_begun=is_begun)
         if record.sealed_params is None:
             raise InternalError("The arguments are too long to be sent to a worker.")
         fleet = {
             "queue": terms.queue,
             "home": self.ledger.home,
-            "retries": described.retries,
+            "retries": terms.tool.description.retries,
             "digest": self.digest_of(terms),
             "may_begin": may_begin,
             "task_secs": terms.task_secs,
@@ -114,19 +118,17 @@ class FleetTasks(Tasks):
     def digest_of(self, terms: ToolTerms) -> str:
         return labels.digest_of(terms.tool.path, terms.entry_json)
 
-    def follow(self, call: Call, terms: ToolTerms, task: Task) -> Json:
-        if "fleet" not in task.client:
-            return super().follow(call, terms, task)
+    def follow_sent(self, call: Call, terms: ToolTerms, task: Task) -> Json:
+        """Return the result of a call that a worker runs, or the task that it becomes."""
         self._services.waiting.remove(call)
         follower = self._followed[task.id] = Follower(self, call, task)
         is_begun = False
         try:
             if not task.is_begun:
-                may_begin = task.client["fleet"]["may_begin"] and terms.task_after_secs is not None
-                task = follower.wait(terms.task_after_secs if may_begin and terms.task_after_secs else math.inf)
-            if task.has_ended and not task.is_begun:
-                return self._result_of(call, task)
-            if not task.is_begun:
+                secs = terms.task_after_secs if task.client["fleet"]["may_begin"] else None
+                task = follower.wait(math.inf if secs is None else secs)
+                if task.has_ended and not task.is_begun:
+                    return self._result_of(call, task)
                 self.attempt(self.store.begin, task.id)
             is_begun = True
             self.count_polls(call, -POLLS_OF_TASK)
@@ -144,7 +146,7 @@ class FleetTasks(Tasks):
         if task.has_ended:
             self._followed.pop(task.id, None)
         elif task.id in self._followed:
-            self._followed[task.id].hear(task)
+            self._followed[task.id].latest = task
 
     def _result_of(self, call: Call, task: Task) -> Json:
         """Return the result of a plain call, and forget the task."""
@@ -185,8 +187,7 @@ class FleetTasks(Tasks):
 
     def claim(self) -> FleetTask | None:
         """Take a call that waits for a worker like this one, and begin to run it. Return None if there is none."""
-        may_claim = self.queues and not self.is_draining
-        record: Task | None = self.attempt(self.ledger.claim, self.queues) if may_claim else None
+        record: Task | None = None if self.is_draining else self.attempt(self.ledger.claim, self.queues)
         if record is None:
             return None
         self.run_record(record)
