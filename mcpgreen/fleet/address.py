@@ -73,12 +73,14 @@ def client_of(url: str) -> Redis:
 @contextmanager
 def explained() -> Iterator[None]:
     """Turn errors of Redis into ours. Clients may read the message, so it does not say where Redis is."""
-    from redis.exceptions import RedisError
+    from redis.exceptions import RedisError, ResponseError
 
     try:
         yield
     except (RedisError, OSError) as error:
-        raise StoreUnusable(f"The fleet's Redis cannot be used: {type(error).__name__}") from error
+        unusable = StoreUnusable(f"The fleet's Redis cannot be used: {type(error).__name__}")
+        unusable.is_away = not isinstance(error, ResponseError)
+        raise unusable from error
 
 
 def broker_of(url: str) -> str:

@@ -89,7 +89,7 @@ def ring_as_told(environ: Mapping[str, str] = os.environ) -> None:
     with app.connection_for_write() as connection, connection.Producer() as producer:
         while chunk := os.read(0, MAX_LINES_BYTES):
             *lines, rest = (rest + chunk).split(b"\n")
-            for line in lines:
+            for line in dict.fromkeys(lines):  # a worker that finds more than one call takes more
                 with suppress(OperationalError, OSError):
                     signature.apply_async(
                         producer=producer, queue=celery_queue(project, line.decode("utf-8")), retry=False

@@ -57,7 +57,7 @@ class RedisTaskStore(TaskStore):
         self._fernet = fernet_of(state_key) if state_key else None
         self._redis = client_of(url)
         self._scripts: dict[str, Any] = {}
-        self._has_lease = False
+        self._has_lease = self.has_more = False
         self._read_to: dict[str, bytes] = {}
 
     # Tasks, as every store has them.
@@ -140,9 +140,10 @@ class RedisTaskStore(TaskStore):
         return [task for each in ids if (task := self._load(each))]
 
     def claim(self, queues: Sequence[str]) -> Task | None:
-        """Take the task that has waited longest in these queues, for this runner."""
-        task_id = self._run("claim", self.runner, *queues)
-        return self._load(task_id.decode("ascii")) if task_id else None
+        """Take the task that has waited longest in these queues, for this runner. Sets `has_more`."""
+        found = self._run("claim", self.runner, *queues)
+        self.has_more = bool(found and found[1])
+        return self._parsed(found[0])[0] if found else None
 
     def unclaim(self, task_id: str) -> None:
         """Put a task back into its queue that was claimed by this runner, but has not begun."""
@@ -258,16 +259,17 @@ class RedisTaskStore(TaskStore):
     def _read(self, task_id: str) -> tuple[Task, int] | None:
         """Return a record and its version."""
         row: Any = self._ask("hmget", f"t:{task_id}", READ) if task_id.isascii() else [None]
-        if row[0] is None:
-            return None
+        found = None if row[0] is None else self._parsed(row)
+        return found if found and (life.expires_at(found[0]) or EVER) > time.time() else None
+
+    def _parsed(self, row: Sequence[Any]) -> tuple[Task, int]:
         version, fields, runner, sealed, stderr, result = row
         more = {
             "sealed_params": sealed or None,
             "stderr_end": stderr,
             "result": self._unseal(result) if result else None,
         }
-        task = Task(**{**jsontext.parsed(fields), **more, "runner": runner.decode("ascii")})
-        return (task, int(version)) if (life.expires_at(task) or EVER) > time.time() else None
+        return Task(**{**jsontext.parsed(fields), **more, "runner": runner.decode("ascii")}), int(version)
 
     def _write(self, new: Task, old: Task | None = None, version: int = 0) -> int:
         """Store a record if it has this version. Return 0 if it has another one, and less if there are too many."""

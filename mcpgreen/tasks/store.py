@@ -52,7 +52,9 @@ OF_OWNER = "owner = coalesce(?, owner)"
 
 
 class StoreUnusable(InternalError):
-    """The store cannot be trusted, or not be read or written. The message says why."""
+    """The store cannot be trusted, or not be read or written. The message says why. `is_away`: it may be back soon."""
+
+    is_away = False
 
 
 def in_transaction(*, writes: bool) -> Callable[[Method], Method]:
@@ -169,8 +171,8 @@ class TaskStore(ABC):
 
         try:
             return self._change(task_id, change)
-        except StoreUnusable:
-            if result is None:
+        except StoreUnusable as error:
+            if result is None or error.is_away:
                 raise
         return self.finish(task_id, attempt, life.Status.FAILED, **{**fields, "error": life.error_of(NOT_STORED)})
 

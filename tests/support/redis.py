@@ -28,7 +28,8 @@ def require_fleet() -> None:
 class Redis:
     """`url` is that of its socket; paths of sockets are short, so it is not in the directory of the test."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, fsync: str = "always") -> None:
+        self._fsync = fsync
         self.directory = Path(tempfile.mkdtemp(prefix="mg-redis-"))
         self.socket = self.directory / "redis.sock"
         self.url = f"unix://{self.socket}?db=0"
@@ -38,7 +39,7 @@ class Redis:
         assert BINARY is not None
         options = {
             "port": "0", "unixsocket": str(self.socket), "dir": str(self.directory), "save": "",
-            "appendonly": "yes", "appendfsync": "always",
+            "appendonly": "yes", "appendfsync": self._fsync,
             "maxmemory-policy": "noeviction", "databases": "1000",
         }  # fmt: skip
         command = [BINARY, *(word for name, value in options.items() for word in (f"--{name}", value))]

@@ -50,6 +50,8 @@ class Worker:
         """Run what waits, in one place, until nothing waits any more."""
         with self._places:
             while (task := self._tasks.claim()) is not None:
+                if self._tasks.ledger.has_more and not self._places.locked():
+                    gevent.spawn(self.look)
                 task.freed.wait()
 
     def _look_again(self) -> None:

@@ -36,9 +36,12 @@ class Follower:
         self.call = call
         self._tasks = tasks
         self.latest = record
-        self._seen_at = time.monotonic()
+        self._is_fresh, self._seen_at = True, time.monotonic()
         self._asker: gevent.Greenlet | None = None
         self._asked: Json = {}
+
+    def hear(self, task: Task) -> None:
+        self.latest, self._is_fresh = task, True
 
     def hear_message(self, attempt: int, line: bytes) -> None:
         """Pass on progress or a log message, unless another attempt has begun since."""
@@ -56,10 +59,13 @@ class Follower:
     def wait(self, secs: float) -> Task:
         """Wait until the task has ended or begun, or the time is up and no question is open. Return it."""
         was_begun, until = self.latest.is_begun, time.monotonic() + secs
+        self._tasks.watch(self.id, self.hear)
         try:
             while True:
                 for _ in self._tasks.changes(self.id, until):
-                    self._look()
+                    if not self._is_fresh:
+                        self._look()
+                    self._is_fresh = False
                     if self.latest.has_ended or self.latest.is_begun != was_begun:
                         return self.latest
                     self._ask(self.latest.open_questions)
@@ -67,6 +73,7 @@ class Follower:
                     return self.latest
                 until = time.monotonic() + LOOK_SECS
         finally:
+            self._tasks.unwatch(self.id, self.hear)
             if self._asker is not None:
                 self._asker.kill(block=False)
 

@@ -1,4 +1,5 @@
--- Take what has waited longest in these queues. ARGV: runner, then queues. Returns an id; false if nothing waits, or if
+-- Take what has waited longest in these queues. ARGV: runner, then queues. Returns the fields of
+-- a record, and how many wait behind it; false if nothing waits, or if
 -- the runner has lost its lease.
 -- KEYS[1] is the prefix of all keys of the project.
 local at = redis.call('TIME')
@@ -20,6 +21,7 @@ while true do
     redis.call('HINCRBY', key, 'v', 1)
     redis.call('HSET', key, 'runner', runner)
     redis.call('SADD', p .. 'run:' .. runner, id)
-    return id
+    local row = redis.call('HMGET', key, 'v', 'fields', 'runner', 'sealed_params', 'stderr_end', 'result')
+    return {row, redis.call('ZCARD', p .. 'q:' .. from)}
   end
 end
