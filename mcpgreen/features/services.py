@@ -170,7 +170,7 @@ class Services:
     def recover_tasks(self) -> None:
         """Take care of tasks that an earlier server left, if there is a store. Never waits."""
         if self.settings.fleet_url:
-            self.fleet.prepare()
+            self.fleet.recover_soon()
             return
         from mcpgreen.project import task_place  # not before the first answer
 

@@ -87,7 +87,8 @@ class RedisTaskStore(TaskStore):
         if after and start is None:
             raise InvalidParams("Unknown cursor.")
         ids = self._ask("zrangebyscore", key, f"({int(start or 0)}", "+inf", start=0, num=limit)
-        return list(map(_short, self.get_all(each.decode("ascii") for each in ids)))
+        short: Json = {"sealed_params": None, "stderr_end": b"", "result": None}
+        return [task._replace(**short) for task in self.get_all(each.decode("ascii") for each in ids)]
 
     def changed_since(self, mark: int) -> tuple[int, Tasks]:
         """Return nothing: each process hears what happens to its own tasks by `news`."""
@@ -323,10 +324,6 @@ def may_take(member: Json, queue: str) -> bool:
 
 def _in_queue(task: Task) -> Task:
     return task._replace(runner=life.NO_RUNNER, status=Status.QUEUED, status_message="", updated_at=time.time())
-
-
-def _short(task: Task) -> Task:
-    return task._replace(sealed_params=None, stderr_end=b"", result=None)
 
 
 def _key_of_result(task: Task) -> str:

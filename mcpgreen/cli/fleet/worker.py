@@ -21,13 +21,11 @@ from mcpgreen.engine.server import Server
 from mcpgreen.errors import UsageError
 from mcpgreen.features.fleet.tasks import FleetTasks
 from mcpgreen.fleet import bell, labels
-from mcpgreen.fleet.address import VARIABLE, FleetUnusable, url_of
+from mcpgreen.fleet.address import VARIABLE, url_of
 from mcpgreen.project.project import open_project, operator_roots, require_tmp_root
-from mcpgreen.tasks.store import StoreUnusable
 
 LOOK_SECS = 1.0  # between two looks for calls whose bell was not heard
 QUIET_SECS = 0.1
-SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 class Worker:
@@ -104,20 +102,15 @@ def work(options: Options, *, slots: int) -> int:
     server.services.fleet_member = {
         "name": name, "labels": own, "slots": slots, "host": socket.gethostname(), "pid": os.getpid()
     }  # fmt: skip
-    handlers = []
     try:
         server.watch()
         tasks = server.services.fleet
-        try:
-            tasks.ledger.queues()
-        except StoreUnusable as error:
-            raise FleetUnusable(str(error)) from error
+        tasks.ledger.queues()  # or it cannot work
         worker = Worker(tasks, project.server_name(), name=name, slots=slots, url=url)
-        handlers += [gevent.signal_handler(number, worker.stop) for number in SIGNALS]
+        for number in (signal.SIGTERM, signal.SIGINT):
+            gevent.signal_handler(number, worker.stop)
         journal.write(f"mcpgreen: worker {name}, labels: {', '.join(own) or 'none'}\n".encode())
         worker.run()
     finally:
-        for handler in handlers:
-            handler.cancel()
         server.stop()
     return 0

@@ -42,6 +42,8 @@ class Follower:
 
     def hear(self, task: Task) -> None:
         self.latest, self._is_fresh = task, True
+        if task.has_ended:
+            self._tasks.followed.pop(self.id, None)
 
     def hear_message(self, attempt: int, line: bytes) -> None:
         """Pass on progress or a log message, unless another attempt has begun since."""

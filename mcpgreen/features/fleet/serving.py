@@ -13,9 +13,10 @@ from gevent.event import Event as Bell
 
 from mcpgreen.errors import InternalError
 from mcpgreen.features.asking.asking import PARKED_SECS
-from mcpgreen.features.tasks.running import RunningTask
+from mcpgreen.features.tasks.running import RunningTask, TaskSink
+from mcpgreen.fleet import labels
 from mcpgreen.links.session import Stream
-from mcpgreen.links.sink import Answerable, MemorySink
+from mcpgreen.links.sink import Answerable
 from mcpgreen.protocol.messages import Line, whole
 from mcpgreen.tasks.life import Task
 from mcpgreen.text.json_types import Json
@@ -26,15 +27,12 @@ if TYPE_CHECKING:
     from mcpgreen.features.tools import ToolTerms
 
 
-class FleetSink(MemorySink):
+class FleetSink(TaskSink):
     """Sends the messages of a call to the server that it came from."""
 
     def __init__(self, task: FleetTask) -> None:
-        super().__init__()
+        super().__init__(None)
         self._task = task
-
-    def respond(self, line: Line, call: Answerable | None = None) -> None:
-        """Do nothing: the task has the result."""
 
     def notify(self, line: Line, call: Answerable | None = None, *, is_droppable: bool = True) -> None:
         self._task.tell(whole(line))
@@ -58,7 +56,7 @@ class FleetTask(RunningTask):
 
     def require_same(self, terms: ToolTerms) -> None:
         """Raises InternalError if the tool is another one than where the call comes from."""
-        ours, theirs = self._worker.digest_of(terms), self._fleet["digest"]
+        ours, theirs = labels.digest_of(terms.tool.path, terms.entry_json), self._fleet["digest"]
         if ours != theirs:
             about = f"The worker {self._worker.member['name']} has another version of the tool '{terms.tool.name}'"
             raise InternalError(f"{about} ({ours}) than the server ({theirs}); deploy the same project there.")

@@ -55,7 +55,7 @@ class FleetTasks(Tasks):
     """`member` is what others may know of this process. A worker has labels in it; a server does not."""
 
     def __init__(self, services: Services, **member: Any) -> None:
-        self._followed: dict[str, Follower] = {}
+        self.followed: dict[str, Follower] = {}
         self._messages = JoinableQueue(MAX_EVENTS)
         self._beat_now = Bell()
         self._strange: set[str] = set()  # tasks of which only this process or only the ledger knew at the last beat
@@ -63,24 +63,17 @@ class FleetTasks(Tasks):
         self.queues = [labels.ANY]
         self.is_draining = False
         self.on_drain: Callable[[], None] = lambda: None
-        self.member = member
+        self.member, self.is_worker = member, "labels" in member
         super().__init__(services)
         project = services.project.server_name()
         self.ringer = Ringer(url_of(services.settings.fleet_url), project, services.runner)
+        if not self.is_worker:
+            self.ringer.start()  # now, so that no call has to wait for it
         self._greenlets = [gevent.spawn(each) for each in (self._keep_lease, self._listen, self._tell_messages)]
 
     def __len__(self) -> int:
         """Return how many tasks run here, or elsewhere for this server."""
-        return len(self._running) + len(self._followed)
-
-    def prepare(self) -> None:
-        """Load now what the first call would have to wait for."""
-        if not self.is_worker:
-            self.ringer.start()
-
-    @property
-    def is_worker(self) -> bool:
-        return "labels" in self.member
+        return len(self._running) + len(self.followed)
 
     def _open_store(self, **options: Any) -> TaskStore:
         settings, project = self._services.settings, self._services.project
@@ -101,7 +94,7 @@ class FleetTasks(Tasks):
             "queue": terms.queue,
             "home": self.ledger.home,
             "retries": terms.tool.description.retries,
-            "digest": self.digest_of(terms),
+            "digest": labels.digest_of(terms.tool.path, terms.entry_json),
             "may_begin": may_begin,
             "task_secs": terms.task_secs,
             "lengthens": "timeoutSecs" not in call.params,
@@ -115,14 +108,11 @@ class FleetTasks(Tasks):
         self.ringer.ring(terms.queue)
         return record
 
-    def digest_of(self, terms: ToolTerms) -> str:
-        return labels.digest_of(terms.tool.path, terms.entry_json)
-
     def follow_sent(self, call: Call, terms: ToolTerms, task: Task) -> Json:
         """Return the result of a call that a worker runs, or the task that it becomes."""
         self._services.waiting.remove(call)
-        follower = self._followed[task.id] = Follower(self, call, task)
-        is_begun = False
+        follower = self.followed[task.id] = Follower(self, call, task)
+        goes_on = False
         try:
             if not task.is_begun:
                 secs = terms.task_after_secs if task.client["fleet"]["may_begin"] else None
@@ -130,23 +120,17 @@ class FleetTasks(Tasks):
                 if task.has_ended and not task.is_begun:
                     return self._result_of(call, task)
                 self.attempt(self.store.begin, task.id)
-            is_begun = True
             self.count_polls(call, -POLLS_OF_TASK)
             self.tell_of(call, task.id)
-            self.watch(task.id, self._hear_begun)
+            self.watch(task.id, follower.hear)
+            goes_on = True
             return wires.created(task._replace(is_begun=True), call.view)
         except gevent.GreenletExit:
             gevent.spawn(self.cancel, task.id)
             raise
         finally:
-            if not is_begun:
-                del self._followed[task.id]
-
-    def _hear_begun(self, task: Task) -> None:
-        if task.has_ended:
-            self._followed.pop(task.id, None)
-        elif task.id in self._followed:
-            self._followed[task.id].latest = task
+            if not goes_on:
+                self.followed.pop(task.id, None)
 
     def _result_of(self, call: Call, task: Task) -> Json:
         """Return the result of a plain call, and forget the task."""
@@ -245,7 +229,7 @@ class FleetTasks(Tasks):
         if time.monotonic() >= self._foreign_at:
             self._foreign_at = time.monotonic() + FOREIGN_SECS
             home = self.ledger.home
-            tasks = self.attempt(self.ledger.get_all, [each for each in self._watches if each not in self._followed])
+            tasks = self.attempt(self.ledger.get_all, [each for each in self._watches if each not in self.followed])
             self._tell(each for each in tasks or () if each.client.get("fleet", {}).get("home") != home)
 
     def _listen(self) -> None:
@@ -261,7 +245,7 @@ class FleetTasks(Tasks):
             for fields in news:
                 if b"m" in fields:
                     task_id, attempt, line = fields[b"m"].split(b" ", 2)
-                    if follower := self._followed.get(task_id.decode("ascii")):
+                    if follower := self.followed.get(task_id.decode("ascii")):
                         follower.hear_message(int(attempt), line)
                 elif b"drain" in fields:
                     self.drain()
@@ -323,7 +307,7 @@ class FleetTasks(Tasks):
     def close(self, *, is_client_gone: bool) -> None:
         self.ringer.close()
         if is_client_gone:
-            for task_id, follower in list(self._followed.items()):
+            for task_id, follower in list(self.followed.items()):
                 if not follower.latest.survives:
                     self.cancel(task_id)
         gevent.killall(self._greenlets, block=False)

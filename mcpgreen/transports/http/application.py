@@ -247,9 +247,6 @@ class FleetMeasures:
         self._family = library.core.GaugeMetricFamily
         self._services = services
 
-    def describe(self) -> tuple[()]:
-        return ()  # so that the ledger is not read when this is registered
-
     def collect(self) -> Iterator[Any]:
         tasks = self._services.fleet
         state = tasks.attempt(tasks.ledger.state) or {"queues": (), "workers": (), "lost": 0}
