@@ -229,9 +229,9 @@ class RedisTaskStore(TaskStore):
         return bool(over)
 
     def begin_anew(self) -> None:
-        """Get another name, after the lease was lost."""
+        """Get another name and another lease. What runs under the old name is lost when that lease is over."""
         self._read_to.pop(f"{self._prefix}in:{self.runner}", None)
-        self.runner, self._has_lease = os.urandom(RUNNER_BYTES).hex(), False
+        self.runner, self._has_lease, self.renewed_at = os.urandom(RUNNER_BYTES).hex(), False, 0.0
 
     # Rows.
 

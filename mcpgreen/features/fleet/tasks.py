@@ -270,7 +270,6 @@ class FleetTasks(Tasks):
                         self._end_hopeless()
             except LookupError:
                 self._abandon("the lease was over")
-                self.ledger.begin_anew()
                 continue
             except (StoreUnusable, gevent.Timeout) as error:
                 journal.warning("the lease in the fleet could not be renewed: %s", error)
@@ -297,6 +296,7 @@ class FleetTasks(Tasks):
             journal.error("%s, so %d tools are stopped", reason, len(self._running))
         for task in list(self._running.values()):
             self._give_up(task)
+        self.ledger.begin_anew()  # or what was stopped would look as if it had never begun
 
     def _give_up(self, task: RunningTask) -> None:
         task.call.cancel()
