@@ -47,6 +47,8 @@ It is waiting for an MCP client on stdin; press Ctrl-C to stop it. In another te
   mcpgreen list --project-root PROJECT
   mcpgreen run-tool greet --project-root PROJECT
 ^C""", 130, [("run-tool greet", "\x03")]),
+    Screen("worker", WIDE, "mcpgreen: error: A worker needs a fleet: --fleet URL, or MCPGREEN_FLEET_URL.", 2),
+    Screen("fleet", WIDE, "mcpgreen: error: There is no fleet: --fleet URL, or MCPGREEN_FLEET_URL.", 2),
     Screen("config --client cursor --install", WIDE, """\
 --- /dev/null
 +++ PROJECT/.cursor/mcp.json
