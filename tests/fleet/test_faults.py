@@ -176,7 +176,7 @@ def test_calls_begin_in_the_order_of_their_arrival(fleet: Fleet, project: Projec
     count, slots = int(os.environ.get("MCPGREEN_FLEET_QUEUED", "60")), 8
     script = f'n=$(jq -r .n <<<"$MCP_TOOL_ARGS_JSON"); echo "$n $EPOCHREALTIME" >> {marks}/order; printf $n'
     project.tool("far", script, run_on="any")
-    client = fleet.client(max_concurrent_requests=16)
+    client = fleet.client(fleet_wait_secs=600)
     ledger = fleet.ledger()
     ids = []
     for number in range(count):
