@@ -249,9 +249,7 @@ def test_descriptions_say_how_calls_become_tasks(project: ProjectBuilder, start:
 def tasks_in(place: Path, **services: object) -> Tasks:
     """The tasks of a server that does nothing else."""
     project, environ = SimpleNamespace(root=str(place)), {"XDG_STATE_HOME": str(place / "state")}
-    settings = SimpleNamespace(
-        max_tasks_per_principal=9, max_tasks=9, state_key="", task_keep_secs=60.0, fleet_url=""
-    )
+    settings = SimpleNamespace(max_tasks_per_principal=9, max_tasks=9, state_key="", task_keep_secs=60.0, fleet_url="")
     waiting = WaitingCalls(max_calls=9, max_bytes=9)
     given = SimpleNamespace(settings=settings, project=project, environ=environ, waiting=waiting, keeper_environ=None)
     given.__dict__.update(services)
