@@ -324,7 +324,7 @@ class Diagnostics(Values):
         "the project. Empty: none.")
     observe = setting(choice("on", "off"), "on", doc=
         "Whether `mcpgreen watch`, `trace` and `dev`, started by the same user, may see what happens in the server. "
-        "While nobody looks, that costs nothing.")
+        "While nobody looks, that costs some hundredths of a millisecond for each call.")
     record = setting(directory, "", doc=
         "A file to which a server over stdio writes its session, without secrets, for `mcpgreen replay`. If it exists, "
         "the new one gets a number. A path that is not absolute is relative to the project. Empty: none.")
